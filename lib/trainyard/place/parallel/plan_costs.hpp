@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,9 +10,9 @@
 
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/place/kit/layers.hpp"
+#include "trainyard/place/parallel/mesh_times.hpp"
 #include "trainyard/plan/least_step.hpp"
 #include "trainyard/plan/parallel_plan.hpp"
-#include "trainyard/problem/collective_run.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
 
@@ -33,10 +32,7 @@ struct TensorParallelGraph;
 ///                          either pass
 ///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
 ///                          parameters and state
-///     transfer             the slowest route between the devices of two neighbours in the mesh of plan_schedule.hpp
-///     gradients' sum       an all-reduce over the replicas of a stage (collective_run, without tables linear in the
-///                          bytes); ZeRO 1 sends as much
-///     additions            of a ring's n - 1 steps, which each device makes as ops of its own where plans have rings
+///     links                MeshTimes
 ///     update               the blocks' update ops, divided among shards, each of which launches them all
 ///
 /// An estimate, by which plans are chosen before they are simulated: it has a head whose weights are the embedding's in
@@ -44,12 +40,9 @@ struct TensorParallelGraph;
 /// only that of slices, and of gradients' sums with the backward pass where there is one stage.
 class ChainOfBlocks {
  public:
-  /// Whether a plan's gradients are added by rings of sends and additions, not by whole collectives.
-  using HasRings = std::function<bool(const ParallelPlan&)>;
-
   /// `batch` samples; the graph does not say. Keeps a reference to the problem and the layers.
   ChainOfBlocks(const Problem& problem, const Layers& layers, std::vector<DeviceId> devices, std::size_t batch,
-                HasRings has_rings = {});
+                MeshTimes::HasRings has_rings = {});
 
   /// Names of the blocks, in order: the first layer's name of each, up to the first "/".
   const std::vector<std::string>& names() const { return names_; }
@@ -66,40 +59,6 @@ class ChainOfBlocks {
   IdMap<LayerId, StageRecompute> recomputed(const ParallelPlan& plan) const;
 
  private:
-  /// Devices of a stage: `ranks` of each replica, from `first` on.
-  struct Mesh {
-    std::size_t first, replicas, ranks;
-    auto operator<=>(const Mesh&) const = default;
-  };
-  /// The least bandwidth and the longest latency between the first ranks of replicas that have samples in common.
-  std::pair<BytesPerSecond, Nanoseconds> slowest_route(const Mesh& from, const Mesh& to) const;
-  /// The most and the shortest that transfers hold from each other.
-  std::pair<BytesPerSecond, Nanoseconds> fastest_route(const Mesh& from, const Mesh& to) const;
-  /// A time without bytes, and by how much longer each takes, of many.
-  struct LinearTime {
-    double none, per_byte;
-    double of(Bytes bytes) const { return none + per_byte * static_cast<double>(bytes.count); }
-  };
-  /// By rings, and by trees, which ZeRO's halves of a sum are not (CollectiveRun); without trees, by rings twice.
-  struct RingOrTree {
-    LinearTime ring, tree;
-    double of(Bytes bytes, bool trees) const { return std::min(ring.of(bytes), (trees ? tree : ring).of(bytes)); }
-  };
-  /// The sum of gradients: on links, where the costs have no table, how long it holds them from others at least, and of
-  /// a ring the device's own additions.
-  struct SumTime {
-    RingOrTree links, holding;
-    LinearTime additions;
-    std::size_t hosts;
-  };
-  SumTime sum_time(const Mesh& mesh, bool least) const;
-  Sharing sharing(DeviceId from, DeviceId to) const;
-  Nanoseconds holding(const CollectiveRun& run) const;
-  /// Whether the first ranks and the first replicas hold one link each for all of a collective, which is the same.
-  bool first_ranks_share_links(std::size_t replicas, std::size_t ranks) const;
-  /// The time in which a device adds two parts (CollectiveOps).
-  LinearTime addition_time() const;
-
   /// By block.
   struct Exchange {
     Nanoseconds forward{0}, backward{0};  // of LayerCost::forward and ::input_gradient, what ranks communicate
@@ -126,7 +85,7 @@ class ChainOfBlocks {
   const Layers& layers_;
   const std::vector<DeviceId> devices_;
   const std::size_t batch_;
-  const HasRings has_rings_;
+  const MeshTimes times_;
   IdMap<LayerId, std::size_t> block_;
   std::size_t count_ = 0;
   std::vector<std::string> names_;

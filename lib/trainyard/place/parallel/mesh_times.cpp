@@ -1,0 +1,209 @@
+#include "trainyard/place/parallel/mesh_times.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/collective.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+
+namespace trainyard {
+
+/// Worked out when first asked for, by any thread.
+struct MeshTimes::Known {
+  std::mutex mutex;
+  std::map<std::pair<Mesh, Mesh>, std::pair<BytesPerSecond, Nanoseconds>> links;
+  std::map<Mesh, SumTime> sums;
+};
+
+std::pair<BytesPerSecond, Nanoseconds> MeshTimes::slowest_route(const Mesh& from, const Mesh& to) const {
+  const std::size_t pairs = std::max(from.replicas, to.replicas);
+  std::pair<BytesPerSecond, Nanoseconds> worst{BytesPerSecond{0}, Nanoseconds{0}};
+  for (std::size_t r = 0; r < pairs; ++r) {
+    const DeviceId a = devices_[from.first + r * from.replicas / pairs * from.ranks],
+                   b = devices_[to.first + r * to.replicas / pairs * to.ranks];
+    const auto& route = problem_.cluster().route(a, b);
+    if (r == 0 || route.bandwidth < worst.first) worst.first = route.bandwidth;
+    worst.second = std::max(worst.second, problem_.transfer_latency(a, b));
+  }
+  return worst;
+}
+
+std::pair<BytesPerSecond, Nanoseconds> MeshTimes::fastest_route(const Mesh& from, const Mesh& to) const {
+  std::pair<BytesPerSecond, Nanoseconds> best{BytesPerSecond{0}, kLongestTime};
+  for (std::size_t a = from.first; a < from.first + from.replicas * from.ranks; ++a)
+    for (std::size_t b = to.first; b < to.first + to.replicas * to.ranks; ++b) {
+      const Sharing links = sharing(devices_[a], devices_[b]);
+      best.first =
+          std::max(best.first, links == Sharing::none ? BytesPerSecond{std::numeric_limits<double>::infinity()}
+                                                      : problem_.cluster().route(devices_[a], devices_[b]).bandwidth);
+      best.second = std::min(
+          best.second, links == Sharing::serial ? problem_.transfer_latency(devices_[a], devices_[b]) : Nanoseconds{0});
+    }
+  return best;
+}
+
+MeshTimes::SumTime MeshTimes::sum_time(const Mesh& mesh, bool least) const {
+  std::vector<DeviceId> replicas;
+  for (std::size_t r = 0; r < mesh.replicas; ++r) replicas.push_back(devices_[mesh.first + r * mesh.ranks]);
+  const auto run = [&](CollectiveKind kind, Bytes bytes) { return collective_run(problem_, {kind, bytes}, replicas); };
+  // A step of a ring is the longest of several lines, so that one through two of its points is above it only between
+  // them. Rounded, in each of its steps.
+  const Bytes few{least ? std::int64_t{1} << 36 : 0}, many{std::int64_t{1} << (least ? 37 : 30)};
+  const auto n = static_cast<double>(replicas.size()), rounded = least ? 3 * n : 0;
+  const std::size_t hosts = host_count(problem_.cluster(), replicas);
+  const auto is_measured = [&](CollectiveKind kind) {
+    return problem_.costs().collective_time(kind, many, replicas.size(), hosts).has_value();
+  };
+  const bool measured = is_measured(CollectiveKind::all_reduce);
+  const bool by_halves = !measured && !is_measured(CollectiveKind::reduce_scatter);
+  const CollectiveKind half = by_halves ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  const std::int64_t halves = by_halves ? 2 : 1;
+  const CollectiveRun half_of_none = run(half, Bytes{0}), half_of_few = run(half, few), half_of_many = run(half, many),
+                      none = run(CollectiveKind::all_reduce, Bytes{0});
+  const auto lines = [&](const auto& time) {
+    const double of_few = static_cast<double>((halves * time(half_of_few)).count),
+                 of_many = static_cast<double>((halves * time(half_of_many)).count),
+                 per_byte = (of_many - of_few) / static_cast<double>((many - few).count);
+    const LinearTime ring{of_few - per_byte * static_cast<double>(few.count) - rounded, per_byte};
+    const bool trees = by_halves ? none.time < halves * half_of_none.time : !measured;
+    const LinearTime tree{static_cast<double>(time(none).count) - rounded, per_byte * n / (n - 1)};
+    return RingOrTree{ring, trees ? tree : ring};
+  };
+  const LinearTime one = addition_time();
+  return {lines([](const CollectiveRun& each) { return each.time; }),
+          lines([this](const CollectiveRun& each) { return holding(each); }),
+          {(n - 1) * one.none, (n - 1) / n * one.per_byte},
+          hosts};
+}
+
+Sharing MeshTimes::sharing(DeviceId from, DeviceId to) const {
+  const auto route = problem_.cluster().route(from, to);
+  if (route.channels.empty()) return Sharing::none;
+  return std::any_of(route.channels.begin(), route.channels.end(),
+                     [&](ChannelId channel) { return problem_.cluster().channel(channel).fair; })
+             ? Sharing::fair
+             : Sharing::serial;
+}
+
+bool MeshTimes::first_ranks_share_links(std::size_t replicas, std::size_t ranks) const {
+  const auto held = [&](std::size_t count, std::size_t apart) {
+    std::vector<DeviceId> devices;
+    for (std::size_t i = 0; i < count; ++i) devices.push_back(devices_[i * apart]);
+    const CollectiveRun run = collective_run(problem_, {CollectiveKind::all_reduce, Bytes{1 << 20}}, devices);
+    const CollectiveRun::Hop& slowest = run.hops.at(run.slowest);
+    const auto channels = problem_.cluster().route(slowest.from, slowest.to).channels;
+    return std::vector<ChannelId>(channels.begin(), channels.end());
+  };
+  const std::vector<ChannelId> of_ranks = held(ranks, 1), of_sums = held(replicas, ranks);
+  return std::ranges::find_first_of(of_ranks, of_sums) != of_ranks.end();
+}
+
+Nanoseconds MeshTimes::holding(const CollectiveRun& run) const {
+  if (run.hops.empty()) return Nanoseconds{0};
+  switch (sharing(run.hops[run.slowest].from, run.hops[run.slowest].to)) {
+    case Sharing::serial:
+      return run.time;
+    case Sharing::fair:
+      return run.time - run.latency;
+    case Sharing::none:
+      break;
+  }
+  return Nanoseconds{0};
+}
+
+MeshTimes::LinearTime MeshTimes::addition_time() const {
+  const Graph& graph = problem_.graph();
+  OpSpec rank;
+  for (const OpId op : graph.ops())
+    if (graph.phase(op) == Phase::update) rank = spec_of(graph, op);
+  rank.phase = Phase::update;
+  rank.parameter_bytes = rank.state_bytes = Bytes{0};
+  rank.signature.clear();
+  const auto time = [&](Bytes bytes) {
+    CollectiveOps ops{"sum", {rank, rank}};
+    const ArrayParts halves(2, {"half", bytes});
+    ops.reduce_scatter("step", {0, 1}, {halves, halves});
+    OpSpec addition = ops.ops().front();
+    addition.inputs.clear();
+    GraphBuilder builder{graph.name()};
+    builder.add(addition);
+    const Problem adding = problem_.with_graph(std::move(builder).build());
+    const OpId op{0};
+    return static_cast<double>(
+        (adding.can_run(op, devices_.front()) ? adding.duration(op, devices_.front()) : adding.shortest(op)).count);
+  };
+  constexpr Bytes kFew{1 << 20}, kMany{1 << 26};
+  const double per_byte = (time(kMany) - time(kFew)) / static_cast<double>((kMany - kFew).count);
+  return {std::max(0.0, time(kFew) - per_byte * static_cast<double>(kFew.count)), per_byte};
+}
+
+void MeshTimes::add_to(PlanCosts& costs, bool least) const {
+  auto known = std::make_shared<Known>();
+  const auto mesh = [](const ParallelPlan& plan, std::size_t i) {
+    const StageDegrees degrees = plan.degrees_of(i);
+    return Mesh{plan.first_device(i), degrees.data, degrees.tensor.ranks};
+  };
+  costs.transfer = [=, this](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes bytes) {
+    // Replicas of another number take parts of it, at the same time.
+    if (least && (bytes == Bytes{0} || !plan.degrees.empty())) return Nanoseconds{0};
+    const Mesh a = mesh(plan, from), b = mesh(plan, to);
+    const std::lock_guard lock{known->mutex};
+    const auto [at, added] = known->links.try_emplace({a, b});
+    if (added) at->second = least ? fastest_route(a, b) : slowest_route(a, b);
+    return at->second.second + time_for(bytes, at->second.first);
+  };
+  const auto sum_of = [this, known, least](const Mesh& own) -> const SumTime& {  // under the lock
+    const auto [at, added] = known->sums.try_emplace(own);
+    if (added) at->second = sum_time(own, least);
+    return at->second;
+  };
+  const auto added = [this](const ParallelPlan& plan, const SumTime& sum, Bytes weights) {
+    const bool by_ops = has_rings_ && has_rings_(plan);
+    return Nanoseconds{by_ops ? static_cast<std::int64_t>(std::ceil(sum.additions.of(weights))) : 0};
+  };
+  costs.all_reduce = [=, this](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    const Mesh own = mesh(plan, device);
+    if (own.replicas == 1) return Nanoseconds{0};
+    const std::lock_guard lock{known->mutex};
+    const SumTime& sum = sum_of(own);
+    const bool half = plan.zero == 3;  // a ring's first one, as long as the other
+    const auto measured = [&](CollectiveKind kind, Bytes bytes) {
+      return problem_.costs().collective_time(kind, bytes, own.replicas, sum.hosts);
+    };
+    const auto by_link = [&](const RingOrTree& time) {
+      return Nanoseconds{static_cast<std::int64_t>(time.of(weights, plan.zero == 0) / (half ? 2 : 1))};
+    };
+    using Kind = CollectiveKind;
+    if (!least)
+      return measured(half ? Kind::reduce_scatter : Kind::all_reduce, weights).value_or(by_link(sum.links)) +
+             added(plan, sum, weights);
+    Nanoseconds shortest = by_link(sum.holding);
+    const int halves = half ? 1 : 2;
+    for (const auto& [kind, times] : std::initializer_list<std::pair<Kind, int>>{
+             {Kind::all_reduce, 1}, {Kind::reduce_scatter, halves}, {Kind::all_gather, halves}}) {
+      if ((kind == Kind::all_reduce && half) || (kind != Kind::all_reduce && plan.zero == 0)) continue;
+      for (std::int64_t parts = 1; parts <= 1024 && measured(kind, weights); parts *= 2)  // in parts of any size
+        shortest = std::min(shortest, times * parts * *measured(kind, Bytes{weights.count / parts}));
+    }
+    return shortest;
+  };
+  costs.additions = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    const std::lock_guard lock{known->mutex};
+    return added(plan, sum_of(mesh(plan, device)), weights);
+  };
+  costs.expert_all_reduce = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    const Mesh all = mesh(plan, device);  // those that hold the same experts are as many replicas apart
+    const Mesh own{all.first, all.replicas / plan.experts, all.ranks * plan.experts};
+    const std::lock_guard lock{known->mutex};
+    return Nanoseconds{static_cast<std::int64_t>(sum_of(own).links.of(weights, plan.zero == 0))};
+  };
+}
+
+}  // namespace trainyard
