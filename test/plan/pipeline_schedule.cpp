@@ -107,6 +107,33 @@ TEST_CASE("transfers of c make 1F1B longer by 2c (p - 1) m / p + 2c (p - 2), and
   CHECK(run_plan(costs, pipeline_plan(gpipe, 4, 1)).step == Nanoseconds{336});
 }
 
+TEST_CASE(
+    "memory by layer: activations go as gradients of weights come, which are there from the start of more passes") {
+  // Layers that keep 10 and 6 of a microbatch, with weights of 4 and 8 that one op each makes the gradient of, and a
+  // working set of 5; gradients of weights read 3 and 2.
+  const std::vector<LayerCost> layers{
+      {.saved = Bytes{10}, .weights = Bytes{4}, .backward_memory = BackwardMemory{Bytes{5}, Bytes{4}, Bytes{3}}},
+      {.saved = Bytes{6}, .weights = Bytes{8}, .backward_memory = BackwardMemory{Bytes{5}, Bytes{8}, Bytes{2}}}};
+  PlanCosts costs{.layers = 2, .batch = 2};
+  costs.layer = [&](std::size_t layer, std::size_t, LayerDegree) { return layers[layer]; };
+  costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
+  const auto peak = [&](ParallelPlan plan) { return run_plan(costs, plan).peaks.front(); };
+  // Weights 12, kept 16; at the second layer 5 and its gradient 8, at the first 5 and both gradients 12, less 6 kept.
+  CHECK(peak({.microbatch = 2}) == Bytes{12 + 16 + 5 + 8});
+  // The first computed again: 2 of it are kept, and at it 10 are back.
+  costs.layer = [&](std::size_t layer, std::size_t, LayerDegree) {
+    LayerCost cost = layers[layer];
+    cost.input = Bytes{2};
+    return cost;
+  };
+  CHECK(peak({.microbatch = 2, .recompute = {{StageRecompute::blocks, 1}}}) ==
+        Bytes{12 + std::max(8 + 5 + 8, 2 + 10 + 5 + 12)});
+  // Of two microbatches gradients are there from the start, and a new one with its sum twice.
+  CHECK(peak({.microbatch = 1}) == Bytes{2 * 12 + 16 + 5 + 2 * 8});
+  // With a pass of its own for weights: at the end of the first one 5 are kept for the second, which makes 12.
+  CHECK(peak({.microbatch = 2, .schedule = zb_h1}) == Bytes{12 + std::max(16 + 5, 5 + 12)});
+}
+
 TEST_CASE("a schedule that cannot be made of so few microbatches is refused with the number that can") {
   const auto message = [](PipelineSchedule schedule, std::size_t p, std::size_t m) {
     try {

@@ -34,10 +34,7 @@ class LeastStep {
         alone_(costs.read_forward_alone),
         options_(options),
         tables_(costs.plan),
-        costs_(tables_.known_costs()) {
-    of_one_ = costs_;
-    of_one_.memory.reset();
-  }
+        costs_(tables_.known_costs()) {}
 
   Nanoseconds run(Nanoseconds enough) {
     PlanCosts roomy = costs_;  // parameters, gradients and state may be twice as much: gradients are not always there
@@ -274,7 +271,7 @@ class LeastStep {
   }
 
   ScheduleBound of_schedule(const ParallelPlan& plan, Nanoseconds enough, std::size_t rounds) const {
-    PlanCosts costs = plan.microbatch == costs_.batch / plan.data ? of_one_ : costs_;
+    PlanCosts costs = costs_;
     TaskRules rules{.inside = TaskParts::apart, .last_addition_behind = makes_gradients_last(plan)};
     bool adds = costs_.batch / plan.data > plan.microbatch;
     for (std::size_t i = 0; i < costs_.layers; ++i) {
@@ -296,7 +293,7 @@ class LeastStep {
   const std::optional<Bytes> alone_;
   const PlanSearchOptions& options_;
   LayerTables tables_;
-  PlanCosts costs_, of_one_;  // of plans of one microbatch, whose gradients need not be there all at once
+  PlanCosts costs_;
   std::vector<PlanCandidate> candidates_;
 };
 

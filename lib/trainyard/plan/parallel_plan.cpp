@@ -362,26 +362,39 @@ class PlanEvents {
       const StageCost& each = stages_[stage(device, c)];
       state += each.state;
       expert_state += each.expert_state;
-      working = std::max(working, each.working);
+      if (!each.backward_memory) working = std::max(working, each.peak.passing);
     }
+    const bool by_layer = stages_.front().backward_memory.has_value(), several = microbatches_ > 1 || !by_layer,
+               scatters = plan_.zero == 3 && !several;
+    Bytes gradients{0};  // of chunks that are through with the only microbatch
     std::size_t held = 0;
+    const auto holds = [&](Bytes besides) { most = std::max(most, now + gradients + besides); };
     for (const PipelineTask& task : tasks_[device]) {
-      if (task.pass == Pass::input_gradient) continue;
-      const Bytes bytes = stages_[stage(device, task.chunk)].held;
+      const StageCost& each = stages_[stage(device, task.chunk)];
+      const BackwardPeak& peak = each.peak;
       if (task.pass == Pass::forward) {
-        now += bytes;
-        most = std::max(most, now);
+        now += each.held;
+        holds(Bytes{0});
         run_.held[device] = std::max(run_.held[device], ++held);
-      } else {
-        now -= bytes;
-        --held;
+        continue;
       }
+      const bool apart = task.pass == Pass::weight_gradient, both = task.pass == Pass::backward;
+      if (by_layer && !both && !apart) {
+        holds(peak.passing);
+        now += each.backward_memory->for_weights - each.held;
+      }
+      if (!both && !apart) continue;
+      if (by_layer && both) holds(scatters ? peak.passing : several ? peak.later : peak.first);
+      if (by_layer && apart) holds(several ? 2 * each.backward_memory->largest_gradient : each.weights);
+      now -= by_layer && apart ? each.backward_memory->for_weights : each.held;
+      --held;
+      if (!several && !scatters) gradients += each.weights;
     }
     const std::size_t shards = plan_.zero > 0 ? plan_.degrees_of(device).data : 1;
-    const double copies = plan_.weight_copies(microbatches_);
+    const double copies = plan_.weight_copies(microbatches_) - (several || scatters ? 0 : 1);
     const Bytes dense{static_cast<std::int64_t>(copies * static_cast<double>(weights.dense.count))};
-    run_.peaks[device] =
-        dense + 2 * weights.experts + most_gathered_ + shared_state(state, expert_state, shards) + most + working;
+    run_.peaks[device] = dense + (several || scatters ? 2 : 1) * weights.experts + most_gathered_ +
+                         shared_state(state, expert_state, shards) + most + working;
   }
 
   const PlanCosts& costs_;

@@ -121,6 +121,15 @@ struct ParallelPlan {
 /// ..." where stages differ.
 std::string describe(const ParallelPlan& plan);
 
+/// What a layer's backward pass holds besides what is kept of the forward pass.
+struct BackwardMemory {
+  Bytes working;           // at most at once: workspace, and what is neither kept nor a gradient of weights
+  Bytes largest_gradient;  // of weights, that one op makes
+  Bytes for_weights;       // of a microbatch: what gradients of weights read, made in either pass
+
+  friend bool operator==(const BackwardMemory&, const BackwardMemory&) = default;
+};
+
 /// Time of one of t c ranks for a layer and one microbatch, collectives among the ranks included, and the bytes that it
 /// holds of the layer: sent to and received from its neighbours, and kept for the backward pass, for the microbatch;
 /// weights (gradients take as much) and optimizer state for good.
@@ -135,6 +144,7 @@ struct LayerCost {
   Bytes expert_weights = {}, expert_state = {};  // of weights and state, those of experts that replicas divide
   Nanoseconds launches = {};                     // of updates, which no replica has less of by sharing state
   std::optional<Nanoseconds> again = {};         // of the forward pass, what recomputation repeats; none: all of it
+  std::optional<BackwardMemory> backward_memory = {};  // of all layers or of none
 
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
@@ -190,9 +200,11 @@ struct PlanCosts {
 ///
 /// Memory of a device: twice its weights (of ZeRO 3 ParallelPlan::weight_copies, and three buckets that are gathered
 /// and scattered, or six where the next microbatch gathers too; or where blocks are computed again, all weights of one
-/// microbatch or two), state (or its share; of experts its own), and what its microbatches hold, at
-/// most: from the start of F to the end of W what each layer saves, or where the stage recomputes what comes into each
-/// layer, or all but scores; and the largest layer's working set of those that recompute.
+/// microbatch or two), state (or its share; of experts its own), and what its microbatches hold, at most: from the
+/// start of F to the end of W what each layer saves, or where the stage recomputes what comes into each layer, or all
+/// but scores; and the largest layer's working set of those that recompute. Where LayerCost::backward_memory is known,
+/// gradients of the only microbatch are there as they are made, from the end of B to the end of W it holds what W
+/// reads, and a task that makes gradients has its largest working set where that is on (BackwardPeak).
 struct PlanStep {
   Nanoseconds step;                              // the latest end
   std::vector<std::vector<Nanoseconds>> starts;  // by device: of its tasks, in their order

@@ -35,21 +35,20 @@ std::pair<Bytes, Nanoseconds> outcome(const PlanStep& run, std::optional<Bytes> 
 
 /// The last bound of plan_bound(): `work` of a layer's time for a microbatch is its share of the step, `held` of its
 /// bytes times how long they are held; `least` is the step of all work without recomputation.
-double least_by_memory(const std::vector<LayerCost>& layers, const std::vector<double>& both, bool splits, double work,
-                       double held, double least) {
+double least_by_memory(const std::vector<LayerCost>& layers, const std::vector<double>& both, double work, double held,
+                       double least) {
   struct Level {
     double time, bytes;  // shares of the step
   };
   std::vector<std::array<Level, 3>> levels;
-  double after = 0;  // a layer's forward pass until its gradients are there
+  double after = 0;  // a layer's forward pass until its gradient of inputs is there
   for (std::size_t i = layers.size(); i-- > 0;) {
     after += both[i];
-    const double longer = after + (splits ? static_cast<double>(layers[i].weight_gradient.count) : 0);
     levels.emplace_back();
     for (const StageRecompute each : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks})
       levels.back()[static_cast<std::size_t>(each)] = {
           work * static_cast<double>(again_of(layers[i], each).count),
-          held * longer * static_cast<double>(held_of(layers[i], each).count)};
+          held * after * static_cast<double>(held_of(layers[i], each).count)};
   }
   const auto at = [&](double x) {
     double sum = (1 - x) * least;
@@ -101,7 +100,8 @@ double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std
 Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_bounds) {
   const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
   const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
-  const double copies = like.weight_copies(m);
+  const bool at_once = m > 1 || !costs.layer(0, like.microbatch, like.layer_degree()).backward_memory;  // all gradients
+  const double copies = at_once ? like.weight_copies(m) : like.weight_copies(m) / 2;
   double gradients = 0, sums = 0, whole = 0, resident = 0, state = 0, saved = 0;
   Bytes weights{0}, of_experts{0};
   Nanoseconds end{0};
@@ -162,8 +162,8 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
   double longest = std::max({mean(whole), whole, least_of_fullest(std::move(all), p)});
   if (like.chunks == 1 && m > 1) longest = std::max(longest, passes / (1 - std::pow(1 - 1 / parts, row)));
   if (memory > 0 && all_bounds)
-    longest = std::max(longest, least_by_memory(layers, both, splits_backward(like.schedule), parts / row,
-                                                parts / memory, mean(without_recomputation)));
+    longest =
+        std::max(longest, least_by_memory(layers, both, parts / row, parts / memory, mean(without_recomputation)));
   if (all_bounds && costs.overlap && like.stages() == 1 && like.replicas() > 1)
     longest = std::max(longest, least_by_sums(costs, like, layers, parts * (without_recomputation + gradients) + sums));
   const double until_last = parts * passes + (splits_backward(like.schedule) ? 0 : sums);
@@ -171,6 +171,48 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
   // Rounded: a step of each all-reduce, the update, on each device.
   const double slack = 2 + row * (2 * static_cast<double>(like.replicas()) + 1);
   return Nanoseconds{std::max<std::int64_t>(0, static_cast<std::int64_t>(longest * (1 - 1e-12) - slack))};
+}
+
+/// Single moves of a cut or of a stage's recomputation, the first that is better, until none is.
+void climb(const PlanCosts& costs, const PlanSearchOptions& options, const std::vector<StageRecompute>& levels,
+           RatedPlan& best, std::uint64_t& evaluations) {
+  for (bool better_found = true; better_found;) {
+    better_found = false;
+    const auto offer = [&](ParallelPlan plan) {
+      if (options.stop && options.stop()) return;
+      ++evaluations;
+      PlanStep run = run_plan(costs, plan);
+      if (outcome(run, costs.memory) >= outcome(best.run, costs.memory)) return;
+      best = {std::move(plan), std::move(run)};
+      better_found = true;
+    };
+    for (std::size_t i = 0; i < best.plan.cuts.size(); ++i)
+      for (const int by : {-1, 1}) {
+        const std::size_t low = i > 0 ? best.plan.cuts[i - 1] : 0;
+        const std::size_t high = i + 1 < best.plan.cuts.size() ? best.plan.cuts[i + 1] : costs.layers;
+        const std::size_t to = best.plan.cuts[i] + static_cast<std::size_t>(by);
+        if (to <= low || to >= high) continue;
+        ParallelPlan plan = best.plan;
+        plan.cuts[i] = to;
+        offer(std::move(plan));
+      }
+    for (std::size_t s = 0; costs.memory && s < best.plan.stages(); ++s) {
+      const std::size_t begin = s > 0 ? best.plan.cuts[s - 1] : 0,
+                        layers = (s < best.plan.cuts.size() ? best.plan.cuts[s] : costs.layers) - begin;
+      const auto again = [&](const StageRecomputation& what) {
+        if (best.plan.recompute[s] == what) return;
+        ParallelPlan plan = best.plan;
+        plan.recompute[s] = what;
+        offer(std::move(plan));
+      };
+      for (const StageRecompute what : levels) again(what);
+      const StageRecomputation now = best.plan.recompute[s];
+      if (!options.by_layer || now.what == StageRecompute::no) continue;
+      const std::size_t most = std::min(now.layers, layers);
+      again({now.what, most - 1});
+      if (most + 1 < layers) again({now.what, most + 1});
+    }
+  }
 }
 
 class PlanSearch {
@@ -347,6 +389,7 @@ class PlanSearch {
     const StageTable table{costs_, plan.microbatch, plan.layer_degree()};
     const RatedPlan equal = rated(plan, evaluations);
     const std::size_t shards = plan.zero > 0 ? plan.replicas() : 1;
+    const bool several = costs_.batch / plan.data > plan.microbatch;
     const auto v = static_cast<std::int64_t>(plan.chunks);
     struct Cost {
       Bytes excess;
@@ -375,7 +418,8 @@ class PlanSearch {
           for (std::size_t i = 0; i < table.levels().size(); ++i) {
             const auto offer = [&](const StageRecomputation& recompute) {
               const StageCost stage = table.of(begin, end, recompute);
-              const Cost each{beyond(stage.memory(held, shards)), stage.time() - stage.accumulation, recompute};
+              const Cost each{beyond(stage.memory(held, shards, several)), stage.time() - stage.accumulation,
+                              recompute};
               if (std::tie(each.excess, each.time) < std::tie(cost.excess, cost.time)) cost = each;
               return each.excess;
             };
@@ -429,50 +473,13 @@ class PlanSearch {
     const std::size_t count = std::min(best_.size(), kImproved);
     std::vector<std::uint64_t> evaluations(count, 0);
     parallel_for(thread_count(options_.threads), count, [&](std::size_t i) {
-      if (choices(best_[i].plan) > kEnumerated) climb(best_[i], evaluations[i]);
+      if (choices(best_[i].plan) > kEnumerated)
+        climb(costs_, options_, levels(best_[i].plan), best_[i], evaluations[i]);
     });
     for (std::size_t i = 0; i < count; ++i) {
       result_.evaluations += evaluations[i];
       if (best_[i].run.excess(costs_.memory) == Bytes{0})
         least_ = std::min(least_.value_or(best_[i].run.step), best_[i].run.step);
-    }
-  }
-  void climb(RatedPlan& best, std::uint64_t& evaluations) const {
-    for (bool better_found = true; better_found;) {
-      better_found = false;
-      const auto offer = [&](ParallelPlan plan) {
-        if (options_.stop && options_.stop()) return;
-        RatedPlan each = rated(std::move(plan), evaluations);
-        if (!better(each, best)) return;
-        best = std::move(each);
-        better_found = true;
-      };
-      for (std::size_t i = 0; i < best.plan.cuts.size(); ++i)
-        for (const int by : {-1, 1}) {
-          const std::size_t low = i > 0 ? best.plan.cuts[i - 1] : 0;
-          const std::size_t high = i + 1 < best.plan.cuts.size() ? best.plan.cuts[i + 1] : costs_.layers;
-          const std::size_t to = best.plan.cuts[i] + static_cast<std::size_t>(by);
-          if (to <= low || to >= high) continue;
-          ParallelPlan plan = best.plan;
-          plan.cuts[i] = to;
-          offer(std::move(plan));
-        }
-      for (std::size_t s = 0; costs_.memory && s < best.plan.stages(); ++s) {
-        const std::size_t begin = s > 0 ? best.plan.cuts[s - 1] : 0,
-                          layers = (s < best.plan.cuts.size() ? best.plan.cuts[s] : costs_.layers) - begin;
-        const auto again = [&](const StageRecomputation& what) {
-          if (best.plan.recompute[s] == what) return;
-          ParallelPlan plan = best.plan;
-          plan.recompute[s] = what;
-          offer(std::move(plan));
-        };
-        for (const StageRecompute what : levels(best.plan)) again(what);
-        const StageRecomputation now = best.plan.recompute[s];
-        if (!options_.by_layer || now.what == StageRecompute::no) continue;
-        const std::size_t most = std::min(now.layers, layers);
-        again({now.what, most - 1});
-        if (most + 1 < layers) again({now.what, most + 1});
-      }
     }
   }
 
@@ -493,6 +500,18 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) { retur
 
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options) {
   return PlanSearch{costs, options}.run();
+}
+
+RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options, ParallelPlan plan) {
+  if (plan.recompute.empty()) plan.recompute.assign(plan.stages(), StageRecompute::no);
+  std::vector<LayerCost> layers;
+  for (std::size_t i = 0; i < costs.layers; ++i)
+    layers.push_back(costs.layer(i, plan.samples_of(0), plan.degrees_of(0).tensor));
+  PlanStep run = run_plan(costs, plan);
+  RatedPlan best{std::move(plan), std::move(run)};
+  std::uint64_t evaluations = 0;
+  climb(costs, options, recompute_levels(costs, layers), best, evaluations);
+  return best;
 }
 
 }  // namespace trainyard

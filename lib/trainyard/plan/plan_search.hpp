@@ -52,6 +52,10 @@ struct PlanSearchResult {
 /// could not hold these once, with the number that could.
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options = {});
 
+/// The plan, with its cuts and what stages compute again changed by single moves, the first that is better, until none
+/// is: by fewer bytes beyond the memory, then by the step.
+RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options, ParallelPlan plan);
+
 /// No plan with these degrees, microbatch, ZeRO stage and number of devices in a row (of which `like` is one, whatever
 /// its cuts and recomputation) that fits in memory takes less. With m microbatches, p devices in a row, and A the time
 /// of one microbatch through all layers, forward and backward:
@@ -74,12 +78,12 @@ PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& o
 /// Where one stage's sums overlap, only what they keep of the device counts in the first; but those of the first l + 1
 /// layers begin when the last task has left layer l, whatever the buckets, one after the other.
 ///
-/// The last: what layer l keeps of a microbatch, b_l, is held from its forward pass until its gradients are there, D_l
-/// later, when the layers behind it have done both passes; all that is held at any time is within p memories M less R,
-/// what is there for good. (Little's law: microbatches in flight are those that end in a time, times how long each
-/// takes.) Recomputation makes b_l less and A more. So for any share x of the two the step is no less than x times the
-/// last and 1 - x times the first, where each layer recomputes what makes the sum least; the best x counts. Kept within
-/// what rounding can be off.
+/// The last: what layer l keeps of a microbatch, b_l, is held from its forward pass until its gradient of inputs is
+/// there (or those of weights too, where one task makes both), D_l later, when the layers behind it have done both
+/// passes; all that is held at any time is within p memories M less R, what is there for good. (Little's law:
+/// microbatches in flight are those that end in a time, times how long each takes.) Recomputation makes b_l less and A
+/// more. So for any share x of the two the step is no less than x times the last and 1 - x times the first, where each
+/// layer recomputes what makes the sum least; the best x counts. Kept within what rounding can be off.
 Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like);
 
 }  // namespace trainyard

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -48,7 +49,8 @@ class Rising {
 /// A layer, or the mean of some, as a stage of its own.
 struct LayerTimes {
   PartSums parts{};
-  double after = 0, resident = 0;  // behind its device's tasks, or in sums; bytes there for good
+  double after = 0;                    // behind its device's tasks, or in sums
+  double resident = 0, gradients = 0;  // bytes there for good; and from the first microbatch on
   struct Level {
     double again = 0, held = 0;  // time, and bytes of a microbatch
   };
@@ -58,6 +60,7 @@ struct LayerTimes {
     parts.add(other.parts, share);
     after += share * other.after;
     resident += share * other.resident;
+    gradients += share * other.gradients;
     levels.resize(other.levels.size());
     for (std::size_t level = 0; level < levels.size(); ++level) {
       levels[level].again += share * other.levels[level].again;
@@ -91,8 +94,9 @@ class BoundOfSchedule {
                                     ? sums_.per_byte * number(layer.weights - layer.expert_weights)
                                     : dense * number(layer.weights - layer.expert_weights) +
                                           experts * number(layer.expert_weights) + number(layer.launches),
-                       .resident = 2 * number(layer.weights) + number(layer.state - layer.expert_state) / shards +
-                                   number(layer.expert_state)};
+                       .resident = number(layer.weights) + number(layer.state - layer.expert_state) / shards +
+                                   number(layer.expert_state),
+                       .gradients = number(layer.weights)};
       for (const StageRecompute level : levels)
         times.levels.push_back({number(again_of(layer, level)), number(held_of(layer, level))});
       layers_.push_back(std::move(times));
@@ -186,6 +190,7 @@ class BoundOfSchedule {
     std::vector<double> last_sum;      // likewise, of those that end with its last gradient's sum
     std::vector<double> price;         // by device: of a byte that is there for good
     std::vector<double> held;          // by stage: of a microbatch's bytes
+    std::vector<double> gradients;     // by stage: of gradients' bytes
     std::vector<PartSums> times = {};  // of stages, for the cuts that it has chosen
     std::vector<double> after = {};    // by stage
     double value = 0;
@@ -300,12 +305,14 @@ class BoundOfSchedule {
       }
       whole.push_back({column, 1});
     }
-    each_instant([&](std::size_t i, const std::vector<std::size_t>& instant) {
+    each_instant([&](std::size_t i, const ScheduleGraph::Held& instant) {
       const std::uint32_t column = program.add_column(1, 0, kMostPrice);
       for (std::size_t k = 0; k < rows_.size(); ++k) {
         const auto& [s, layer, level, count] = rows_[k];
         if (graph_.device(s) != i) continue;
-        const double bytes = layer->resident + held_at(instant, s) * layer->levels[level].held;
+        const std::size_t c = chunk_of(s);
+        const double bytes = layer->resident + static_cast<double>(instant.gradients[c]) * layer->gradients +
+                             static_cast<double>(instant.microbatches[c]) * layer->levels[level].held;
         if (bytes > 0) rows[k].push_back({column, -bytes / room_});
       }
     });
@@ -325,16 +332,15 @@ class BoundOfSchedule {
     return read(solve_by_simplex(program));
   }
 
-  /// Microbatches of the stage in flight.
-  double held_at(const std::vector<std::size_t>& instant, std::size_t stage) const {
-    for (std::size_t c = 0; c < instant.size(); ++c)
-      if (graph_.stage(graph_.device(stage), c) == stage) return static_cast<double>(instant[c]);
-    return 0;
+  std::size_t chunk_of(std::size_t stage) const {
+    std::size_t chunk = 0;
+    while (graph_.stage(graph_.device(stage), chunk) != stage) ++chunk;
+    return chunk;
   }
 
   Dual read(const LinearSolution& solution) const {
-    Dual dual{std::vector<PartSums>(stages_), std::vector<double>(stages_), std::vector<double>(stages_),
-              std::vector<double>(p_), std::vector<double>(stages_)};
+    const std::vector<double> none(stages_, 0);
+    Dual dual{std::vector<PartSums>(stages_), none, none, std::vector<double>(p_, 0), none, none};
     dual.value = -solution.value * unit_;
     dual.work = solution.work;
     const auto weight = [&](std::size_t column) { return std::max(0.0, solution.x[column]); };
@@ -348,11 +354,13 @@ class BoundOfSchedule {
       for (std::size_t s = 0; s < stages_; ++s) dual.counts[s].add(paths_[k].counts[s], share);
     }
     std::size_t column = paths_.size();
-    each_instant([&](std::size_t i, const std::vector<std::size_t>& instant) {
+    each_instant([&](std::size_t i, const ScheduleGraph::Held& instant) {
       const double price = weight(column++) * unit_ / room_;
       dual.price[i] += price;
-      for (std::size_t c = 0; c < instant.size(); ++c)
-        dual.held[graph_.stage(i, c)] += price * static_cast<double>(instant[c]);
+      for (std::size_t c = 0; c < like_.chunks; ++c) {
+        dual.held[graph_.stage(i, c)] += price * static_cast<double>(instant.microbatches[c]);
+        dual.gradients[graph_.stage(i, c)] += price * static_cast<double>(instant.gradients[c]);
+      }
     });
     if (solution.prices.size() < rows_.size()) return dual;
     // How many layers of each group and level a stage has: what the row's bound is worth.
@@ -464,7 +472,7 @@ class BoundOfSchedule {
         for (const LayerTimes::Level& level : layers_[i].levels)
           cheapest = std::min(cheapest, dual.counts[s][TaskPart::again] * level.again + dual.held[s] * level.held);
         least[i] = best + cheapest + layers_[i].time(dual.counts[s]) + dual.price[device] * layers_[i].resident +
-                   dual.behind[s] * layers_[i].after;
+                   dual.gradients[s] * layers_[i].gradients + dual.behind[s] * layers_[i].after;
       }
       std::swap(before, least);
     }
@@ -479,11 +487,14 @@ class BoundOfSchedule {
     if (room_ == 0 || like_.chunks > 1) return 0;
     const auto sum = [&](const auto& of) { return of(up_to_[end]) - of(up_to_[begin]); };
     const double beyond = sum([](const LayerTimes& times) { return times.resident; }) - room_;
-    double held = 0;
-    for (const auto& instant : graph_.instants(graph_.device(s)))
-      held = std::max(held, static_cast<double>(instant.front()));
-    const double over = beyond + held * sum([](const LayerTimes& times) { return times.levels.front().held; });
-    return over <= 0 ? 0 : over / held * cheapest_;
+    double most = 0;
+    for (const ScheduleGraph::Held& instant : graph_.instants(graph_.device(s))) {
+      const auto held = static_cast<double>(instant.microbatches.front());
+      const double over = beyond + held * sum([](const LayerTimes& times) { return times.levels.front().held; }) +
+                          (instant.gradients.front() > 0 ? sum(std::mem_fn(&LayerTimes::gradients)) : 0);
+      most = std::max(most, over / held);
+    }
+    return most * cheapest_;
   }
 
   /// The longest path through the layers that stages have wherever within the windows the cuts are, sent over the
@@ -586,7 +597,7 @@ class BoundOfSchedule {
   void keep(Cuts cuts) {
     for (last_cuts_ = 0; last_cuts_ < cuts_.size(); ++last_cuts_)
       if (cuts_[last_cuts_].begins == cuts.begins && cuts_[last_cuts_].levels == cuts.levels) return;
-    std::vector<double> resident(p_, 0), held(stages_, 0);
+    std::vector<double> resident(p_, 0), gradients(stages_, 0), held(stages_, 0);
     for (std::size_t s = 0; s < stages_; ++s) {
       const std::size_t begin = cuts.begins[s], end = s + 1 < stages_ ? cuts.begins[s + 1] : layers_.size();
       LayerTimes stage;
@@ -599,15 +610,17 @@ class BoundOfSchedule {
       if (s + 1 < stages_) stage.parts[TaskPart::onward] = onward_[s][end - 1];
       if (s > 0) stage.parts[TaskPart::back] = back_[s - 1][begin - 1];
       resident[graph_.device(s)] += stage.resident;
+      gradients[s] = stage.gradients;
       const bool own = !rules_.own_sums.empty() && rules_.own_sums[begin];
       cuts.times.push_back(stage.parts);
       cuts.after.push_back(stage.after + (own ? sums_.of_stage : 0));
       cuts.last.push_back(own ? last_sum(begin) : 0);
     }
-    each_instant([&](std::size_t i, const std::vector<std::size_t>& instant) {
+    each_instant([&](std::size_t i, const ScheduleGraph::Held& instant) {
       double bytes = resident[i];
-      for (std::size_t c = 0; c < instant.size(); ++c)
-        bytes += static_cast<double>(instant[c]) * held[graph_.stage(i, c)];
+      for (std::size_t c = 0; c < like_.chunks; ++c)
+        bytes += static_cast<double>(instant.microbatches[c]) * held[graph_.stage(i, c)] +
+                 static_cast<double>(instant.gradients[c]) * gradients[graph_.stage(i, c)];
       cuts.bytes.push_back(bytes);
     });
     cuts_.push_back(std::move(cuts));
@@ -632,7 +645,7 @@ class BoundOfSchedule {
     for (std::size_t k = 0; k < paths_.size(); ++k) program.add_column(0, 0, LinearProgram::kInfinity);
     const auto first_price = static_cast<std::uint32_t>(paths_.size());
     std::uint32_t next = first_price;
-    each_instant([&](std::size_t, const std::vector<std::size_t>&) {
+    each_instant([&](std::size_t, const ScheduleGraph::Held&) {
       program.add_column(0, 0, kMostPrice);
       ++next;
     });

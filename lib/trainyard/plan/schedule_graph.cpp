@@ -120,20 +120,22 @@ std::vector<std::size_t> ScheduleGraph::unfinished(std::size_t device, std::size
 
 void ScheduleGraph::note_instants(std::size_t device) {
   auto& kept = instants_[device];
-  std::vector<std::size_t> now(plan_.chunks, 0);
-  const auto covers = [](const auto& one, const auto& other) {
-    return std::ranges::equal(one, other, std::ranges::greater_equal{});
+  Held now{std::vector<std::size_t>(plan_.chunks, 0), std::vector<std::size_t>(plan_.chunks, 0)};
+  const auto covers = [](const Held& one, const Held& other) {
+    return std::ranges::equal(one.microbatches, other.microbatches, std::ranges::greater_equal{}) &&
+           std::ranges::equal(one.gradients, other.gradients, std::ranges::greater_equal{});
   };
   for (const PipelineTask& task : tasks_[device]) {
-    if (task.pass == Pass::input_gradient) continue;
-    if (task.pass != Pass::forward) {
-      --now[task.chunk];
-      continue;
+    if (task.pass == Pass::forward) {
+      ++now.microbatches[task.chunk];
+      if (std::ranges::any_of(kept, [&](const Held& each) { return covers(each, now); })) continue;
+      std::erase_if(kept, [&](const Held& each) { return covers(now, each); });
+      kept.push_back(now);
+    } else {
+      // What gradients of weights do not read is gone behind those of inputs.
+      if (task.pass != Pass::weight_gradient) --now.microbatches[task.chunk];
+      if (task.pass != Pass::input_gradient) now.gradients[task.chunk] = 1;
     }
-    ++now[task.chunk];
-    if (std::ranges::any_of(kept, [&](const auto& each) { return covers(each, now); })) continue;
-    std::erase_if(kept, [&](const auto& each) { return covers(now, each); });
-    kept.push_back(now);
   }
 }
 

@@ -76,8 +76,13 @@ class ScheduleGraph {
   const std::vector<PipelineTask>& tasks(std::size_t device) const { return tasks_[device]; }
   /// Adds one for each part of a task.
   void count(const PipelineTask& task, PartSums& counts) const;
-  /// Microbatches of each chunk that a device holds, at the instants where no other has as many of each.
-  const std::vector<std::vector<std::size_t>>& instants(std::size_t device) const { return instants_[device]; }
+  /// What a device holds at an instant, by chunk.
+  struct Held {
+    std::vector<std::size_t> microbatches;  // from the start of F to the start of B
+    std::vector<std::size_t> gradients;     // 1 where those of the first microbatch's weights have been made
+  };
+  /// Of each device, where it holds no more of anything at another instant.
+  const std::vector<Held>& instants(std::size_t device) const { return instants_[device]; }
 
   /// The ends of all tasks of each device; or where its sums come behind tasks, the start and the end of each task that
   /// makes the last gradients of a stage.
@@ -113,7 +118,7 @@ class ScheduleGraph {
   std::vector<double> end_;  // by node
   std::vector<End> ends_;
   std::vector<std::vector<std::size_t>> final_;  // by device and chunk: the task that makes its last gradients
-  std::vector<std::vector<std::vector<std::size_t>>> instants_;
+  std::vector<std::vector<Held>> instants_;
   std::vector<std::vector<PipelineTask>> tasks_;
 };
 

@@ -46,14 +46,14 @@ class StageChoices {
   std::map<std::pair<std::size_t, LayerDegree>, StageTable> tables_;
 };
 
-/// The shortest recomputation with which these layers fit in a stage that holds so many microbatches, of the whole
-/// stage or, `by_layer`, of its first layers; none where they never do.
+/// The shortest recomputation with which these layers fit in a stage that holds so many microbatches, of `several` or
+/// one, of the whole stage or, `by_layer`, of its first layers; none where they never do.
 inline std::optional<StageRecomputation> least_recompute(const PlanCosts& costs, const StageChoice& choice,
                                                          std::size_t begin, std::size_t end, std::size_t in_flight,
-                                                         std::size_t zero, bool by_layer) {
+                                                         bool several, std::size_t zero, bool by_layer) {
   const std::size_t shards = zero > 0 ? choice.degrees.data : 1;
   const auto fits = [&](const StageCost& stage) {
-    return !costs.memory || stage.memory(in_flight, shards) <= *costs.memory;
+    return !costs.memory || stage.memory(in_flight, shards, several) <= *costs.memory;
   };
   std::optional<StageRecomputation> best;
   Nanoseconds least{0};

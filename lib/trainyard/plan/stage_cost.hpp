@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "trainyard/plan/parallel_plan.hpp"
@@ -31,11 +32,30 @@ inline Bytes shared_state(Bytes state, Bytes of_experts, std::size_t shards) {
   return Bytes{(2 * (state - of_experts).count + parts) / (2 * parts)} + of_experts;
 }
 
+/// The most that a backward task holds beyond the activations of all microbatches in flight at its start: where layer l
+/// is on, those of the layers behind it are gone (where LayerCost::backward_memory is known), what l computes again and
+/// its own working set are there, and
+///
+///     first    the gradients of l and of the layers behind it
+///     later    l's largest gradient, and its sum with those of earlier microbatches, which are counted apart
+///     passing  no gradients of weights
+struct BackwardPeak {
+  Bytes first{0}, later{0}, passing{0};
+
+  /// The peak of these layers and those behind them, of which a microbatch frees so many bytes first.
+  BackwardPeak followed_by(const BackwardPeak& rest, Bytes freed, Bytes weights) const {
+    return {std::max(first - freed + weights, rest.first), std::max(later - freed, rest.later),
+            std::max(passing - freed, rest.passing)};
+  }
+};
+
 /// The layers of a stage together, for one rank and one microbatch: LayerCost added up. `input` is that of the first
-/// layer, `output` that of the last, `working` what recomputation needs besides, of the largest layer.
+/// layer, `output` that of the last; `backward_memory` is known of all layers or of none.
 struct StageCost {
   Nanoseconds forward, input_gradient, weight_gradient, accumulation, rank_sums, launches;
-  Bytes input, output, held, working, weights, state, expert_weights, expert_state;
+  Bytes input, output, held, weights, state, expert_weights, expert_state;
+  BackwardPeak peak;
+  std::optional<BackwardMemory> backward_memory;  // `working` is in `peak`
 
   void add(const LayerCost& cost, StageRecompute recompute) {
     forward += cost.forward;
@@ -49,37 +69,57 @@ struct StageCost {
     state += cost.state;
     expert_weights += cost.expert_weights;
     expert_state += cost.expert_state;
-    held += held_of(cost, recompute);
-    if (recompute == StageRecompute::attention) working = std::max(working, cost.scores);
-    if (recompute >= StageRecompute::blocks) working = std::max(working, cost.saved);
+    const Bytes kept = held_of(cost, recompute);
+    held += kept;
+    Bytes own = recompute >= StageRecompute::blocks      ? cost.saved
+                : recompute == StageRecompute::attention ? cost.scores
+                                                         : Bytes{0};
+    if (!cost.backward_memory) {
+      peak = peak.followed_by({own + cost.weights, own, own}, Bytes{0}, cost.weights);
+      return;
+    }
+    own += cost.backward_memory->working;
+    peak = peak.followed_by({own + cost.weights, own + 2 * cost.backward_memory->largest_gradient, own}, kept,
+                            cost.weights);
+    add(*cost.backward_memory);
   }
 
   /// The cost of these layers and those behind them.
   StageCost followed_by(const StageCost& rest) const {
-    return {forward + rest.forward,
-            input_gradient + rest.input_gradient,
-            weight_gradient + rest.weight_gradient,
-            accumulation + rest.accumulation,
-            rank_sums + rest.rank_sums,
-            launches + rest.launches,
-            input,
-            rest.output,
-            held + rest.held,
-            std::max(working, rest.working),
-            weights + rest.weights,
-            state + rest.state,
-            expert_weights + rest.expert_weights,
-            expert_state + rest.expert_state};
+    StageCost both{forward + rest.forward,
+                   input_gradient + rest.input_gradient,
+                   weight_gradient + rest.weight_gradient,
+                   accumulation + rest.accumulation,
+                   rank_sums + rest.rank_sums,
+                   launches + rest.launches,
+                   input,
+                   rest.output,
+                   held + rest.held,
+                   weights + rest.weights,
+                   state + rest.state,
+                   expert_weights + rest.expert_weights,
+                   expert_state + rest.expert_state,
+                   peak.followed_by(rest.peak, backward_memory ? rest.held : Bytes{0}, rest.weights),
+                   backward_memory};
+    if (rest.backward_memory) both.add(*rest.backward_memory);
+    return both;
   }
 
   /// Time of any microbatch but the first, which adds its gradients to none.
   Nanoseconds backward() const { return input_gradient + weight_gradient + accumulation; }
   Nanoseconds time() const { return forward + backward(); }
-  /// What a device holds that has this stage alone, as PlanStep counts it: with so many microbatches in flight, the
-  /// optimizer's state shared among `shards`.
-  Bytes memory(std::size_t in_flight, std::size_t shards) const {
-    return 2 * weights + shared_state(state, expert_state, shards) + static_cast<std::int64_t>(in_flight) * held +
-           working;
+  /// What a device holds that has this stage alone, as PlanStep counts it: with so many microbatches in flight, of
+  /// `several` or one, the optimizer's state shared among `shards`.
+  Bytes memory(std::size_t in_flight, std::size_t shards, bool several = true) const {
+    return weights + (several || !backward_memory ? weights + peak.later : peak.first) +
+           shared_state(state, expert_state, shards) + static_cast<std::int64_t>(in_flight) * held;
+  }
+
+ private:
+  void add(const BackwardMemory& layer) {
+    if (!backward_memory) backward_memory = BackwardMemory{};
+    backward_memory->largest_gradient = std::max(backward_memory->largest_gradient, layer.largest_gradient);
+    backward_memory->for_weights += layer.for_weights;
   }
 };
 

@@ -62,7 +62,7 @@ void StageDegreesBound::count() {
     for (const StageChoice& choice : choices_)
       for (const StageRecompute level : choice.stages->levels()) {
         const StageCost& layer = choice.stages->of(i, i + 1, level);
-        if (costs_->memory && layer.memory(1, shards(choice.degrees)) > *costs_->memory) continue;
+        if (costs_->memory && layer.memory(1, shards(choice.degrees), m_ > 1) > *costs_->memory) continue;
         const double all = static_cast<double>(work(layer).count) * static_cast<double>(choice.degrees.devices());
         least_work = least_work < 0 ? all : std::min(least_work, all);
         layers[i].push_back({all, memory_of(layer, choice.degrees)});
@@ -83,7 +83,9 @@ void StageDegreesBound::count() {
 
 double StageDegreesBound::memory_of(const StageCost& layer, const StageDegrees& degrees) const {
   const double state = static_cast<double>(layer.state.count) / static_cast<double>(shards(degrees));
-  return static_cast<double>(degrees.devices()) * (static_cast<double>((2 * layer.weights + layer.held).count) + state);
+  const std::int64_t copies = m_ > 1 ? 2 : 1;  // with gradients, which are not there all at once of one microbatch
+  return static_cast<double>(degrees.devices()) *
+         (static_cast<double>((copies * layer.weights + layer.held).count) + state);
 }
 
 /// No choice of one of each layer whose memory is within that of all devices has less work: the best of some prices

@@ -63,8 +63,8 @@ class StageDegreesBound {
   /// The least with which a stage that has so many behind it fits.
   std::optional<StageRecomputation> recompute(const StageChoice& choice, std::size_t begin, std::size_t end,
                                               std::size_t behind) const {
-    return least_recompute(*costs_, choice, begin, end, std::min(static_cast<std::size_t>(m_), behind + 1), zero_,
-                           options_->by_layer);
+    return least_recompute(*costs_, choice, begin, end, std::min(static_cast<std::size_t>(m_), behind + 1), m_ > 1,
+                           zero_, options_->by_layer);
   }
   /// Time of all microbatches: gradients are added but for the first.
   Nanoseconds work(const StageCost& stage) const { return m_ * stage.time() - stage.accumulation; }

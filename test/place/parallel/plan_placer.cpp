@@ -504,6 +504,78 @@ TEST_CASE("of all plans of a small network on four devices none is shorter than 
   }
 }
 
+TEST_CASE("where memory is short, plans are fitted to it as simulated, and none that fits is shorter") {
+  // Each was shorter than the placer's, when the estimate alone said what fits: by 18 to 47 %.
+  struct Case {
+    const char *network, *cluster;
+    std::int64_t batch, megabytes;
+    ParallelPlan plan;
+  };
+  const std::vector<Case> cases{
+      {"bert_base:layers=2,hidden=512,heads=8,inner=2048,seq=128,vocabulary=3000,batch=16",
+       "4xA100",
+       16,
+       67,
+       {.data = 2, .tensor = 2, .sequence = true, .microbatch = 8, .recompute = {StageRecompute::blocks}}},
+      {"vgg16:batch=8", "4xV100-pcie", 8, 679, {.tensor = 4, .microbatch = 8}},
+      {"gpt2:layers=2,hidden=256,heads=4,seq=128,vocabulary=1000,positions=128,batch=8",
+       "4xA100",
+       8,
+       15,
+       {.tensor = 4, .sequence = true, .microbatch = 8, .recompute = {{StageRecompute::blocks, 2}}}},
+      {"gshard_380m:layers=2,hidden=512,heads=8,inner=2048,seq=256,vocabulary=4000,batch=8,experts=4",
+       "4xA100",
+       8,
+       97,
+       {.data = 2,
+        .tensor = 2,
+        .sequence = true,
+        .microbatch = 4,
+        .recompute = {StageRecompute::blocks},
+        .experts = 2}}};
+  for (const Case& each : cases) {
+    CAPTURE(each.network);
+    ClusterSpec small = preset_cluster(each.cluster);
+    for (Device& device : small.devices) device.memory = Bytes{each.megabytes * 1'000'000};
+    const Problem problem{training_graph(make_network(each.network)), make_cluster(small), CostModel::roofline()};
+    const auto run = [&](const Schedule& schedule) { return simulate(scheduled_problem(problem, schedule), schedule); };
+    const Timeline found = run(place_plan(problem, {.batch = each.batch})),
+                   given = run(place_by_plan(problem, each.plan, {.batch = each.batch}));
+    CHECK(given.fits());
+    CHECK(found.fits());
+    CHECK(found.makespan <= given.makespan);
+  }
+}
+
+TEST_CASE("the memory of a plan is as estimated, whatever its schedule and what it computes again") {
+  const Problem problem{
+      training_graph(make_network("gpt2:layers=6,hidden=512,heads=8,seq=128,vocabulary=2000,positions=128,batch=16")),
+      make_cluster(preset_cluster("4xA100")), CostModel::roofline()};
+  const Layers layers = find_layers(problem.graph());
+  ChainOfBlocks chain{problem, layers, worthy_devices(problem), 16, [](const ParallelPlan&) { return true; }};
+  std::vector<ParallelPlan> plans;
+  for (const std::size_t microbatch : {1u, 4u, 16u}) {
+    for (const PipelineSchedule schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe,
+                                            PipelineSchedule::zb_h1, PipelineSchedule::v_min, PipelineSchedule::zb_v}) {
+      plans.push_back({.chunks = chunks_of(schedule), .microbatch = microbatch, .schedule = schedule});
+      for (std::size_t s = 1; s < 2 * plans.back().chunks; ++s) plans.back().cuts.push_back(2 * s);
+    }
+    if (microbatch < 16) plans.push_back({.data = 4, .microbatch = microbatch});
+  }
+  plans.push_back({.tensor = 4, .microbatch = 16});  // of more, the next one begins while ranks wait for each other
+  for (ParallelPlan plan : plans)
+    for (const StageRecompute what : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks}) {
+      plan.recompute.assign(plan.stages(), what);
+      CAPTURE(describe(plan));
+      const PlanStep estimate = run_plan(chain.costs(), plan);
+      const Timeline simulated = simulate(problem, place_by_plan(problem, plan, {.batch = 16}));
+      Bytes peak{0};
+      for (const DeviceUse& device : simulated.devices) peak = std::max(peak, device.peak);
+      CHECK(static_cast<double>(std::ranges::max_element(estimate.peaks)->count) ==
+            doctest::Approx(static_cast<double>(peak.count)).epsilon(0.25));
+    }
+}
+
 TEST_CASE("a plan of tensor ranks is found where nothing else fits") {
   // Tied words of 268 MB with 537 MB of state and three gradients of 268 MB, which a pipeline has on one device.
   const Problem problem{

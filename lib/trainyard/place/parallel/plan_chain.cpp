@@ -315,6 +315,7 @@ std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const s
   for (std::size_t b = 0; b < blocks_; ++b) {
     LayerCost& block = chain[b];
     block.forward = block.input_gradient = block.weight_gradient = block.rank_sums = Nanoseconds{0};
+    block.backward_memory.reset();
     block.output = sent_[b];
     block.input = sent_[2 * blocks_ - 1 - b];
   }

@@ -101,6 +101,30 @@ IdMap<OpId, Nanoseconds> launches_of_updates(const Problem& problem, DeviceId de
   return launches;
 }
 
+/// By backward op, the bytes that passes back hold while it runs besides gradients of weights: workspace, and tensors
+/// made by these ops and not yet read by all that do, one op at a time.
+IdMap<OpId, Bytes> working_of_backward(const Graph& graph, const ParameterUse& use) {
+  IdMap<OpId, Bytes> working(graph.op_count(), Bytes{0});
+  IdMap<TensorId, std::size_t> readers(graph.tensor_count(), 0);
+  Bytes live{0};
+  const auto counts = [&](TensorId tensor) {
+    return graph.phase(graph.producer(tensor)) == Phase::backward && !use.is_gradient[tensor];
+  };
+  for (const OpId op : graph.topological_order()) {
+    if (graph.phase(op) != Phase::backward) continue;
+    for (const TensorId tensor : graph.outputs(op)) {
+      readers[tensor] = graph.consumers(tensor).size();
+      if (counts(tensor)) live += graph.bytes(tensor);
+    }
+    working[op] = live + graph.workspace_bytes(op);
+    for (const TensorId tensor : graph.outputs(op))
+      if (counts(tensor) && readers[tensor] == 0) live -= graph.bytes(tensor);
+    for (const TensorId tensor : graph.inputs(op))
+      if (counts(tensor) && --readers[tensor] == 0) live -= graph.bytes(tensor);
+  }
+  return working;
+}
+
 }  // namespace
 
 ChainOfBlocks::ChainOfBlocks(const Problem& problem, const Layers& layers, std::vector<DeviceId> devices,
@@ -256,6 +280,11 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
     communicates(block_of_op(maker), graph.phase(maker), time);
     exchanges[maker] += time;
   }
+  const auto makes_weight_gradients = [&](OpId op) {  // and nothing else
+    const auto made = graph.outputs(op);
+    return graph.phase(op) == Phase::backward && !made.empty() &&
+           std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{use.is_gradient[tensor]}; });
+  };
   RepeatedSegments again = repeated(ranks, nullptr), scores_again = repeated(ranks, &scores);
   for (LayerCost& block : blocks) block.again = Nanoseconds{0};
   for (const OpId op : graph.ops()) {
@@ -271,10 +300,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
       block.forward += time;
       if (again.segment[op]) *block.again += time + exchanges[op];
     } else if (graph.phase(op) == Phase::backward) {
-      const auto made = graph.outputs(op);
-      const bool weights =
-          !made.empty() && std::all_of(made.begin(), made.end(), [&](TensorId t) { return bool{use.is_gradient[t]}; });
-      (weights ? block.weight_gradient : block.input_gradient) += time;
+      (makes_weight_gradients(op) ? block.weight_gradient : block.input_gradient) += time;
     }
     if (graph.phase(op) != Phase::forward) continue;
     if (scores[op]) {
@@ -316,6 +342,20 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
     blocks[block_of_op(share.group_ops(group).front())].saved += memory.need(group).held - resident;
   }
   for (LayerCost& block : blocks) block.scores = std::min(block.scores, block.saved);
+  const IdMap<OpId, Bytes> working = working_of_backward(graph, use);
+  for (LayerCost& block : blocks) block.backward_memory = BackwardMemory{};
+  for (const OpId op : graph.ops()) {
+    BackwardMemory& block = *blocks[block_of_op(op)].backward_memory;
+    block.working = std::max(block.working, working[op]);
+    if (graph.phase(op) != Phase::backward) continue;
+    for (const TensorId made : graph.outputs(op))
+      if (use.is_gradient[made]) block.largest_gradient = std::max(block.largest_gradient, graph.bytes(made));
+  }
+  for (const TensorId tensor : graph.tensors()) {
+    const auto readers = graph.consumers(tensor);
+    const auto reader = std::find_if(readers.begin(), readers.end(), makes_weight_gradients);
+    if (reader != readers.end()) blocks[block_of_op(*reader)].backward_memory->for_weights += graph.bytes(tensor);
+  }
   auto [chain, work] = least.run(blocks);
   return {std::move(blocks), std::move(chain), std::move(communicated), std::move(work)};
 }
@@ -332,7 +372,9 @@ ChainOfBlocks::Blocks ChainOfBlocks::in_slices(const Blocks& slice, std::size_t 
     cost.accumulation = n * cost.accumulation;
     cost.scores_forward = n * cost.scores_forward;
     if (cost.again) cost.again = n * *cost.again;
-    for (Bytes* bytes : {&cost.input, &cost.output, &cost.saved, &cost.scores}) *bytes = n * *bytes;
+    for (Bytes* bytes : {&cost.input, &cost.output, &cost.saved, &cost.scores, &cost.backward_memory->working,
+                         &cost.backward_memory->for_weights})
+      *bytes = n * *bytes;
   }
   return whole;
 }

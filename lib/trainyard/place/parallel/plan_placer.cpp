@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -41,6 +43,8 @@ constexpr double kMovedOps = 800'000;
 constexpr double kSmallOps = 100'000;
 /// Tenths of the memory that planners plan with at least, where their plans do not fit as simulated.
 constexpr std::int64_t kLeastTenths = 5;
+/// How often a plan is fitted to what it leaves of the memory as simulated, and simulated again.
+constexpr std::size_t kFits = 4;
 /// A plan of so many ops, which take a second or two, is simulated though the search took all the time.
 constexpr double kHastyOps = 250'000;
 /// Devices at most whose order is looked for.
@@ -186,20 +190,126 @@ struct Trial {
   enum class End : std::uint8_t { simulated, too_large, out_of_time };
   End end;
   Outcome outcome;
+  std::size_t fits = 0;                           // how often it was fitted before
+  std::vector<std::optional<Bytes>> spares = {};  // of each that was simulated
+
+  template <class Archive>
+  friend void archive_fields(Archive& archive, Trial& trial) {
+    archive(trial.end, trial.outcome, trial.fits, trial.spares);
+  }
 };
 
 /// What came of simulating plans: the best one, nothing where all are too large, and all by their outcome.
 struct Simulated {
+  struct Plan {
+    Outcome outcome;
+    RatedPlan rated;
+    std::optional<Bytes> spare;  // PlannedSchedule::spare
+  };
   std::optional<PlannedSchedule> best;
-  std::vector<std::pair<Outcome, ParallelPlan>> all;
+  std::vector<Plan> all;
+};
+
+/// A plan's memory by the estimate, on its fullest device, were it to fill the memory as simulated: both grow alike, or
+/// by as much, whichever is less.
+Bytes estimated_when_full(const PlanStep& run, Bytes memory, Bytes spare) {
+  const Bytes estimated = *std::ranges::max_element(run.peaks);
+  const double ratio = static_cast<double>(memory.count) / static_cast<double>((memory - spare).count);
+  return std::min(estimated + spare, Bytes{static_cast<std::int64_t>(ratio * static_cast<double>(estimated.count))});
+}
+
+/// Those that fit by the estimate, in turn with those that are shorter and almost fit, which they may as simulated;
+/// then the others. In: by bytes beyond the memory, then by step.
+std::vector<RatedPlan> by_likely_step(std::vector<RatedPlan> plans, std::optional<Bytes> memory) {
+  if (!memory) return plans;
+  const auto beyond =
+      std::ranges::find_if(plans, [&](const RatedPlan& each) { return each.run.excess(memory) > Bytes{0}; });
+  std::vector<RatedPlan> almost, turns;
+  for (auto each = beyond; each != plans.end(); ++each)
+    if (*std::ranges::max_element(each->run.peaks) <= Bytes{memory->count / 5 * 6}) almost.push_back(*each);
+  std::ranges::stable_sort(almost, {}, [](const RatedPlan& each) { return each.run.step; });
+  auto next = almost.begin();
+  for (auto each = plans.begin(); each != beyond || next != almost.end();) {
+    if (each != beyond) turns.push_back(*each++);
+    if (next != almost.end()) turns.push_back(*next++);
+  }
+  const auto is_almost = [&](const RatedPlan& each) {
+    return std::ranges::any_of(almost, [&](const RatedPlan& other) { return other.plan == each.plan; });
+  };
+  std::copy_if(beyond, plans.end(), std::back_inserter(turns), [&](const RatedPlan& each) { return !is_almost(each); });
+  return turns;
+}
+
+/// Plans like one that was simulated, with cuts and recomputation as it asks for that leaves or lacks so much memory:
+/// as the estimate has it, or where it knows of none, all blocks computed again; and where that was simulated, too,
+/// with memory to spare, one layer fewer of a stage.
+class Fitting {
+ public:
+  /// `quicker`: not only those that do not fit.
+  Fitting(const PlanCosts& costs, const PlanSearchOptions& options, RatedPlan first, bool quicker)
+      : costs_(costs), options_(options), quicker_(quicker), tried_{std::move(first)} {}
+
+  /// The next to simulate, behind the last one, which left so much.
+  const RatedPlan* next(std::optional<Bytes> spare) {
+    if (!costs_.memory || !spare || tried_.size() > kFits || (*spare >= Bytes{0} && !quicker_)) return nullptr;
+    std::optional<RatedPlan> found = *spare < Bytes{0} ? smaller(*spare) : quicker(*spare);
+    if (!found) return nullptr;
+    tried_.push_back(*std::move(found));
+    return &tried_.back();
+  }
+  const RatedPlan& plan(std::size_t i) const { return tried_[i]; }
+
+ private:
+  bool is_tried(const ParallelPlan& plan) const {
+    return std::ranges::any_of(tried_, [&](const RatedPlan& each) { return each.plan == plan; });
+  }
+  /// By the estimate, if it is within what the last one has where it fills the memory.
+  std::optional<RatedPlan> estimated(Bytes spare) const {
+    PlanCosts full = costs_;
+    full.memory = estimated_when_full(tried_.back().run, *costs_.memory, spare);
+    RatedPlan plan = improve_plan(full, options_, tried_.back().plan);
+    if (plan.run.excess(full.memory) > Bytes{0} || is_tried(plan.plan)) return std::nullopt;
+    return plan;
+  }
+  std::optional<RatedPlan> smaller(Bytes spare) const {
+    if (std::optional<RatedPlan> plan = estimated(spare)) return plan;
+    ParallelPlan all = tried_.back().plan;
+    all.recompute.assign(all.stages(), StageRecompute::blocks);
+    if (is_tried(all)) return std::nullopt;
+    return RatedPlan{all, run_plan(costs_, all)};
+  }
+  std::optional<RatedPlan> quicker(Bytes spare) const {
+    const RatedPlan& last = tried_.back();
+    if (last.plan.recomputing(StageRecompute::no) == last.plan.recompute.size()) return std::nullopt;
+    std::optional<RatedPlan> best = estimated(spare);
+    if (best && best->run.step < last.run.step) return best;
+    best.reset();
+    for (std::size_t s = 0; s < last.plan.stages(); ++s) {
+      const auto& cuts = last.plan.cuts;
+      const std::size_t layers = (s < cuts.size() ? cuts[s] : costs_.layers) - (s > 0 ? cuts[s - 1] : 0);
+      const auto [what, first] = last.plan.recompute[s];
+      if (what == StageRecompute::no) continue;
+      ParallelPlan plan = last.plan;
+      plan.recompute[s] = {what, std::min(first, layers) - 1};
+      if (is_tried(plan)) continue;
+      RatedPlan each{plan, run_plan(costs_, plan)};
+      if (!best || each.run.step < best->run.step) best = std::move(each);
+    }
+    return best;
+  }
+
+  const PlanCosts& costs_;
+  const PlanSearchOptions& options_;
+  bool quicker_;
+  std::deque<RatedPlan> tried_;
 };
 
 /// The best of the plans in this order, simulated until `candidates` fit, of different degrees and schedules if
-/// `different`; each rank of a team simulates the next one. With the last refusal of what is too large; throws
-/// OutOfTime where none was done in time.
+/// `different`; each rank of a team simulates the next one, and what it is fitted to (`next_fit`). With the last
+/// refusal of what is too large; throws OutOfTime where none was done in time.
 Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& options, std::size_t candidates,
                   bool different, const std::function<PlannedSchedule(const ParallelPlan&)>& simulated,
-                  std::optional<Finding>& refusal) {
+                  std::optional<Finding>& refusal, const std::function<Fitting(const RatedPlan&)>& fit = {}) {
   const auto kind = [&](std::size_t i) {
     const ParallelPlan& plan = rated[i].plan;
     const bool shares_weights = plan.zero == 3;
@@ -210,20 +320,39 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
   std::map<std::size_t, PlannedSchedule> made;  // by this rank
   Simulated result;
   const auto try_plan = [&](std::size_t i) -> Trial {
+    Trial trial{Trial::End::simulated, {}};
     try {
-      PlannedSchedule each = simulated(rated[i].plan);
-      const Outcome outcome = each.outcome;
-      made.emplace(i, std::move(each));
-      return {Trial::End::simulated, outcome};
+      std::optional<Fitting> fits;
+      if (fit) fits.emplace(fit(rated[i]));
+      for (const RatedPlan* now = &rated[i]; now != nullptr;) {
+        PlannedSchedule each = simulated(now->plan);
+        trial.spares.push_back(each.spare);
+        if (trial.spares.size() == 1 || each.outcome < trial.outcome) {
+          trial.outcome = each.outcome;
+          trial.fits = trial.spares.size() - 1;
+          made.insert_or_assign(i, std::move(each));
+        }
+        now = fits ? fits->next(trial.spares.back()) : nullptr;
+      }
     } catch (const OutOfTime&) {
-      return {Trial::End::out_of_time, {}};
+      if (trial.spares.empty()) trial.end = Trial::End::out_of_time;
     } catch (const InputError& error) {
       if (error.findings().front().code != "too-large") throw;
+      if (!trial.spares.empty()) return trial;
       refusal = error.findings().front();
-      return {Trial::End::too_large, {}};
+      trial.end = Trial::End::too_large;
     }
+    return trial;
+  };
+  // As try_plan() has found it, on this rank or another.
+  const auto plan_of = [&](std::size_t i, const Trial& trial) {
+    if (trial.fits == 0) return rated[i];
+    Fitting fits = fit(rated[i]);
+    for (std::size_t k = 0; k < trial.fits; ++k) fits.next(trial.spares[k]);
+    return fits.plan(trial.fits);
   };
   std::optional<std::size_t> best;
+  ParallelPlan best_plan;
   Outcome outcome;
   const std::size_t ranks = options.team ? options.team->count() : 1;
   bool late = false;
@@ -241,9 +370,10 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
       late = trials[t].end == Trial::End::out_of_time;
       if (late) break;
       if (trials[t].outcome.excess == Bytes{0}) fitting.insert(kind(turn[t]));
-      result.all.emplace_back(trials[t].outcome, rated[turn[t]].plan);
+      result.all.push_back({trials[t].outcome, plan_of(turn[t], trials[t]), trials[t].spares[trials[t].fits]});
       if (best && outcome <= trials[t].outcome) continue;
       best = turn[t];
+      best_plan = result.all.back().rated.plan;
       outcome = trials[t].outcome;
     }
     std::erase_if(made, [&](const auto& each) { return each.first != best; });
@@ -251,8 +381,8 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
   if (late && !best) throw OutOfTime{};
   if (!best) return result;
   const auto own = made.find(*best);
-  result.best = own != made.end() ? std::move(own->second) : simulated(rated[*best].plan);
-  std::ranges::stable_sort(result.all, {}, &std::pair<Outcome, ParallelPlan>::first);
+  result.best = own != made.end() ? std::move(own->second) : simulated(best_plan);
+  std::ranges::stable_sort(result.all, {}, &Simulated::Plan::outcome);
   return result;
 }
 
@@ -261,9 +391,10 @@ bool may_share_weights(const ParallelPlan& plan) {
   return plan.stages() == 1 && plan.replicas() > 1 && !plan.layer_degree().communicates();
 }
 
-/// What single moves lead to, by the estimate: a cut by a layer, microbatches of twice or half the samples, in slices
-/// or whole, buckets of twice or half the gradients, another schedule, and replicas that share the optimizer's state,
-/// weights too, or neither. Those that fit, the quickest first.
+/// What single moves lead to, by the estimate: a cut by a layer, a layer of a stage more or less that is computed
+/// again, or another level, microbatches of twice or half the samples, in slices or whole, buckets of twice or half the
+/// gradients, another schedule, and replicas that share the optimizer's state, weights too, or neither. Those that fit,
+/// the quickest first.
 std::vector<RatedPlan> moves_of(const PlanCosts& costs, const ParallelPlan& plan,
                                 const std::vector<PipelineSchedule>& schedules) {
   std::vector<RatedPlan> moves;
@@ -281,6 +412,17 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const ParallelPlan& plan
       offer(moved);
       cut = from;
     }
+  for (std::size_t s = 0; costs.memory && s < plan.recompute.size(); ++s) {
+    const std::size_t layers = (s < plan.cuts.size() ? plan.cuts[s] : costs.layers) - (s > 0 ? plan.cuts[s - 1] : 0);
+    const StageRecomputation now = plan.recompute[s];
+    const std::size_t most = std::min(now.layers, layers);
+    for (const StageRecompute what : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks})
+      for (const std::size_t first : {most - 1, most, most + 1}) {
+        moved.recompute[s] = {what, first < layers ? first : StageRecomputation::kAll};
+        if (moved.recompute[s] != now) offer(moved);
+      }
+    moved.recompute[s] = now;
+  }
   moved.microbatch = 2 * plan.microbatch;
   offer(moved);
   moved.microbatch = plan.microbatch / 2;
@@ -327,11 +469,12 @@ std::vector<RatedPlan> sizes_of(const PlanCosts& costs, const ParallelPlan& plan
 /// Moves from so many of the best plans that were simulated, simulated too, as long as they make the step shorter; and
 /// for the best one the sizes of buckets.
 void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSchedule>& schedules, std::size_t plans) {
-  const PlanCosts costs = ground.chain.costs();
+  PlanCosts costs = ground.chain.costs();
+  const std::optional<Bytes> memory = costs.memory;
   const auto simulated = [&](const ParallelPlan& plan) { return ground.planned(plan); };
   std::optional<Finding> refusal;
   double left = kMovedOps;
-  ParallelPlan best = found.all.front().second;
+  ParallelPlan best = found.all.front().rated.plan;
   const auto find_size = [&] {
     std::vector<RatedPlan> sizes = sizes_of(costs, best);
     const double each = planned_ops(ground.problem.graph(), best, ground.batch / best.data / best.microbatch);
@@ -341,8 +484,10 @@ void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSch
   };
   bool is_sized = false;
   for (std::size_t i = 0; i < std::min(plans, found.all.size()); ++i) {
-    auto [outcome, plan] = found.all[i];
+    auto [outcome, rated, spare] = found.all[i];
     for (;;) {
+      const ParallelPlan& plan = rated.plan;
+      if (memory && spare) costs.memory = estimated_when_full(rated.run, *memory, *spare);
       const double each = planned_ops(ground.problem.graph(), plan, ground.batch / plan.data / plan.microbatch);
       const auto most = std::min(kMoves, static_cast<std::size_t>(left / each));
       std::vector<RatedPlan> moves = moves_of(costs, plan, schedules);
@@ -352,10 +497,12 @@ void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSch
       left -= each * static_cast<double>(moves.size());
       Simulated next = best_of(moves, ground.options, moves.size(), false, simulated, refusal);
       if (!next.best || next.best->outcome >= outcome) break;
-      std::tie(outcome, plan) = next.all.front();
+      outcome = next.all.front().outcome;
+      spare = next.all.front().spare;
+      rated = std::move(next.all.front().rated);
       if (outcome >= found.best->outcome) continue;
       found.best = std::move(next.best);
-      best = plan;
+      best = rated.plan;
       is_sized = false;
     }
     // At once where time is short, and again of what is better.
@@ -428,7 +575,8 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
                             PipelineSchedule::v_half, PipelineSchedule::v_min})
       search.schedules.push_back(each);
   search.allowed = [&](const ParallelPlan& plan) { return ground.detail_of(plan).has_value(); };
-  PlanSearchResult found = search_plans(ground.chain.costs(), search);
+  const PlanCosts costs = ground.chain.costs();
+  PlanSearchResult found = search_plans(costs, search);
 
   std::optional<Finding> refusal;
   const auto ops_of = [&](const ParallelPlan& plan) {
@@ -439,13 +587,15 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
     const bool whole = !std::exchange(answered, true) && ops_of(plan) <= kHastyOps;
     return whole ? ground.planned(plan, true, {}) : ground.planned(plan);
   };
+  found.best = by_likely_step(std::move(found.best), costs.memory);
   // Small ones all, of the same degrees and schedules too.
   std::size_t within = 0;
   for (double ops = 0; within < found.best.size() && (ops += ops_of(found.best[within].plan)) <= kSmallOps;) ++within;
   const bool small = options.candidates > 1 && within >= std::min(kTried, found.best.size());
   found.best.resize(std::min(found.best.size(), small ? within : kTried));
+  const auto fit = [&](const RatedPlan& rated) { return Fitting{costs, search, rated, small}; };
   Simulated best =
-      best_of(found.best, options, small ? found.best.size() : options.candidates, !small, simulated, refusal);
+      best_of(found.best, options, small ? found.best.size() : options.candidates, !small, simulated, refusal, fit);
   if (!best.best && refusal) throw InputError(*refusal);
   if (!best.best)
     throw InputError({.code = "too-large",

@@ -117,11 +117,27 @@ class Planning {
     }
     schedule.rewrites = planned.rewrites;
     checkpoint_();
-    const Outcome outcome = simulated ? Evaluator{whole}.outcome(schedule) : Outcome{};
-    return {std::move(schedule), outcome};
+    PlannedSchedule planned_schedule{.schedule = std::move(schedule), .outcome = {}};
+    if (simulated) simulate(whole, planned_schedule);
+    return planned_schedule;
   }
 
  private:
+  static void simulate(const Problem& whole, PlannedSchedule& planned) {
+    Evaluator evaluator{whole};
+    if (!evaluator.memory_binds()) {
+      planned.outcome = evaluator.outcome(planned.schedule);
+      return;
+    }
+    const MemoryPeaks& peaks = evaluator.simulation().peaks(planned.schedule);
+    planned.outcome = {excess_of(whole, peaks), peaks.makespan};
+    for (const DeviceId device : whole.devices())
+      if (const auto memory = whole.cluster().device(device).memory) {
+        const Bytes left = *memory - peaks.peak[device];
+        planned.spare = std::min(planned.spare.value_or(left), left);
+      }
+  }
+
   PlanMesh mesh() const {
     return {devices_,      plan_.replicas, plan_.tensor,
             plan_.context, plan_.experts,  plan_.experts > 1 || plan_.exchange != ContextExchange::all_gather};

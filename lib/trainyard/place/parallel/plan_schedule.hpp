@@ -53,7 +53,8 @@ struct StagePlan {
 /// Throws InputError ("microbatches") as check_microbatches(), "too-large" as apply_rewrites(); OutOfTime.
 struct PlannedSchedule {
   Schedule schedule;
-  Outcome outcome;  // where it was asked for
+  Outcome outcome;                  // where it was asked for
+  std::optional<Bytes> spare = {};  // what the fullest device has left, or lacks; nothing where memory cannot bind
 };
 /// About how many ops the rewrites of such a plan make: copies with accumulations and recomputation, and collectives.
 double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t microbatches,

@@ -114,7 +114,7 @@ class PiperStages {
         // Some stage before has the mean of what is left.
         if (left > 0 && rest_[begin] / static_cast<double>(left) >= limit_) continue;
         const auto level =
-            least_recompute(costs_, choices_[c], begin, end, std::min(microbatches_, behind + 1), 0, false);
+            least_recompute(costs_, choices_[c], begin, end, std::min(microbatches_, behind + 1), true, 0, false);
         if (!level) break;
         const StageCost& stage = table->of(begin, end, *level);
         Nanoseconds own = stage.time() + sent;
