@@ -487,7 +487,8 @@ void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSch
     auto [outcome, rated, spare] = found.all[i];
     for (;;) {
       const ParallelPlan& plan = rated.plan;
-      if (memory && spare) costs.memory = estimated_when_full(rated.run, *memory, *spare);
+      if (memory && spare)  // a fiftieth more: as simulated they may fit
+        costs.memory = Bytes{estimated_when_full(rated.run, *memory, *spare).count / 50 * 51};
       const double each = planned_ops(ground.problem.graph(), plan, ground.batch / plan.data / plan.microbatch);
       const auto most = std::min(kMoves, static_cast<std::size_t>(left / each));
       std::vector<RatedPlan> moves = moves_of(costs, plan, schedules);
