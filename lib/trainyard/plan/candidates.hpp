@@ -9,6 +9,11 @@
 
 namespace trainyard {
 
+/// Whether plans like it are searched for with ZeRO 3, whose gathers hold up other collectives.
+inline bool may_share_weights(const ParallelPlan& plan) {
+  return plan.stages() == 1 && plan.replicas() > 1 && !plan.layer_degree().communicates();
+}
+
 /// visit(plan): one plan, with equal cuts, of each choice of degrees, microbatch, slices, schedule and ZeRO stage.
 template <class Visit>
 void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, const Visit& visit) {
@@ -21,9 +26,7 @@ void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, co
       for (std::size_t v = chunks_of(schedule); v <= (interleaved ? options.most_chunks : chunks_of(schedule)); ++v) {
         if (p * v > costs.layers) break;
         for (const std::size_t zero : std::initializer_list<std::size_t>{0, 1, 3}) {  // stage 2 takes as long as 1
-          if (zero > (data * tensor.context > 1 ? options.most_zero : 0) ||
-              (zero == 3 && (p > 1 || tensor.communicates())))
-            break;
+          if (zero > (data * tensor.context > 1 ? options.most_zero : 0)) break;
           if (zero > 0 && tensor.experts > 1 && tensor.experts != data) break;
           ParallelPlan plan{.data = data,
                             .tensor = tensor.ranks,
@@ -35,6 +38,7 @@ void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, co
                             .schedule = schedule,
                             .zero = zero,
                             .experts = tensor.experts};
+          if (zero == 3 && (p > 1 || !may_share_weights(plan))) break;
           for (std::size_t s = 1; s < p * v; ++s) plan.cuts.push_back(s * costs.layers / (p * v));
           for (std::size_t slices = 2; p == 1 && tensor.communicates() && slices <= options.most_slices; ++slices) {
             if (microbatch % slices != 0) continue;

@@ -13,6 +13,7 @@
 #include "trainyard/plan/fills.hpp"
 #include "trainyard/plan/layer_tables.hpp"
 #include "trainyard/plan/least_memory.hpp"
+#include "trainyard/plan/plan_moves.hpp"
 #include "trainyard/plan/prove_bounds.hpp"
 #include "trainyard/plan/schedule_bound.hpp"
 #include "trainyard/plan/stage_cost.hpp"
@@ -171,48 +172,6 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
   // Rounded: a step of each all-reduce, the update, on each device.
   const double slack = 2 + row * (2 * static_cast<double>(like.replicas()) + 1);
   return Nanoseconds{std::max<std::int64_t>(0, static_cast<std::int64_t>(longest * (1 - 1e-12) - slack))};
-}
-
-/// Single moves of a cut or of a stage's recomputation, the first that is better, until none is.
-void climb(const PlanCosts& costs, const PlanSearchOptions& options, const std::vector<StageRecompute>& levels,
-           RatedPlan& best, std::uint64_t& evaluations) {
-  for (bool better_found = true; better_found;) {
-    better_found = false;
-    const auto offer = [&](ParallelPlan plan) {
-      if (options.stop && options.stop()) return;
-      ++evaluations;
-      PlanStep run = run_plan(costs, plan);
-      if (outcome(run, costs.memory) >= outcome(best.run, costs.memory)) return;
-      best = {std::move(plan), std::move(run)};
-      better_found = true;
-    };
-    for (std::size_t i = 0; i < best.plan.cuts.size(); ++i)
-      for (const int by : {-1, 1}) {
-        const std::size_t low = i > 0 ? best.plan.cuts[i - 1] : 0;
-        const std::size_t high = i + 1 < best.plan.cuts.size() ? best.plan.cuts[i + 1] : costs.layers;
-        const std::size_t to = best.plan.cuts[i] + static_cast<std::size_t>(by);
-        if (to <= low || to >= high) continue;
-        ParallelPlan plan = best.plan;
-        plan.cuts[i] = to;
-        offer(std::move(plan));
-      }
-    for (std::size_t s = 0; costs.memory && s < best.plan.stages(); ++s) {
-      const std::size_t begin = s > 0 ? best.plan.cuts[s - 1] : 0,
-                        layers = (s < best.plan.cuts.size() ? best.plan.cuts[s] : costs.layers) - begin;
-      const auto again = [&](const StageRecomputation& what) {
-        if (best.plan.recompute[s] == what) return;
-        ParallelPlan plan = best.plan;
-        plan.recompute[s] = what;
-        offer(std::move(plan));
-      };
-      for (const StageRecompute what : levels) again(what);
-      const StageRecomputation now = best.plan.recompute[s];
-      if (!options.by_layer || now.what == StageRecompute::no) continue;
-      const std::size_t most = std::min(now.layers, layers);
-      again({now.what, most - 1});
-      if (most + 1 < layers) again({now.what, most + 1});
-    }
-  }
 }
 
 class PlanSearch {
@@ -474,7 +433,7 @@ class PlanSearch {
     std::vector<std::uint64_t> evaluations(count, 0);
     parallel_for(thread_count(options_.threads), count, [&](std::size_t i) {
       if (choices(best_[i].plan) > kEnumerated)
-        climb(costs_, options_, levels(best_[i].plan), best_[i], evaluations[i]);
+        best_[i] = improve_plan(costs_, options_, std::move(best_[i]), evaluations[i]);
     });
     for (std::size_t i = 0; i < count; ++i) {
       result_.evaluations += evaluations[i];
@@ -500,18 +459,6 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) { retur
 
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options) {
   return PlanSearch{costs, options}.run();
-}
-
-RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options, ParallelPlan plan) {
-  if (plan.recompute.empty()) plan.recompute.assign(plan.stages(), StageRecompute::no);
-  std::vector<LayerCost> layers;
-  for (std::size_t i = 0; i < costs.layers; ++i)
-    layers.push_back(costs.layer(i, plan.samples_of(0), plan.degrees_of(0).tensor));
-  PlanStep run = run_plan(costs, plan);
-  RatedPlan best{std::move(plan), std::move(run)};
-  std::uint64_t evaluations = 0;
-  climb(costs, options, recompute_levels(costs, layers), best, evaluations);
-  return best;
 }
 
 }  // namespace trainyard

@@ -52,10 +52,6 @@ struct PlanSearchResult {
 /// could not hold these once, with the number that could.
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options = {});
 
-/// The plan, with its cuts and what stages compute again changed by single moves, the first that is better, until none
-/// is: by fewer bytes beyond the memory, then by the step.
-RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options, ParallelPlan plan);
-
 /// No plan with these degrees, microbatch, ZeRO stage and number of devices in a row (of which `like` is one, whatever
 /// its cuts and recomputation) that fits in memory takes less. With m microbatches, p devices in a row, and A the time
 /// of one microbatch through all layers, forward and backward:

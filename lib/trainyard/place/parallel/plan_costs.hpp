@@ -31,7 +31,7 @@ struct TensorParallelGraph;
 ///     of slices            as many times the larger of what a slice's ops take and what its ranks communicate, in
 ///                          either pass
 ///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
-///                          parameters and state
+///                          parameters and state; what the backward pass makes and reads again, one op at a time
 ///     links                MeshTimes
 ///     update               the blocks' update ops, divided among shards, each of which launches them all
 ///

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -25,8 +23,11 @@
 #include "trainyard/place/parallel/plan_costs.hpp"
 #include "trainyard/place/parallel/plan_schedule.hpp"
 #include "trainyard/place/parallel/replicas_placer.hpp"
+#include "trainyard/plan/candidates.hpp"
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/least_step.hpp"
+#include "trainyard/plan/plan_fitting.hpp"
+#include "trainyard/plan/plan_moves.hpp"
 #include "trainyard/plan/plan_search.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
@@ -43,8 +44,6 @@ constexpr double kMovedOps = 800'000;
 constexpr double kSmallOps = 100'000;
 /// Tenths of the memory that planners plan with at least, where their plans do not fit as simulated.
 constexpr std::int64_t kLeastTenths = 5;
-/// How often a plan is fitted to what it leaves of the memory as simulated, and simulated again.
-constexpr std::size_t kFits = 4;
 /// A plan of so many ops, which take a second or two, is simulated though the search took all the time.
 constexpr double kHastyOps = 250'000;
 /// Devices at most whose order is looked for.
@@ -210,14 +209,6 @@ struct Simulated {
   std::vector<Plan> all;
 };
 
-/// A plan's memory by the estimate, on its fullest device, were it to fill the memory as simulated: both grow alike, or
-/// by as much, whichever is less.
-Bytes estimated_when_full(const PlanStep& run, Bytes memory, Bytes spare) {
-  const Bytes estimated = *std::ranges::max_element(run.peaks);
-  const double ratio = static_cast<double>(memory.count) / static_cast<double>((memory - spare).count);
-  return std::min(estimated + spare, Bytes{static_cast<std::int64_t>(ratio * static_cast<double>(estimated.count))});
-}
-
 /// Those that fit by the estimate, in turn with those that are shorter and almost fit, which they may as simulated;
 /// then the others. In: by bytes beyond the memory, then by step.
 std::vector<RatedPlan> by_likely_step(std::vector<RatedPlan> plans, std::optional<Bytes> memory) {
@@ -239,70 +230,6 @@ std::vector<RatedPlan> by_likely_step(std::vector<RatedPlan> plans, std::optiona
   std::copy_if(beyond, plans.end(), std::back_inserter(turns), [&](const RatedPlan& each) { return !is_almost(each); });
   return turns;
 }
-
-/// Plans like one that was simulated, with cuts and recomputation as it asks for that leaves or lacks so much memory:
-/// as the estimate has it, or where it knows of none, all blocks computed again; and where that was simulated, too,
-/// with memory to spare, one layer fewer of a stage.
-class Fitting {
- public:
-  /// `quicker`: not only those that do not fit.
-  Fitting(const PlanCosts& costs, const PlanSearchOptions& options, RatedPlan first, bool quicker)
-      : costs_(costs), options_(options), quicker_(quicker), tried_{std::move(first)} {}
-
-  /// The next to simulate, behind the last one, which left so much.
-  const RatedPlan* next(std::optional<Bytes> spare) {
-    if (!costs_.memory || !spare || tried_.size() > kFits || (*spare >= Bytes{0} && !quicker_)) return nullptr;
-    std::optional<RatedPlan> found = *spare < Bytes{0} ? smaller(*spare) : quicker(*spare);
-    if (!found) return nullptr;
-    tried_.push_back(*std::move(found));
-    return &tried_.back();
-  }
-  const RatedPlan& plan(std::size_t i) const { return tried_[i]; }
-
- private:
-  bool is_tried(const ParallelPlan& plan) const {
-    return std::ranges::any_of(tried_, [&](const RatedPlan& each) { return each.plan == plan; });
-  }
-  /// By the estimate, if it is within what the last one has where it fills the memory.
-  std::optional<RatedPlan> estimated(Bytes spare) const {
-    PlanCosts full = costs_;
-    full.memory = estimated_when_full(tried_.back().run, *costs_.memory, spare);
-    RatedPlan plan = improve_plan(full, options_, tried_.back().plan);
-    if (plan.run.excess(full.memory) > Bytes{0} || is_tried(plan.plan)) return std::nullopt;
-    return plan;
-  }
-  std::optional<RatedPlan> smaller(Bytes spare) const {
-    if (std::optional<RatedPlan> plan = estimated(spare)) return plan;
-    ParallelPlan all = tried_.back().plan;
-    all.recompute.assign(all.stages(), StageRecompute::blocks);
-    if (is_tried(all)) return std::nullopt;
-    return RatedPlan{all, run_plan(costs_, all)};
-  }
-  std::optional<RatedPlan> quicker(Bytes spare) const {
-    const RatedPlan& last = tried_.back();
-    if (last.plan.recomputing(StageRecompute::no) == last.plan.recompute.size()) return std::nullopt;
-    std::optional<RatedPlan> best = estimated(spare);
-    if (best && best->run.step < last.run.step) return best;
-    best.reset();
-    for (std::size_t s = 0; s < last.plan.stages(); ++s) {
-      const auto& cuts = last.plan.cuts;
-      const std::size_t layers = (s < cuts.size() ? cuts[s] : costs_.layers) - (s > 0 ? cuts[s - 1] : 0);
-      const auto [what, first] = last.plan.recompute[s];
-      if (what == StageRecompute::no) continue;
-      ParallelPlan plan = last.plan;
-      plan.recompute[s] = {what, std::min(first, layers) - 1};
-      if (is_tried(plan)) continue;
-      RatedPlan each{plan, run_plan(costs_, plan)};
-      if (!best || each.run.step < best->run.step) best = std::move(each);
-    }
-    return best;
-  }
-
-  const PlanCosts& costs_;
-  const PlanSearchOptions& options_;
-  bool quicker_;
-  std::deque<RatedPlan> tried_;
-};
 
 /// The best of the plans in this order, simulated until `candidates` fit, of different degrees and schedules if
 /// `different`; each rank of a team simulates the next one, and what it is fitted to (`next_fit`). With the last
@@ -386,89 +313,9 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
   return result;
 }
 
-/// Whether plans like it are searched for with ZeRO 3 (each_candidate).
-bool may_share_weights(const ParallelPlan& plan) {
-  return plan.stages() == 1 && plan.replicas() > 1 && !plan.layer_degree().communicates();
-}
-
-/// What single moves lead to, by the estimate: a cut by a layer, a layer of a stage more or less that is computed
-/// again, or another level, microbatches of twice or half the samples, in slices or whole, buckets of twice or half the
-/// gradients, another schedule, and replicas that share the optimizer's state, weights too, or neither. Those that fit,
-/// the quickest first.
-std::vector<RatedPlan> moves_of(const PlanCosts& costs, const ParallelPlan& plan,
-                                const std::vector<PipelineSchedule>& schedules) {
-  std::vector<RatedPlan> moves;
-  const auto offer = [&](const ParallelPlan& moved) {
-    try {
-      RatedPlan each{moved, run_plan(costs, moved)};
-      if (each.run.excess(costs.memory) == Bytes{0}) moves.push_back(std::move(each));
-    } catch (const InputError&) {  // what does not divide, or goes beyond the neighbouring cut
-    }
-  };
-  ParallelPlan moved = plan;
-  for (std::size_t& cut : moved.cuts)
-    for (const std::size_t to : {cut - 1, cut + 1}) {
-      const std::size_t from = std::exchange(cut, to);
-      offer(moved);
-      cut = from;
-    }
-  for (std::size_t s = 0; costs.memory && s < plan.recompute.size(); ++s) {
-    const std::size_t layers = (s < plan.cuts.size() ? plan.cuts[s] : costs.layers) - (s > 0 ? plan.cuts[s - 1] : 0);
-    const StageRecomputation now = plan.recompute[s];
-    const std::size_t most = std::min(now.layers, layers);
-    for (const StageRecompute what : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks})
-      for (const std::size_t first : {most - 1, most, most + 1}) {
-        moved.recompute[s] = {what, first < layers ? first : StageRecomputation::kAll};
-        if (moved.recompute[s] != now) offer(moved);
-      }
-    moved.recompute[s] = now;
-  }
-  moved.microbatch = 2 * plan.microbatch;
-  offer(moved);
-  moved.microbatch = plan.microbatch / 2;
-  offer(moved);
-  moved.microbatch = plan.microbatch;
-  moved.slices = plan.slices == 1 ? kSlices : 1;
-  if (plan.stages() == 1 && plan.degrees.empty()) offer(moved);
-  moved.slices = plan.slices;
-  for (const std::size_t zero : std::initializer_list<std::size_t>{0, 1, 3}) {
-    moved.zero = zero;
-    if (zero != plan.zero && plan.replicas() > 1 && (zero < 3 || may_share_weights(plan))) offer(moved);
-  }
-  moved.zero = plan.zero;
-  const Bytes bucket = plan.bucket > Bytes{0} ? plan.bucket : costs.bucket;
-  for (const Bytes other : {Bytes{bucket.count * 2}, Bytes{bucket.count / 2}}) {
-    if (plan.replicas() == 1 || other == Bytes{0}) continue;
-    moved.bucket = other;
-    offer(moved);
-  }
-  moved.bucket = plan.bucket;
-  for (const PipelineSchedule schedule : schedules) {
-    if (schedule == plan.schedule || plan.stages() == 1 || !plan.degrees.empty()) continue;
-    moved.schedule = schedule;
-    offer(moved);
-  }
-  std::ranges::stable_sort(moves, {}, [](const RatedPlan& each) { return each.run.step; });
-  return moves;
-}
-
-/// The plan with buckets of other sizes, between half and twice as much: how much is left for the last one, whose sum
-/// comes behind all tasks, and how much there is to update behind that, depends on all of them.
-std::vector<RatedPlan> sizes_of(const PlanCosts& costs, const ParallelPlan& plan) {
-  std::vector<RatedPlan> sizes;
-  if (plan.replicas() == 1) return sizes;
-  const Bytes bucket = plan.bucket > Bytes{0} ? plan.bucket : costs.bucket;
-  for (const std::int64_t eighths : {5, 6, 7, 9, 10, 12, 14}) {
-    ParallelPlan other = plan;
-    other.bucket = Bytes{bucket.count / 8 * eighths};
-    if (other.bucket > Bytes{0}) sizes.push_back({other, run_plan(costs, other)});
-  }
-  return sizes;
-}
-
 /// Moves from so many of the best plans that were simulated, simulated too, as long as they make the step shorter; and
 /// for the best one the sizes of buckets.
-void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSchedule>& schedules, std::size_t plans) {
+void improve(Simulated& found, PlanGround& ground, const PlanSearchOptions& search, std::size_t plans) {
   PlanCosts costs = ground.chain.costs();
   const std::optional<Bytes> memory = costs.memory;
   const auto simulated = [&](const ParallelPlan& plan) { return ground.planned(plan); };
@@ -476,7 +323,7 @@ void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSch
   double left = kMovedOps;
   ParallelPlan best = found.all.front().rated.plan;
   const auto find_size = [&] {
-    std::vector<RatedPlan> sizes = sizes_of(costs, best);
+    std::vector<RatedPlan> sizes = bucket_sizes_of(costs, best);
     const double each = planned_ops(ground.problem.graph(), best, ground.batch / best.data / best.microbatch);
     if (sizes.empty() || each * static_cast<double>(sizes.size()) > kMovedOps || !ground.detail_of(best)) return;
     Simulated next = best_of(sizes, ground.options, sizes.size(), false, simulated, refusal);
@@ -491,7 +338,7 @@ void improve(Simulated& found, PlanGround& ground, const std::vector<PipelineSch
         costs.memory = Bytes{estimated_when_full(rated.run, *memory, *spare).count / 50 * 51};
       const double each = planned_ops(ground.problem.graph(), plan, ground.batch / plan.data / plan.microbatch);
       const auto most = std::min(kMoves, static_cast<std::size_t>(left / each));
-      std::vector<RatedPlan> moves = moves_of(costs, plan, schedules);
+      std::vector<RatedPlan> moves = moves_of(costs, search, plan);
       std::erase_if(moves, [&](const RatedPlan& move) { return !ground.detail_of(move.plan); });
       if (moves.size() > most) moves.resize(most);
       if (moves.empty()) break;
@@ -604,7 +451,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
                                              graph.name(), ground.devices.size()),
                       .help = "give fewer devices, or a coarser graph"});
   try {
-    if (options.candidates > 1) improve(best, ground, search.schedules, small ? kTried : kImproved);
+    if (options.candidates > 1) improve(best, ground, search, small ? kTried : kImproved);
   } catch (const OutOfTime&) {  // the best so far
   }
   Schedule schedule = std::move(best.best->schedule);

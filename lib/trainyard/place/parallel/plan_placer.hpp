@@ -46,10 +46,10 @@ struct PlanPlacerOptions {
 /// sequence (powers of two to 64), replicas that divide experts, tensor ranks (to 8, within a host) and stages, how
 /// large a microbatch, which pipeline schedule (1f1b, interleaved, and where gradients of weights are ops of their own
 /// those of zero bubble), where the stages are cut, what is computed again, whether replicas share the optimizer's
-/// state. Plans are searched by their estimates (search_plans over ChainOfBlocks); the best of different degrees are
-/// simulated, as schedules of the problem (schedule_of), where none fits in memory more; the best of these are improved
-/// by single moves, simulated too, and the best is returned. Schedule::plan_bound is of all of them, as
-/// simulated (least_step).
+/// state, or weights too. Plans are searched by their estimates (search_plans over ChainOfBlocks); the best of
+/// different degrees are simulated, as schedules of the problem (schedule_of), and fitted to the memory that they then
+/// have (Fitting), where none fits more; the best of these are improved by single moves, simulated too, and the best is
+/// returned. Schedule::plan_bound is of all of them, as simulated (least_step).
 ///
 /// Throws InputError ("no-training"), "plan" where no plan fits, "too-large" where none can be simulated, with what
 /// stands in the way of a fold; OutOfTime where none was simulated in time.

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainyard/plan/plan_search.hpp"
+
+namespace trainyard {
+
+/// The plan, with its cuts and what stages compute again changed by single moves, the first that is better, until none
+/// is: by fewer bytes beyond the memory, then by the step. Adds the plans that it runs to `evaluations`.
+RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options, RatedPlan plan,
+                       std::uint64_t& evaluations);
+
+/// What single moves lead to, by the estimate: a cut by a layer, a layer of a stage more or less that is computed
+/// again, or another level, microbatches of twice or half the samples, in slices or whole, buckets of twice or half the
+/// gradients, another schedule, and replicas that share the optimizer's state, weights too, or neither. Those that fit,
+/// the quickest first.
+std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions& options, const ParallelPlan& plan);
+
+/// The plan with buckets of other sizes, between half and twice as much: how much is left for the last one, whose sum
+/// comes behind all tasks, and how much there is to update behind that, depends on all of them.
+std::vector<RatedPlan> bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan);
+
+}  // namespace trainyard
