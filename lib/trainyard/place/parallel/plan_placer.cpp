@@ -313,45 +313,60 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
   return result;
 }
 
-/// Moves from so many of the best plans that were simulated, simulated too, as long as they make the step shorter; and
-/// for the best one the sizes of buckets.
-void improve(Simulated& found, PlanGround& ground, const PlanSearchOptions& search, std::size_t plans) {
-  PlanCosts costs = ground.chain.costs();
-  const std::optional<Bytes> memory = costs.memory;
-  const auto simulated = [&](const ParallelPlan& plan) { return ground.planned(plan); };
-  std::optional<Finding> refusal;
+/// So many of the best plans that were simulated, `filled` with what they compute again or not yet, and moves from
+/// them, simulated too, as long as they make the step shorter; and for the best one the sizes of buckets.
+void improve(Simulated& found, PlanGround& ground, const PlanSearchOptions& search, std::size_t plans, bool filled) {
+  const PlanCosts costs = ground.chain.costs();
+  const auto simulated = [&](const std::vector<RatedPlan>& rated) {
+    std::optional<Finding> refusal;
+    const auto planned = [&](const ParallelPlan& plan) { return ground.planned(plan); };
+    return best_of(rated, ground.options, rated.size(), false, planned, refusal);
+  };
+  const auto ops_of = [&](const ParallelPlan& plan) {
+    return planned_ops(ground.problem.graph(), plan, ground.batch / plan.data / plan.microbatch);
+  };
   double left = kMovedOps;
   ParallelPlan best = found.all.front().rated.plan;
+  bool is_sized = false;
   const auto find_size = [&] {
-    std::vector<RatedPlan> sizes = bucket_sizes_of(costs, best);
-    const double each = planned_ops(ground.problem.graph(), best, ground.batch / best.data / best.microbatch);
-    if (sizes.empty() || each * static_cast<double>(sizes.size()) > kMovedOps || !ground.detail_of(best)) return;
-    Simulated next = best_of(sizes, ground.options, sizes.size(), false, simulated, refusal);
+    const std::vector<RatedPlan> sizes = bucket_sizes_of(costs, best);
+    if (sizes.empty() || ops_of(best) * static_cast<double>(sizes.size()) > kMovedOps || !ground.detail_of(best))
+      return;
+    Simulated next = simulated(sizes);
     if (next.best && next.best->outcome < found.best->outcome) found.best = std::move(next.best);
   };
-  bool is_sized = false;
   for (std::size_t i = 0; i < std::min(plans, found.all.size()); ++i) {
-    auto [outcome, rated, spare] = found.all[i];
-    for (;;) {
-      const ParallelPlan& plan = rated.plan;
-      if (memory && spare)  // a fiftieth more: as simulated they may fit
-        costs.memory = Bytes{estimated_when_full(rated.run, *memory, *spare).count / 50 * 51};
-      const double each = planned_ops(ground.problem.graph(), plan, ground.batch / plan.data / plan.microbatch);
-      const auto most = std::min(kMoves, static_cast<std::size_t>(left / each));
-      std::vector<RatedPlan> moves = moves_of(costs, search, plan);
-      std::erase_if(moves, [&](const RatedPlan& move) { return !ground.detail_of(move.plan); });
-      if (moves.size() > most) moves.resize(most);
-      if (moves.empty()) break;
-      left -= each * static_cast<double>(moves.size());
-      Simulated next = best_of(moves, ground.options, moves.size(), false, simulated, refusal);
-      if (!next.best || next.best->outcome >= outcome) break;
-      outcome = next.all.front().outcome;
-      spare = next.all.front().spare;
-      rated = std::move(next.all.front().rated);
-      if (outcome >= found.best->outcome) continue;
+    Simulated::Plan now = found.all[i];
+    // Of these, the best so far of this one's; whether it is one.
+    const auto is_better = [&](Simulated next) {
+      if (!next.best || next.best->outcome >= now.outcome) return false;
+      now = std::move(next.all.front());
+      if (now.outcome >= found.best->outcome) return true;
       found.best = std::move(next.best);
-      best = rated.plan;
+      best = now.rated.plan;
       is_sized = false;
+      return true;
+    };
+    Fitting fitting{costs, search, now.rated, true};
+    for (std::optional<Bytes> spare = now.spare; !filled && left >= ops_of(now.rated.plan);) {
+      const RatedPlan* next = fitting.next(spare);
+      if (next == nullptr || !ground.detail_of(next->plan)) break;
+      left -= ops_of(next->plan);
+      Simulated each = simulated({*next});
+      if (!each.best) break;
+      spare = each.all.front().spare;
+      is_better(std::move(each));
+    }
+    for (bool goes_on = true; goes_on;) {
+      PlanCosts full = costs;
+      if (costs.memory && now.spare)  // a fiftieth more: as simulated they may fit
+        full.memory = Bytes{estimated_when_full(now.rated.run, *costs.memory, *now.spare).count / 50 * 51};
+      std::vector<RatedPlan> moves = moves_of(full, search, now.rated.plan);
+      std::erase_if(moves, [&](const RatedPlan& move) { return !ground.detail_of(move.plan); });
+      const double each = ops_of(now.rated.plan);
+      moves.resize(std::min({moves.size(), kMoves, static_cast<std::size_t>(std::max(0.0, left) / each)}));
+      left -= each * static_cast<double>(moves.size());
+      goes_on = !moves.empty() && is_better(simulated(moves));
     }
     // At once where time is short, and again of what is better.
     if (!is_sized && (i == 0 || i + 1 == std::min(plans, found.all.size()))) {
@@ -451,7 +466,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
                                              graph.name(), ground.devices.size()),
                       .help = "give fewer devices, or a coarser graph"});
   try {
-    if (options.candidates > 1) improve(best, ground, search, small ? kTried : kImproved);
+    if (options.candidates > 1) improve(best, ground, search, small ? kTried : kImproved, small);
   } catch (const OutOfTime&) {  // the best so far
   }
   Schedule schedule = std::move(best.best->schedule);
