@@ -313,6 +313,40 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
   return result;
 }
 
+/// Where no plan is nearly as short as the estimate has `promised`, those that did so do not fit as simulated, and what
+/// is no shorter by the estimate was not looked at: small plans that do with less memory by the estimate.
+void search_with_less_memory(Simulated& found, std::vector<RatedPlan> tried, Nanoseconds promised, PlanCosts costs,
+                             const PlanSearchOptions& search, const PlanPlacerOptions& options,
+                             const std::function<PlannedSchedule(const ParallelPlan&)>& simulated,
+                             const std::function<double(const ParallelPlan&)>& ops_of) {
+  const Bytes memory = *costs.memory;
+  const PlanCosts whole = costs;
+  const auto fit = [&](const RatedPlan& rated) { return Fitting{whole, search, rated, true}; };
+  for (std::int64_t tenths = 8; tenths >= kLeastTenths; --tenths) {
+    if (found.best->outcome <= Outcome{Bytes{0}, Nanoseconds{promised.count / 20 * 21}}) return;
+    costs.memory = Bytes{memory.count / 10 * tenths};
+    std::vector<RatedPlan> plans;
+    try {
+      plans = search_plans(costs, search).best;
+    } catch (const InputError&) {  // nothing fits in so little
+      return;
+    }
+    promised = plans.front().run.step;
+    std::erase_if(plans, [&](const RatedPlan& each) {
+      return std::ranges::any_of(tried, [&](const RatedPlan& other) { return other.plan == each.plan; });
+    });
+    double ops = 0;
+    std::erase_if(plans, [&](const RatedPlan& each) { return (ops += ops_of(each.plan)) > kSmallOps; });
+    tried.insert(tried.end(), plans.begin(), plans.end());
+    std::optional<Finding> refusal;
+    Simulated more = best_of(plans, options, plans.size(), false, simulated, refusal, fit);
+    if (!more.best) continue;
+    found.all.insert(found.all.end(), more.all.begin(), more.all.end());
+    if (more.best->outcome < found.best->outcome) found.best = std::move(more.best);
+    std::ranges::stable_sort(found.all, {}, &Simulated::Plan::outcome);
+  }
+}
+
 /// So many of the best plans that were simulated, `filled` with what they compute again or not yet, and moves from
 /// them, simulated too, as long as they make the step shorter; and for the best one the sizes of buckets.
 void improve(Simulated& found, PlanGround& ground, const PlanSearchOptions& search, std::size_t plans, bool filled) {
@@ -450,6 +484,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
     const bool whole = !std::exchange(answered, true) && ops_of(plan) <= kHastyOps;
     return whole ? ground.planned(plan, true, {}) : ground.planned(plan);
   };
+  const Nanoseconds promised = found.best.front().run.step;
   found.best = by_likely_step(std::move(found.best), costs.memory);
   // Small ones all, of the same degrees and schedules too.
   std::size_t within = 0;
@@ -466,6 +501,8 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
                                              graph.name(), ground.devices.size()),
                       .help = "give fewer devices, or a coarser graph"});
   try {
+    if (small && costs.memory)
+      search_with_less_memory(best, found.best, promised, costs, search, options, simulated, ops_of);
     if (options.candidates > 1) improve(best, ground, search, small ? kTried : kImproved, small);
   } catch (const OutOfTime&) {  // the best so far
   }
