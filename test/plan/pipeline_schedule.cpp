@@ -128,7 +128,7 @@ TEST_CASE(
   };
   CHECK(peak({.microbatch = 2, .recompute = {{StageRecompute::blocks, 1}}}) ==
         Bytes{12 + std::max(8 + 5 + 8, 2 + 10 + 5 + 12)});
-  // Of two microbatches gradients are there from the start, and a new one with its sum twice.
+  // With two microbatches gradients are there from the start, and a new one with its sum twice.
   CHECK(peak({.microbatch = 1}) == Bytes{2 * 12 + 16 + 5 + 2 * 8});
   // With a pass of its own for weights: at the end of the first one 5 are kept for the second, which makes 12.
   CHECK(peak({.microbatch = 2, .schedule = zb_h1}) == Bytes{12 + std::max(16 + 5, 5 + 12)});

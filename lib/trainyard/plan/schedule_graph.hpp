@@ -81,7 +81,7 @@ class ScheduleGraph {
     std::vector<std::size_t> microbatches;  // from the start of F to the start of B
     std::vector<std::size_t> gradients;     // 1 where those of the first microbatch's weights have been made
   };
-  /// Of each device, where it holds no more of anything at another instant.
+  /// What a device holds, at the instants where no other has as much of each.
   const std::vector<Held>& instants(std::size_t device) const { return instants_[device]; }
 
   /// The ends of all tasks of each device; or where its sums come behind tasks, the start and the end of each task that

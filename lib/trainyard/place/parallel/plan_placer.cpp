@@ -371,7 +371,7 @@ void improve(Simulated& found, PlanGround& ground, const PlanSearchOptions& sear
   };
   for (std::size_t i = 0; i < std::min(plans, found.all.size()); ++i) {
     Simulated::Plan now = found.all[i];
-    // Of these, the best so far of this one's; whether it is one.
+    // Takes the best of these over where it is better than what came of this plan so far.
     const auto is_better = [&](Simulated next) {
       if (!next.best || next.best->outcome >= now.outcome) return false;
       now = std::move(next.all.front());
