@@ -9,8 +9,9 @@
 namespace trainyard {
 
 Bytes estimated_when_full(const PlanStep& run, Bytes memory, Bytes spare) {
-  const Bytes estimated = *std::ranges::max_element(run.peaks);
-  const double ratio = static_cast<double>(memory.count) / static_cast<double>((memory - spare).count);
+  const Bytes estimated = *std::ranges::max_element(run.peaks), peak = memory - spare;
+  if (peak <= Bytes{0}) return estimated + spare;  // the device that has least left is not the plan's
+  const double ratio = static_cast<double>(memory.count) / static_cast<double>(peak.count);
   return std::min(estimated + spare, Bytes{static_cast<std::int64_t>(ratio * static_cast<double>(estimated.count))});
 }
 
