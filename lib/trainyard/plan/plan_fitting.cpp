@@ -16,7 +16,9 @@ Bytes estimated_when_full(const PlanStep& run, Bytes memory, Bytes spare) {
 }
 
 Fitting::Fitting(const PlanCosts& costs, const PlanSearchOptions& options, RatedPlan first, bool fill)
-    : costs_(costs), options_(options), fill_(fill), tried_{std::move(first)} {}
+    : costs_(costs), options_(options), fill_(fill), tried_{std::move(first)} {
+  options_.stop = {};
+}
 
 const RatedPlan* Fitting::next(std::optional<Bytes> spare) {
   if (!costs_.memory || !spare || tried_.size() > kMost || (*spare >= Bytes{0} && !fill_)) return nullptr;

@@ -20,7 +20,8 @@ class Fitting {
   /// How many plans it finds at most.
   static constexpr std::size_t kMost = 4;
 
-  /// Keeps references. `fill`: what leaves memory is to be made quicker, too.
+  /// Keeps a reference to the costs. `fill`: what leaves memory is to be made quicker, too. Does not ask
+  /// PlanSearchOptions::stop: the same is found again from what each left.
   Fitting(const PlanCosts& costs, const PlanSearchOptions& options, RatedPlan first, bool fill);
 
   /// The next to simulate, behind the last one, which left so much of the fullest device; negative where it lacks it,
@@ -37,7 +38,7 @@ class Fitting {
   std::optional<RatedPlan> quicker(Bytes spare) const;
 
   const PlanCosts& costs_;
-  const PlanSearchOptions& options_;
+  PlanSearchOptions options_;
   bool fill_;
   std::deque<RatedPlan> tried_;
 };

@@ -209,8 +209,8 @@ struct Simulated {
   std::vector<Plan> all;
 };
 
-/// Those that fit by the estimate, in turn with those that are shorter and almost fit, which they may as simulated;
-/// then the others. In: by bytes beyond the memory, then by step.
+/// Those that fit by the estimate, in turn with those that almost do, and may as simulated; then the others. In: by
+/// bytes beyond the memory, then by step.
 std::vector<RatedPlan> by_likely_step(std::vector<RatedPlan> plans, std::optional<Bytes> memory) {
   if (!memory) return plans;
   const auto beyond =
@@ -232,7 +232,7 @@ std::vector<RatedPlan> by_likely_step(std::vector<RatedPlan> plans, std::optiona
 }
 
 /// The best of the plans in this order, simulated until `candidates` fit, of different degrees and schedules if
-/// `different`; each rank of a team simulates the next one, and what it is fitted to (`next_fit`). With the last
+/// `different`; each rank of a team simulates the next one, and what it is fitted to (`fit`). With the last
 /// refusal of what is too large; throws OutOfTime where none was done in time.
 Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& options, std::size_t candidates,
                   bool different, const std::function<PlannedSchedule(const ParallelPlan&)>& simulated,
