@@ -153,35 +153,43 @@ TEST_CASE("ZeRO: stages 0 to 2 send as much as data parallelism, stage 3 half as
   }
 }
 
-TEST_CASE("ZeRO 3 of m microbatches gathers all weights 2 m times, and scatters the sum of their gradients once") {
+TEST_CASE(
+    "ZeRO 2 and 3 scatter the gradients of each of m microbatches, and hold shares of their sum; 3 gathers weights 2 m "
+    "times") {
   constexpr std::int64_t kLayers = 16, kScalars = 1'200;
   const Graph graph = layers(kLayers, kScalars, 100'000, {100'000});
-  const DataParallelGraph parallel =
-      data_parallel(graph, {.replicas = 4, .collective = Collective::ring, .zero = 3, .bucket = kEachAlone});
   const std::int64_t once = kLayers * 2 * kScalars * 3 / 4;  // parameters, and gradients, of 2 bytes; (n - 1)/n
-  for (const std::size_t m : {2u, 4u}) {
-    CAPTURE(m);
-    const MicrobatchGraph parts = split_batch(parallel.graph, m);
-    const Problem problem{parts.graph, mesh(4)};
-    Schedule schedule{.placement = Placement(problem.op_count()), .policy = Policy::priority};
-    schedule.priority = IdMap<OpId, double>(problem.op_count());
-    for (const OpId op : problem.ops()) {
-      schedule.placement[op] = DeviceId{parallel.replica[parts.original[op]]};
-      schedule.priority[op] = static_cast<double>(m - parts.microbatch[op]);  // one after the other
+  for (const std::size_t stage : {1u, 2u, 3u})
+    for (const std::size_t m : {2u, 4u}) {
+      CAPTURE(stage);
+      CAPTURE(m);
+      const DataParallelGraph parallel =
+          data_parallel(graph, {.replicas = 4, .collective = Collective::ring, .zero = stage, .bucket = kEachAlone});
+      const MicrobatchGraph parts = split_batch(parallel.graph, m);
+      const Problem problem{parts.graph, mesh(4)};
+      Schedule schedule{.placement = Placement(problem.op_count()), .policy = Policy::priority};
+      schedule.priority = IdMap<OpId, double>(problem.op_count());
+      for (const OpId op : problem.ops()) {
+        schedule.placement[op] = DeviceId{parallel.replica[parts.original[op]]};
+        schedule.priority[op] = static_cast<double>(m - parts.microbatch[op]);  // one after the other
+      }
+      const Timeline timeline = simulate(problem, schedule);
+      std::vector<std::int64_t> sent(4, 0);
+      for (const Transfer& transfer : timeline.transfers) sent[transfer.from.index()] += transfer.bytes.count;
+      // Gradients, and weights once they are updated; of each microbatch; or of each microbatch with weights twice.
+      const auto parts_of = static_cast<std::int64_t>(m);
+      const std::int64_t passes = stage == 1 ? 2 : stage == 2 ? parts_of + 1 : 3 * parts_of;
+      for (const std::int64_t each : sent) CHECK(each == passes * once);
+      // Of 2, 2 and 12 bytes a scalar there are shares at the end, but for the weights of stages 1 and 2, and the
+      // gradients of stage 1, which add up whole. Besides: a layer's gradient before it is added, as added, and on its
+      // way; of stage 3 gradients of two layers, and two gathered layers for each pass.
+      const std::int64_t shared = stage == 1 ? 12 : stage == 2 ? 14 : 16;
+      for (const auto& device : timeline.devices) {
+        const std::int64_t more = device.peak.count - kLayers * ((16 - shared) * kScalars + shared * kScalars / 4);
+        CHECK(more >= 0);
+        CHECK(more <= (stage == 3 ? 9 : 3) * 2 * kScalars + 8 * kLayers);
+      }
     }
-    const Timeline timeline = simulate(problem, schedule);
-    std::vector<std::int64_t> sent(4, 0);
-    for (const Transfer& transfer : timeline.transfers) sent[transfer.from.index()] += transfer.bytes.count;
-    for (const std::int64_t each : sent) CHECK(each == (2 * static_cast<std::int64_t>(m) + 1) * once);
-    // Shares of parameters and state, 14 bytes a scalar over 4, and all gradients, which add up whole, are there at the
-    // end. Besides: two gathered layers for each pass, and one layer's gradient before it is added, as added, and on
-    // its way.
-    for (const auto& device : timeline.devices) {
-      const std::int64_t more = device.peak.count - kLayers * (14 * kScalars / 4 + 2 * kScalars);
-      CHECK(more >= 0);
-      CHECK(more <= 7 * 2 * kScalars + 8 * kLayers);
-    }
-  }
 }
 
 TEST_CASE("ops of a part of a batch take as long where their weights are gathered as where they are held") {

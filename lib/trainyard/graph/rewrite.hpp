@@ -35,7 +35,8 @@ struct Replicate {
   /// How gradients are added. By a parameter server, weights are shared; by the others, every replica has its own.
   Collective collective = Collective::parameter_server;
   std::size_t per_node = 1;  // hierarchical: consecutive replicas that form a node
-  std::size_t zero = 0;      // ZeRO stage, 0 to 3; above 0 with the ring or whole collectives only
+  std::size_t zero = 0;      // ZeRO stage, 0 to 3; above 0 with the ring or whole collectives only; from 2 on
+                             // gradients are scattered in the backward pass, of each microbatch
   Bytes bucket = kBucket;    // gradients of a model are added in buckets of at least this, but for the last
 
   /// The ops with which the later stages of a pipeline begin, in their order: a bucket has gradients of one stage

@@ -44,7 +44,7 @@ struct DataParallelGraph {
   /// The replica of each op, from 0; `replicas` for ops that all share.
   IdMap<OpId, std::size_t> replica{};
   /// The op that each is a copy of; of what holds weights, adds gradients or sends either: an op whose weights these
-  /// are.
+  /// are, or in the backward pass one that makes the gradients.
   IdMap<OpId, OpId> original{};
   std::vector<ReplicaCollective> collectives{};  // in the order of their ops; none behind a parameter server
 };

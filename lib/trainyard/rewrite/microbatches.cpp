@@ -13,6 +13,7 @@
 
 #include "trainyard/cost/op_signature.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 
@@ -162,7 +163,9 @@ OpSpec accumulation(const Graph& graph, TensorId gradient) {
               .bytes_accessed = 3 * bytes};
   const auto kinds = graph.device_kinds(maker);
   spec.device_kinds.assign(kinds.begin(), kinds.end());
-  for (const GivenTime& given : graph.given_times(maker)) spec.times.push_back({given.on, Nanoseconds{0}});
+  // What hands on the sum of replicas takes no time, which says nothing about ops; its update does.
+  const OpId timed = graph.type(maker) == kRelayType ? graph.consumers(gradient).front() : maker;
+  for (const GivenTime& given : graph.given_times(timed)) spec.times.push_back({given.on, Nanoseconds{0}});
   return spec;
 }
 

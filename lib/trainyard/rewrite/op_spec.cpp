@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trainyard/cost/op_signature.hpp"
+#include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 
 namespace trainyard {
@@ -85,7 +86,9 @@ bool is_parameter_gradient(const Graph& graph, TensorId tensor) {
   return !readers.empty() && std::ranges::all_of(readers, [&](OpId reader) {
     if (graph.phase(reader) == Phase::update) return true;
     const std::string& type = graph.type(reader);
-    if (type != "AddGrad" && type != kSumType && type != kConcatType && type != kAggregateType) return false;
+    if (type != "AddGrad" && type != kSumType && type != kConcatType && type != kAggregateType && type != kRelayType &&
+        type != kReduceType)
+      return false;
     const auto sums = graph.outputs(reader);
     return std::all_of(sums.begin(), sums.end(), [&](TensorId sum) { return is_parameter_gradient(graph, sum); });
   });

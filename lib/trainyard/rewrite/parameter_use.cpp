@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "trainyard/cost/op_signature.hpp"
+#include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 
 namespace trainyard {
@@ -28,9 +29,9 @@ ParameterUse::ParameterUse(const Graph& graph)
   std::map<std::string_view, std::vector<OpId>> holders;
   for (const OpId op : graph.ops()) {
     const auto outputs = graph.outputs(op);
-    adds_gradients[op] = graph.type(op) == "AddGrad" && std::all_of(outputs.begin(), outputs.end(), [&](TensorId t) {
-                           return static_cast<bool>(is_gradient[t]);
-                         });
+    adds_gradients[op] =
+        (graph.type(op) == "AddGrad" || graph.type(op) == kReduceType) &&
+        std::all_of(outputs.begin(), outputs.end(), [&](TensorId t) { return static_cast<bool>(is_gradient[t]); });
     if (!holds_parameters(graph, op)) continue;
     reads[op].push_back(op);
     if (!graph.colocation_group(op).empty()) holders[graph.colocation_group(op)].push_back(op);
@@ -64,9 +65,11 @@ void ParameterUse::find_weights(const Graph& graph) {
                            (inputs.empty() ? !after.empty() && std::all_of(after.begin(), after.end(), hands_on)
                                            : std::all_of(inputs.begin(), inputs.end(), is_weight));
     for (const TensorId tensor : graph.outputs(op)) {
-      const auto readers = graph.consumers(tensor);
-      if (is_gradient[tensor] &&
-          std::ranges::all_of(readers, [&](OpId reader) { return graph.phase(reader) == Phase::update; }))
+      const auto takes_whole = [&](OpId reader) {
+        return graph.phase(reader) == Phase::update || graph.type(reader) == kRelayType;
+      };
+      if (is_gradient[tensor] && graph.type(op) != kRelayType && graph.type(op) != kReduceType &&
+          std::ranges::all_of(graph.consumers(tensor), takes_whole))
         gradients[graph.colocation_group(op)].push_back(tensor);
     }
   }

@@ -52,6 +52,7 @@ class Replicas {
   std::vector<OpSpec> ranks(std::size_t bucket, Phase phase) const;
   std::vector<ArrayParts> whole(CollectiveOps& ops, CollectiveKind kind, Bytes bytes, const Names& inputs,
                                 const std::vector<OutputSpec>& outputs, std::size_t apart = 1) const;
+  OpId last_maker(const std::vector<TensorId>& gradients) const;
   void add_gradients(std::size_t bucket);
   template <class Fill>
   std::vector<ArrayParts> gather_shares(CollectiveOps& ops, const Bucket& bucket,

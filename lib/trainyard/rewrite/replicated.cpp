@@ -164,14 +164,27 @@ std::vector<ArrayParts> Replicas::whole(CollectiveOps& ops, CollectiveKind kind,
   return parts;
 }
 
+/// The last op that makes any of the gradients, of those that make gradients alone where there are any: their passes
+/// may come behind all others.
+OpId Replicas::last_maker(const std::vector<TensorId>& gradients) const {
+  OpId last = graph_.producer(gradients.back());
+  for (const TensorId gradient : gradients) {
+    const auto made = graph_.outputs(graph_.producer(gradient));
+    if (std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{use_.is_gradient[tensor]}; }))
+      last = graph_.producer(gradient);
+  }
+  return last;
+}
+
 /// Sums of all replicas, of experts' gradients of those that hold the same ones; or each replica's part of them.
 void Replicas::add_gradients(std::size_t b) {
   const Bucket& bucket = buckets_.buckets[b];
   const std::size_t apart = bucket.of_experts ? spread_ : 1;
-  const bool shared = is_shared(b);
+  const bool shared = is_shared(b), each_microbatch = shared && zero_ >= 2;
   const CollectiveKind kind = shared ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   const std::vector<TensorId> gradients = buckets_.gradients(bucket);
-  const std::vector<OpSpec> prototypes = ranks(b, Phase::update);
+  const std::vector<OpSpec> prototypes = ranks(b, each_microbatch ? Phase::backward : Phase::update);
+  const OpId original = each_microbatch ? last_maker(gradients) : buckets_.first_of(bucket).first;
   for (std::size_t slice = 0; slice < (folds() ? 1 : apart); ++slice) {
     const std::string name =
         name_in(b, trainyard::name_of(kind)) + (bucket.of_experts ? fmt::format(".{}", slice) : "");
@@ -205,7 +218,7 @@ void Replicas::add_gradients(std::size_t b) {
                            Bytes{share_of(graph_.bytes(tensor).count, slice, apart)}});
       ops.join(i, "scatter", parts[i], std::move(outputs));
     }
-    add(ops, members, buckets_.first_of(bucket).first, {ReplicaCollective::Of::gradients, kind, 0, 0, 0, gradients});
+    add(ops, members, original, {ReplicaCollective::Of::gradients, kind, 0, 0, 0, gradients});
   }
 }
 

@@ -11,16 +11,18 @@ namespace trainyard::detail {
 ///     zero   held by each of n replicas          sent by each, times (n - 1)/n
 ///     0      P + G + O                           2 G           all-reduce
 ///     1      P + G + O/n                         G + P         reduce-scatter; all-gather of updated weights
-///     2      P + (G + O)/n                       G + P         the same; gradients go as soon as they are added
+///     2      P + (G + O)/n                       G + P         the same; gradients go as soon as they are added,
+///                                                              within the backward pass
 ///     3      (P + G + O)/n                       G + 2 P       weights are gathered before they are read, in the
 ///                                                              forward and in the backward pass
 ///
 /// Gradients are added in buckets of at least `bucket` bytes, filled in the order in which the backward pass makes
 /// them; all parameters of a colocation group go into one. Stage 3 gathers weights by these buckets too: before the ops
 /// that read one, all that read the last but one (in their order of first use) have ended, so that two at most are
-/// there at a time. From stage 1 on, each replica updates its share, at 1/n of the cost. Microbatches add up whole
-/// gradients first, and each gathers all weights (MicrobatchGraph): with m of them stages 2 and 3 hold G, and stage 3
-/// sends G + 2 m P.
+/// there at a time. From stage 1 on, each replica updates its share, at 1/n of the cost. Of m microbatches (Microbatch
+/// behind Replicate) stages 0 and 1 add up whole gradients first; from stage 2 on each scatters its own, of which
+/// replicas add up their shares, as DeepSpeed does and PyTorch's FSDP outside of no_sync(): stage 2 sends m G + P. With
+/// stage 3 each gathers all weights, too (MicrobatchGraph): m (G + 2 P).
 ///
 /// In a pipeline (Replicate::stages) a bucket has gradients of one stage.
 ///
