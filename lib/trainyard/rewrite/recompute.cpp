@@ -2,30 +2,40 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
 
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kNoSegment = static_cast<std::size_t>(-1);
+constexpr std::size_t kNoSegment = static_cast<std::size_t>(-1), kNever = kNoSegment;
 
 class Recomputation {
  public:
   Recomputation(const Graph& graph, std::span<const std::vector<OpId>> segments)
-      : graph_(graph), triggers_(segments.size()), readers_(segments.size()) {
+      : graph_(graph), begin_(segments.size(), kNever), triggers_(segments.size()), readers_(segments.size()) {
     for (std::size_t s = 0; s < segments.size(); ++s)
       for (const OpId op : segments[s]) {
         assert(segment_[op] == kNoSegment && graph.phase(op) == Phase::forward);
         if (graph.type(op) != kVariableType) segment_[op] = s;
       }
-    find_copied();
     find_gradients();
-    for (std::size_t s = 0; s < segments.size(); ++s) find_triggers(s);
+    find_gathered();
+    find_copies();
+    if (!gathered_.empty() && !triggers_come_first()) {
+      gathered_.clear();
+      find_copies();
+    }
+    find_waits();
   }
 
   RepeatedOps repeated() && { return {std::move(again_), std::move(triggers_)}; }
@@ -38,6 +48,12 @@ class Recomputation {
           const TensorId tensor = graph_.inputs(op)[i];
           if (again_[graph_.producer(tensor)] && !is_checkpoint(tensor)) spec.inputs[i] = copy_of(spec.inputs[i]);
         }
+      if (const auto at = until_.find(op); at != until_.end()) {
+        std::set<OpId> waits;
+        add_waits(op, at->second, waits);
+        spec.after.clear();
+        for (const OpId earlier : waits) spec.after.emplace_back(graph_.name(earlier));
+      }
       builder_.add(spec);
       result_.original.push_back(op);
     }
@@ -48,16 +64,140 @@ class Recomputation {
   }
 
  private:
+  struct Gathered {
+    TensorId tensor;
+    std::vector<OpId> waiting;  // of the ops that gather it, on any replica
+  };
+
   template <class Text>
   static std::string copy_of(const Text& name) {
     return std::string{name} + kAgain;
+  }
+
+  /// Weights that copies read as the backward pass gathers them; none: as they are, or from a copy.
+  std::optional<TensorId> gathered(TensorId tensor) const {
+    const auto at = gathered_.find(tensor);
+    return at == gathered_.end() ? std::nullopt : std::optional{at->second.tensor};
+  }
+
+  /// Finds for weights gathered in the forward pass those gathered in the backward pass, and where each segment begins
+  /// there.
+  void find_gathered() {
+    const auto ops = graph_.ops();
+    if (std::none_of(ops.begin(), ops.end(), [&](OpId op) { return graph_.type(op) == kVariableType; })) return;
+    const ParameterUse use{graph_};
+    std::map<std::pair<std::string_view, Bytes>, TensorId> whole;  // by group, of the backward pass
+    level_ = IdMap<OpId, std::size_t>(graph_.op_count(), 0);
+    for (const OpId op : graph_.topological_order()) {
+      for (const OpId earlier : all_before(op)) level_[op] = std::max(level_[op], level_[earlier] + 1);
+      if (!use.hands_on_weights[op] || graph_.phase(op) != Phase::backward) continue;
+      for (const TensorId tensor : graph_.outputs(op))
+        if (is_read(tensor, use)) whole[{graph_.colocation_group(op), graph_.bytes(tensor)}] = tensor;
+    }
+    for (const OpId op : ops) {
+      if (!use.hands_on_weights[op] || graph_.phase(op) != Phase::forward) continue;
+      for (const TensorId tensor : graph_.outputs(op))
+        if (const auto at = whole.find({graph_.colocation_group(op), graph_.bytes(tensor)});
+            at != whole.end() && is_read(tensor, use))
+          gathered_.emplace(tensor, Gathered{at->second, that_wait(graph_.producer(at->second), use)});
+    }
+    for (const auto& [forward, again] : gathered_)
+      for (const OpId waiting : again.waiting)
+        if (graph_.colocation_group(waiting) == graph_.colocation_group(graph_.producer(again.tensor)))
+          own_gather_.emplace(again.tensor, waiting);
+    for (const OpId op : ops) {
+      if (segment_[op] == kNoSegment) continue;
+      for (const TensorId tensor : graph_.outputs(op))
+        for (const OpId reader : graph_.consumers(tensor))
+          if (graph_.phase(reader) == Phase::backward)
+            begin_[segment_[op]] = std::min(begin_[segment_[op]], level_[reader]);
+    }
+  }
+  std::vector<OpId> all_before(OpId op) const {
+    std::vector<OpId> all(graph_.after(op).begin(), graph_.after(op).end());
+    for (const TensorId tensor : graph_.inputs(op)) all.push_back(graph_.producer(tensor));
+    return all;
+  }
+  /// The ops of the gather that wait for others.
+  std::vector<OpId> that_wait(OpId done, const ParameterUse& use) const {
+    std::vector<OpId> waiting, open{done};
+    std::set<OpId> seen{done};
+    while (!open.empty()) {
+      const OpId op = open.back();
+      open.pop_back();
+      bool waits = false;
+      for (const OpId earlier : all_before(op)) {
+        waits = waits || !use.hands_on_weights[earlier];
+        if (use.hands_on_weights[earlier] && graph_.phase(earlier) == Phase::backward && seen.insert(earlier).second)
+          open.push_back(earlier);
+      }
+      if (waits) waiting.push_back(op);
+    }
+    return waiting;
+  }
+  /// Whether an op takes the weights, and does not hand them on.
+  bool is_read(TensorId tensor, const ParameterUse& use) const {
+    return std::ranges::any_of(graph_.consumers(tensor), [&](OpId reader) { return !use.hands_on_weights[reader]; });
+  }
+  bool triggers_come_first() const {
+    for (std::size_t s = 0; s < triggers_.size(); ++s)
+      for (const OpId trigger : triggers_[s])
+        if (level_[trigger] >= begin_[s]) return false;
+    return true;
+  }
+  /// Gathers of weights that copies of a segment read wait for no op behind where the segment begins: nor, as they are
+  /// needed at once, behind what the first of them waits for, or if that is earlier where the segment before begins.
+  /// Where all triggers are of a lower level than their segment's begin nothing then waits for itself, as levels ascend
+  /// along any path.
+  void find_waits() {
+    std::vector<std::size_t> until = begin_;  // by segment
+    const auto for_gathers = [&](const auto& use) {
+      for (const OpId op : graph_.ops()) {
+        if (!again_[op]) continue;
+        for (const TensorId tensor : graph_.inputs(op))
+          if (const auto at = gathered_.find(tensor); at != gathered_.end())
+            for (const OpId waiting : at->second.waiting) use(segment_[op], waiting);
+      }
+    };
+    for_gathers([&](std::size_t segment, OpId waiting) {
+      std::size_t last = 0;
+      for (const OpId earlier : graph_.after(waiting)) last = std::max(last, level_[earlier]);
+      until[segment] = std::min(until[segment], last + 1);
+    });
+    const std::set<std::size_t> begins(begin_.begin(), begin_.end());
+    for (std::size_t s = 0; s < begin_.size(); ++s)
+      if (const auto at = begins.find(begin_[s]); at != begins.begin()) until[s] = std::max(until[s], *std::prev(at));
+    for_gathers([&](std::size_t segment, OpId waiting) {
+      std::size_t& own = until_.try_emplace(waiting, kNever).first->second;
+      own = std::min(own, until[segment]);
+    });
+  }
+  /// The ops that a gather waits for, of the forward pass or of lower levels; in place of a reader of higher ones, what
+  /// the gather of its own weights waits for.
+  void add_waits(OpId gather, std::size_t until, std::set<OpId>& waits) const {
+    for (const OpId earlier : graph_.after(gather)) {
+      if (graph_.phase(earlier) == Phase::forward || level_[earlier] < until) {
+        waits.insert(earlier);
+        continue;
+      }
+      for (const TensorId tensor : graph_.inputs(earlier))
+        if (const auto own = own_gather_.find(tensor); own != own_gather_.end()) add_waits(own->second, until, waits);
+    }
+  }
+
+  void find_copies() {
+    again_ = IdMap<OpId, bool>(graph_.op_count(), false);
+    for (auto& readers : readers_) readers.clear();
+    for (auto& triggers : triggers_) triggers.clear();
+    find_copied();
+    for (std::size_t s = 0; s < triggers_.size(); ++s) find_triggers(s);
   }
 
   /// Whether a copy in another segment reads the tensor as it is, which so stays for the backward pass.
   bool is_checkpoint(TensorId tensor) const {
     const std::size_t own = segment_[graph_.producer(tensor)];
     for (const OpId reader : graph_.consumers(tensor))
-      if (again_[reader] && segment_[reader] != own) return true;
+      if (again_[reader] && segment_[reader] != own && !gathered(tensor)) return true;
     return false;
   }
 
@@ -74,7 +214,7 @@ class Recomputation {
             if (stays) continue;
             again_[op] = true;
             readers_[segment_[op]].push_back(reader);
-          } else if (again_[reader] && segment_[reader] == segment_[op]) {
+          } else if (again_[reader] && segment_[reader] == segment_[op] && !gathered(tensor)) {
             again_[op] = true;
           }
         }
@@ -143,7 +283,12 @@ class Recomputation {
     spec.parameter_bytes = spec.state_bytes = Bytes{0};
     bool first = !graph_.collective(op);  // of the segment's copies
     for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
-      const OpId maker = graph_.producer(graph_.inputs(op)[i]);
+      const TensorId tensor = graph_.inputs(op)[i];
+      const OpId maker = graph_.producer(tensor);
+      if (const auto again = gathered(tensor)) {
+        spec.inputs[i] = std::string{graph_.name(*again)};
+        continue;
+      }
       if (!again_[maker] || segment_[maker] != segment_[op]) continue;
       spec.inputs[i] = copy_of(spec.inputs[i]);
       first = false;
@@ -167,6 +312,11 @@ class Recomputation {
   IdMap<OpId, std::size_t> segment_{graph_.op_count(), kNoSegment};
   IdMap<OpId, bool> again_{graph_.op_count(), false};  // has a copy
   IdMap<OpId, bool> of_gradients_{graph_.op_count(), false};
+  std::map<TensorId, Gathered> gathered_;    // by weights as the forward pass gathers them
+  std::map<TensorId, OpId> own_gather_;      // by weights of the backward pass, what waits on their replica
+  std::map<OpId, std::size_t> until_;        // by what waits, of which levels it may wait for none
+  IdMap<OpId, std::size_t> level_;           // ops on the longest path to it
+  std::vector<std::size_t> begin_;           // by segment: the lowest level of backward ops that read what it makes
   std::vector<std::vector<OpId>> triggers_;  // by segment
   std::vector<std::vector<OpId>> readers_;   // backward ops that read what its ops make
   RecomputingGraph result_;
