@@ -56,12 +56,10 @@ std::optional<RatedPlan> Fitting::quicker(Bytes spare) const {
   if (best && best->run.step < last.run.step) return best;
   best.reset();
   for (std::size_t s = 0; s < last.plan.stages(); ++s) {
-    const auto& cuts = last.plan.cuts;
-    const std::size_t layers = (s < cuts.size() ? cuts[s] : costs_.layers) - (s > 0 ? cuts[s - 1] : 0);
-    const auto [what, first] = last.plan.recompute[s];
-    if (what == StageRecompute::no) continue;
+    const StageRecomputation now = last.plan.recompute[s];
+    if (now.what == StageRecompute::no) continue;
     ParallelPlan plan = last.plan;
-    plan.recompute[s] = {what, std::min(first, layers) - 1};
+    plan.recompute[s] = StageLayers{costs_, plan, s}.fewer(now);
     if (is_tried(plan)) continue;
     RatedPlan each{plan, run_plan(costs_, plan)};
     if (!best || each.run.step < best->run.step) best = std::move(each);

@@ -10,6 +10,33 @@
 #include "trainyard/plan/stage_cost.hpp"
 
 namespace trainyard {
+namespace {
+
+/// Whether the layer computes anything again by it.
+bool repeats(const LayerCost& layer, StageRecompute what) {
+  return again_of(layer, what) > Nanoseconds{0} || held_of(layer, what) < layer.saved;
+}
+
+}  // namespace
+
+StageLayers::StageLayers(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage) {
+  const std::size_t device = device_of(plan.schedule, stage, plan.devices_in_row()),
+                    end = stage < plan.cuts.size() ? plan.cuts[stage] : costs.layers;
+  for (std::size_t i = stage > 0 ? plan.cuts[stage - 1] : 0; i < end; ++i)
+    costs_.push_back(costs.layer(i, plan.samples_of(device), plan.degrees_of(device).tensor));
+}
+
+StageRecomputation StageLayers::fewer(StageRecomputation now) const {
+  std::size_t count = std::min(now.layers, costs_.size());
+  while (count > 0 && !repeats(costs_[count - 1], now.what)) --count;
+  return {now.what, count > 0 ? count - 1 : 0};
+}
+
+StageRecomputation StageLayers::more(StageRecomputation now) const {
+  std::size_t count = std::min(now.layers, costs_.size());
+  while (count < costs_.size() && !repeats(costs_[count], now.what)) ++count;
+  return {now.what, count + 1 < costs_.size() ? count + 1 : StageRecomputation::kAll};
+}
 
 RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options, RatedPlan best,
                        std::uint64_t& evaluations) {
@@ -40,8 +67,6 @@ RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options,
         offer(std::move(plan));
       }
     for (std::size_t s = 0; costs.memory && s < best.plan.stages(); ++s) {
-      const std::size_t begin = s > 0 ? best.plan.cuts[s - 1] : 0,
-                        own = (s < best.plan.cuts.size() ? best.plan.cuts[s] : costs.layers) - begin;
       const auto again = [&](const StageRecomputation& what) {
         if (best.plan.recompute[s] == what) return;
         ParallelPlan plan = best.plan;
@@ -51,9 +76,9 @@ RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options,
       for (const StageRecompute what : levels) again(what);
       const StageRecomputation now = best.plan.recompute[s];
       if (!options.by_layer || now.what == StageRecompute::no) continue;
-      const std::size_t most = std::min(now.layers, own);
-      again({now.what, most - 1});
-      if (most + 1 < own) again({now.what, most + 1});
+      const StageLayers stage{costs, best.plan, s};
+      again(stage.fewer(now));
+      again(stage.more(now));
     }
   }
   return best;
@@ -76,14 +101,16 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
       cut = from;
     }
   for (std::size_t s = 0; costs.memory && s < plan.recompute.size(); ++s) {
-    const std::size_t layers = (s < plan.cuts.size() ? plan.cuts[s] : costs.layers) - (s > 0 ? plan.cuts[s - 1] : 0);
     const StageRecomputation now = plan.recompute[s];
-    const std::size_t most = std::min(now.layers, layers);
-    for (const StageRecompute what : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks})
-      for (const std::size_t first : {most - 1, most, most + 1}) {
-        moved.recompute[s] = {what, first < layers ? first : StageRecomputation::kAll};
-        if (moved.recompute[s] != now) offer(moved);
+    const StageLayers stage{costs, plan, s};
+    for (const StageRecompute what : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks}) {
+      const StageRecomputation as_many{what, now.layers};
+      for (const StageRecomputation& other : {stage.fewer(as_many), as_many, stage.more(as_many)}) {
+        if (other == now || (what == StageRecompute::no && other != as_many)) continue;
+        moved.recompute[s] = other;
+        offer(moved);
       }
+    }
     moved.recompute[s] = now;
   }
   moved.microbatch = 2 * plan.microbatch;
@@ -94,9 +121,9 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
   moved.slices = plan.slices == 1 ? options.most_slices : 1;
   if (plan.stages() == 1 && plan.degrees.empty()) offer(moved);
   moved.slices = plan.slices;
-  for (const std::size_t zero : std::initializer_list<std::size_t>{0, 1, 3}) {
+  for (const std::size_t zero : std::initializer_list<std::size_t>{0, 1, 2, 3}) {
     moved.zero = zero;
-    if (zero != plan.zero && plan.replicas() > 1 && (zero < 3 || may_share_weights(plan))) offer(moved);
+    if (zero != plan.zero && plan.replicas() > 1 && (zero < 2 || may_share_all(plan))) offer(moved);
   }
   moved.zero = plan.zero;
   const Bytes bucket = plan.bucket > Bytes{0} ? plan.bucket : costs.bucket;

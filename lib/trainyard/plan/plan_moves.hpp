@@ -7,6 +7,19 @@
 
 namespace trainyard {
 
+/// The layers of a plan's stage, by the costs that it has of them.
+class StageLayers {
+ public:
+  StageLayers(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage);
+
+  /// One layer fewer or more, of those that compute anything again by it.
+  StageRecomputation fewer(StageRecomputation now) const;
+  StageRecomputation more(StageRecomputation now) const;
+
+ private:
+  std::vector<LayerCost> costs_;
+};
+
 /// The plan, with its cuts and what stages compute again changed by single moves, the first that is better, until none
 /// is: by fewer bytes beyond the memory, then by the step. Adds the plans that it runs to `evaluations`.
 RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options, RatedPlan plan,
