@@ -9,8 +9,9 @@
 
 namespace trainyard {
 
-/// Whether plans like it are searched for with ZeRO 3, whose gathers hold up other collectives.
-inline bool may_share_weights(const ParallelPlan& plan) {
+/// Whether plans like it are searched for with ZeRO 2 and 3, whose sums and gathers of each microbatch hold up other
+/// collectives.
+inline bool may_share_all(const ParallelPlan& plan) {
   return plan.stages() == 1 && plan.replicas() > 1 && !plan.layer_degree().communicates();
 }
 
@@ -25,7 +26,7 @@ void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, co
       if ((interleaved && m % p != 0) || (schedule == PipelineSchedule::dualpipe_v && m < 2 * p)) continue;
       for (std::size_t v = chunks_of(schedule); v <= (interleaved ? options.most_chunks : chunks_of(schedule)); ++v) {
         if (p * v > costs.layers) break;
-        for (const std::size_t zero : std::initializer_list<std::size_t>{0, 1, 3}) {  // stage 2 takes as long as 1
+        for (const std::size_t zero : std::initializer_list<std::size_t>{0, 1, 2, 3}) {
           if (zero > (data * tensor.context > 1 ? options.most_zero : 0)) break;
           if (zero > 0 && tensor.experts > 1 && tensor.experts != data) break;
           ParallelPlan plan{.data = data,
@@ -38,7 +39,7 @@ void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, co
                             .schedule = schedule,
                             .zero = zero,
                             .experts = tensor.experts};
-          if (zero == 3 && (p > 1 || !may_share_weights(plan))) break;
+          if (zero > 1 && (p > 1 || !may_share_all(plan))) break;
           for (std::size_t s = 1; s < p * v; ++s) plan.cuts.push_back(s * costs.layers / (p * v));
           for (std::size_t slices = 2; p == 1 && tensor.communicates() && slices <= options.most_slices; ++slices) {
             if (microbatch % slices != 0) continue;

@@ -74,7 +74,7 @@ class LeastStep {
     const auto m = static_cast<double>(count), row = static_cast<double>(p);
     const std::size_t shards = like.zero > 0 ? like.replicas() : 1;
     const LayerDegree degree = like.layer_degree();
-    const double whole = like.weight_copies(count), copies = count > 1 ? whole : whole / 2;
+    const double copies = like.weights_held() + (count > 1 ? like.gradients_held() : 0);
     Bytes weights{0};
     double until_last = 0;  // a microbatch's passes until the last gradient can be made
     double ops = 0, backward_ops = 0, links = 0, links_back = 0, both = 0, made = 0, more = 0, added = 0, resident = 0,
@@ -92,7 +92,7 @@ class LeastStep {
       links += number(work.links);
       links_back += number(work.links_back);
       made += number(layer.weight_gradient);
-      more += number(work.accumulation);
+      more += like.scatters_gradients() ? 0 : number(work.accumulation);  // else by bucket, of shares
       added += number(layer.accumulation);
       forward.push_back(number(layer.forward));
       passes.push_back(number(layer.forward + layer.input_gradient));
@@ -134,11 +134,12 @@ class LeastStep {
       // The loss, and so all of the backward pass, waits for the chain, and for weights that are gathered.
       const double gathers = like.zero == 3 && alone_ ? m * sums : 0;
       const double until_last_loss = std::max({m * (ops - backward_ops), chain, gathers});
+      if (like.zero == 2) longest = std::max(longest, (m + 1) / 2 * sums);
       if (like.zero == 3)
-        longest =
-            std::max(longest, alone_ ? gathers + sums +
-                                           m * number(costs_.all_reduce(like, 0, std::max(Bytes{0}, weights - *alone_)))
-                                     : (m + 1) * sums);
+        longest = std::max(
+            longest,
+            alone_ ? gathers + m * (sums + number(costs_.all_reduce(like, 0, std::max(Bytes{0}, weights - *alone_))))
+                   : 2 * m * sums);
       if (count == 1) longest = std::max(longest, until_last_loss + backward_ops + behind);
       if (sums > 0 && links > 0 && sums_share_links_(like))
         longest = std::max({longest, m * links + sums, until_last_loss + links_back + sums,
@@ -196,6 +197,7 @@ class LeastStep {
 
   /// A layer's cost where gradients of weights are tasks of their own, or come behind those of inputs in one task.
   LayerCost in_tasks(LayerCost cost, std::size_t layer, const ParallelPlan& like) const {
+    if (like.scatters_gradients()) cost.accumulation = Nanoseconds{0};
     if (!splits_backward(like.schedule)) return cost;
     const LeastWork work = work_(layer, like.microbatch, like.layer_degree());
     cost.input_gradient = work.input_gradient;

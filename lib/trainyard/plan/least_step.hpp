@@ -60,7 +60,8 @@ struct LeastCosts {
 ///                                 any gradient: the device's work and the chain until that may be there, and the sums
 ///                                 of those that are no sooner; and all in one sum behind the last one, in two, or in
 ///                                 three; with ZeRO 3 the last loss no sooner than m times all weights are gathered,
-///                                 and on links m times what either pass reads, and the sums
+///                                 and on links m times what either pass reads, and the sums; with ZeRO 2 (m + 1)/2
+///                                 times these
 ///     several                     m C / p; and as in plan_bound(), of tasks that take F, B and W, gradients of inputs
 ///                                 leaving the device before those of weights are made: the mean device, with what it
 ///                                 waits at first, and before the end; or with one stage a device all but its last

@@ -195,7 +195,7 @@ class PlanEvents {
     now_.assign(p_, Nanoseconds{0});
     links_.assign(p_ * p_, Nanoseconds{0});
     run_.starts.resize(p_);
-    find_gathers();
+    find_shares();
     input.front() = first_gather_;
     std::size_t left = 0;
     for (std::size_t i = 0; i < p_; ++i) {
@@ -220,16 +220,18 @@ class PlanEvents {
           const Nanoseconds start = std::max(now_[i], ready);
           run_.starts[i].push_back(start);
           --left;
-          const Nanoseconds weights = own.weight_gradient + (task.microbatch > 0 ? own.accumulation : Nanoseconds{0});
+          const Nanoseconds weights =
+              own.weight_gradient + (task.microbatch > 0 ? plan_.accumulation(own.accumulation) : Nanoseconds{0});
           if (task.pass == Pass::forward) {
-            now_[i] = forward[at] = start + std::max(own.forward, gathers_);
+            now_[i] = forward[at] = end_with_gathers(start, own.forward);
             if (s < last) input[at + m] = arrival(s, s + 1, now_[i]);
           } else if (task.pass == Pass::weight_gradient) {
             now_[i] = start + weights;
           } else {
             const bool both = task.pass == Pass::backward;
+            const Nanoseconds time = own.input_gradient + (both ? weights : Nanoseconds{0});
             now_[i] = backward[at] =
-                start + std::max(own.input_gradient + (both ? weights : Nanoseconds{0}), gathers_again_);
+                task.microbatch + 1 < m ? end_with_scatters(start, time) : end_with_gathers(start, time);
             if (s > 0) gradient[at - m] = arrival(s, s - 1, now_[i]);
           }
         }
@@ -240,26 +242,41 @@ class PlanEvents {
     }
   }
 
-  /// With ZeRO 3, how long the only stage gathers its weights.
-  void find_gathers() {
-    if (plan_.zero < 3 || plan_.stages() > 1 || plan_.replicas() == 1) return;
-    Bytes largest{0};
-    for_buckets(0, [&](std::size_t, const LayerCost&, const std::optional<Gradients>& bucket) {
+  /// With ZeRO 2 and 3, how long the only stage scatters a microbatch's gradients, and gathers its weights.
+  void find_shares() {
+    if (!plan_.scatters_gradients() || plan_.stages() > 1) return;
+    Bytes largest{0}, at_once{0}, all{0};
+    for_buckets(0, [&](std::size_t, const LayerCost& layer, const std::optional<Gradients>& bucket) {
+      // Those of a block that is computed again stay from then on.
+      if (plan_.recomputing(StageRecompute::blocks) > 0) at_once = std::max(at_once, layer.weights);
       if (!bucket) return;
-      first_gather_ = time_of_sum(0, *bucket) - time_of_additions(0, *bucket);
+      const Nanoseconds additions = time_of_additions(0, *bucket), sum = time_of_sum(0, *bucket) - additions;
+      first_gather_ = plan_.shares_weights() ? sum : Nanoseconds{sum.count / 2};
       gathers_ += first_gather_;
-      scatters_ += time_of_sum(0, *bucket);
-      most_gathered_ += bucket->dense;
+      additions_ += additions;
+      all += bucket->dense;
       largest = std::max(largest, bucket->dense);
     });
-    gathers_again_ = gathers_;
-    if (plan_.recomputing(StageRecompute::blocks) > 0) {
-      // Buckets of several blocks stay, of the next microbatch too.
-      gathers_again_ += gathers_;
-      most_gathered_ = (microbatches_ > 1 ? 2 : 1) * most_gathered_;
-    } else {
-      most_gathered_ = std::min((microbatches_ > 1 ? 6 : 3) * largest, most_gathered_);
-    }
+    last_scatter_ = first_gather_;
+    scatters_ = gathers_;
+    to_scatter_ = std::min(2 * largest, all);
+    if (plan_.shares_weights())
+      gathered_ = std::min((microbatches_ > 1 ? 4 : 1) * std::max(at_once, largest), all);
+    else
+      first_gather_ = gathers_ = Nanoseconds{0};
+  }
+  /// The end of a task that begins at `start`, whose weights are gathered meanwhile.
+  Nanoseconds end_with_gathers(Nanoseconds start, Nanoseconds time) {
+    if (gathers_ == Nanoseconds{0}) return start + time;
+    shares_ = std::max(shares_, start) + gathers_;
+    return std::max(start + time, shares_);
+  }
+  /// Likewise of a backward task, behind which the last of its gradients may still be scattered.
+  Nanoseconds end_with_scatters(Nanoseconds start, Nanoseconds time) {
+    if (scatters_ == Nanoseconds{0}) return start + time;
+    shares_ = std::max(shares_, start) + gathers_ + scatters_;
+    const Nanoseconds end = start + time + additions_;
+    return gathers_ > Nanoseconds{0} ? std::max(end, shares_ - last_scatter_) : end;
   }
 
   /// Gradients of weights that replicas add at once, those of experts apart.
@@ -311,10 +328,10 @@ class PlanEvents {
   /// follows.
   Nanoseconds end_of_sums() const {
     const PipelineTask& task = tasks_.front().back();
-    Nanoseconds left = run_.starts.front().back(), end{0};
+    Nanoseconds left = run_.starts.front().back(), end = plan_.shares_weights() ? Nanoseconds{0} : shares_;
     std::deque<std::pair<Nanoseconds, Nanoseconds>> updates;  // from when on, and how long
     for_buckets(0, [&](std::size_t i, const LayerCost& layer, const std::optional<Gradients>& bucket) {
-      left += layer.weight_gradient + (task.microbatch > 0 ? layer.accumulation : Nanoseconds{0});
+      left += layer.weight_gradient + (task.microbatch > 0 ? plan_.accumulation(layer.accumulation) : Nanoseconds{0});
       if (task.pass == Pass::backward)
         left += layer.input_gradient +
                 again_of(layer, plan_.recompute.empty() ? StageRecompute::no : plan_.recompute[0].of(i));
@@ -325,8 +342,8 @@ class PlanEvents {
       updates.emplace_back(end, time_of_update(0, *bucket));
     });
     for (const auto& [ready, time] : updates) left = std::max(left, ready) + time;
-    // The links gather weights for the last task, too.
-    const Nanoseconds on_links = run_.starts.front().back() + gathers_again_ + scatters_;
+    // The links have gathered weights for the last task, too.
+    const Nanoseconds on_links = std::max(shares_, run_.starts.front().back()) + scatters_;
     return std::max(left, on_links) + stages_.front().rank_sums;
   }
 
@@ -365,7 +382,11 @@ class PlanEvents {
       if (!each.backward_memory) working = std::max(working, each.peak.passing);
     }
     const bool by_layer = stages_.front().backward_memory.has_value(), several = microbatches_ > 1 || !by_layer,
-               scatters = plan_.zero == 3 && !several;
+               scatters = plan_.scatters_gradients();
+    const auto share = [&](double of_all) {
+      return Bytes{static_cast<std::int64_t>(of_all * static_cast<double>(weights.dense.count))};
+    };
+    const Bytes sums = share(plan_.gradients_held());
     Bytes gradients{0};  // of chunks that are through with the only microbatch
     std::size_t held = 0;
     const auto holds = [&](Bytes besides) { most = std::max(most, now + gradients + besides); };
@@ -384,16 +405,18 @@ class PlanEvents {
         now += each.backward_memory->for_weights - each.held;
       }
       if (!both && !apart) continue;
-      if (by_layer && both) holds(scatters ? peak.passing : several ? peak.later : peak.first);
+      if (by_layer && both && scatters)
+        holds(std::min(peak.first, peak.passing + to_scatter_ + (several ? Bytes{0} : sums)));
+      else if (by_layer && both)
+        holds(several ? peak.later : peak.first);
       if (by_layer && apart) holds(several ? 2 * each.backward_memory->largest_gradient : each.weights);
       now -= by_layer && apart ? each.backward_memory->for_weights : each.held;
       --held;
-      if (!several && !scatters) gradients += each.weights;
+      if (!several) gradients += scatters ? sums : each.weights;
     }
     const std::size_t shards = plan_.zero > 0 ? plan_.degrees_of(device).data : 1;
-    const double copies = plan_.weight_copies(microbatches_) - (several || scatters ? 0 : 1);
-    const Bytes dense{static_cast<std::int64_t>(copies * static_cast<double>(weights.dense.count))};
-    run_.peaks[device] = dense + (several || scatters ? 2 : 1) * weights.experts + most_gathered_ +
+    const Bytes dense = share(plan_.weights_held()) + (several ? sums : Bytes{0});
+    run_.peaks[device] = dense + (several ? 2 : 1) * weights.experts + gathered_ + (by_layer ? Bytes{0} : to_scatter_) +
                          shared_state(state, expert_state, shards) + most + working;
   }
 
@@ -404,8 +427,10 @@ class PlanEvents {
   std::vector<Nanoseconds> forward_, backward_;  // over the cut behind each stage
   std::vector<std::vector<PipelineTask>> tasks_;
   std::vector<Nanoseconds> now_, links_;
-  Nanoseconds first_gather_{0}, gathers_{0}, gathers_again_{0}, scatters_{0};
-  Bytes most_gathered_{0};  // at once
+  // Of a microbatch: gathers of either pass, scatters with their additions apart.
+  Nanoseconds first_gather_{0}, gathers_{0}, scatters_{0}, last_scatter_{0}, additions_{0};
+  Nanoseconds shares_{0};              // until when the links gather or scatter them
+  Bytes gathered_{0}, to_scatter_{0};  // of weights, and of gradients before they are, at most at once
   PlanStep run_;
 };
 

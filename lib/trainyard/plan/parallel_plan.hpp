@@ -71,8 +71,8 @@ struct ParallelPlan {
   std::size_t microbatch = 1;                      // samples: of a share of the batch, or with `degrees` of a stage
   std::vector<StageRecomputation> recompute = {};  // by stage; empty: nothing
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  /// ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part; with 3 they share weights
-  /// too, and gather them for each pass of a microbatch.
+  /// ZeRO stage: from 1 on replicas share the optimizer's state, and each updates its part; from 2 on they scatter the
+  /// gradients of each microbatch in its backward pass; with 3 they share weights too, and gather them for each pass.
   std::size_t zero = 0;
   /// Consecutive replicas that hold different experts of each mixture, and exchange tokens.
   std::size_t experts = 1;
@@ -85,11 +85,14 @@ struct ParallelPlan {
   Bytes bucket = {};
 
   std::size_t stages() const { return cuts.size() + 1; }
-  /// How often a replica of so many microbatches holds the bytes of its weights, gradients included: of one microbatch
-  /// stage 3 scatters these as soon as they are made, of more they are added up whole.
-  double weight_copies(std::size_t microbatches) const {
-    const double share = 1 / static_cast<double>(replicas());
-    return zero < 3 ? 2 : share + (microbatches == 1 ? share : 1);
+  bool scatters_gradients() const { return zero >= 2 && replicas() > 1; }
+  bool shares_weights() const { return zero >= 3 && replicas() > 1; }
+  /// What a replica holds of all weights, and of all gradients where these are there.
+  double weights_held() const { return shares_weights() ? 1 / static_cast<double>(replicas()) : 1; }
+  double gradients_held() const { return scatters_gradients() ? 1 / static_cast<double>(replicas()) : 1; }
+  /// The time to add a microbatch's gradients to those of earlier ones, of which replicas may have shares.
+  Nanoseconds accumulation(Nanoseconds whole) const {
+    return scatters_gradients() ? Nanoseconds{whole.count / static_cast<std::int64_t>(replicas())} : whole;
   }
   std::size_t devices_in_row() const { return stages() / chunks; }  // p
   std::size_t replicas() const { return data * context; }
@@ -170,8 +173,8 @@ struct PlanCosts {
   /// fewer of them takes or makes of a microbatch.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t from, std::size_t to, Bytes bytes)> transfer = {};
   /// The sum of the gradients of the replicas (degrees_of), on device i of the pipeline, additions included; where they
-  /// share state (ZeRO 1), with the weights that they send each other after the update; where they share weights (ZeRO
-  /// 3), to each its part of the sum, as long as it takes to gather as many weights.
+  /// share state (ZeRO 1 and 2), with the weights that they send each other after the update, half of the time; where
+  /// they share weights (ZeRO 3), to each its part of the sum, as long as it takes to gather as many weights.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> all_reduce = {};
   /// The sum of the gradients of experts' weights, among the replicas that hold the same ones.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> expert_all_reduce = {};
@@ -188,8 +191,10 @@ struct PlanCosts {
 ///     B of stage s                needs B of stage s + 1, the last stage's its F; W needs B of its stage
 ///     a task's time               the sum over the layers of its stage; B of a stage that recomputes has F's besides,
 ///                                 or that of the scores; W has accumulation's, but for the first microbatch
-///     with ZeRO 3                 a task of the only stage takes no less than to gather the weights, for B that
-///                                 computes blocks again twice; the first one waits for the first bucket
+///     with ZeRO 2 and 3           additions of the only stage are of shares, and the sums of each microbatch's
+///                                 gradients keep the device and, behind its B, the links
+///     with ZeRO 3                 a task of the only stage takes no less than to gather the weights, B besides to
+///                                 scatter all buckets but the last; the first task waits for the first bucket
 ///     a transfer                  from the end of its producer, over one link per ordered pair of devices, which
 ///                                 carries one at a time, first come first served
 ///     after its last task         a device adds its gradients to those of the other replicas, then those that are
@@ -198,13 +203,14 @@ struct PlanCosts {
 ///                                 task has left its layers, which it does later by the additions of those before and,
 ///                                 once they are summed, their updates
 ///
-/// Memory of a device: twice its weights (of ZeRO 3 ParallelPlan::weight_copies, and three buckets that are gathered
-/// and scattered, or six where the next microbatch gathers too; or where blocks are computed again, all weights of one
-/// microbatch or two), state (or its share; of experts its own), and what its microbatches hold, at most: from the
+/// Memory of a device: its weights and gradients (or its shares: of ZeRO 2 and 3, and two buckets that are scattered;
+/// of ZeRO 3 one that is gathered besides, or four where the next microbatch gathers too, of a layer at least where
+/// blocks are recomputed), state (or its share; of experts its own), and what its microbatches hold, at most: from the
 /// start of F to the end of W what each layer saves, or where the stage recomputes what comes into each layer, or all
 /// but scores; and the largest layer's working set of those that recompute. Where LayerCost::backward_memory is known,
-/// gradients of the only microbatch are there as they are made, from the end of B to the end of W it holds what W
-/// reads, and a task that makes gradients has its largest working set where that is on (BackwardPeak).
+/// gradients of the only microbatch, or of one that scatters them, are there as they are made, from the end of B to the
+/// end of W it holds what W reads, and a task that makes gradients has its largest working set where that is on
+/// (BackwardPeak).
 struct PlanStep {
   Nanoseconds step;                              // the latest end
   std::vector<std::vector<Nanoseconds>> starts;  // by device: of its tasks, in their order

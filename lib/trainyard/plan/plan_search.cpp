@@ -89,7 +89,8 @@ double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std
     const Nanoseconds sums = gradients > Bytes{0} ? costs.all_reduce(like, 0, gradients) : Nanoseconds{0};
     longest = std::max(longest, left + static_cast<double>((sums + update).count));
     left -= static_cast<double>(
-        (layer.input_gradient + layer.weight_gradient + (adds ? layer.accumulation : Nanoseconds{0})).count);
+        (layer.input_gradient + layer.weight_gradient + (adds ? like.accumulation(layer.accumulation) : Nanoseconds{0}))
+            .count);
   }
   if (gradients <= Bytes{1}) return longest;
   const double one = work + static_cast<double>((costs.all_reduce(like, 0, gradients) + update).count);
@@ -102,7 +103,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
   const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
   const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
   const bool at_once = m > 1 || !costs.layer(0, like.microbatch, like.layer_degree()).backward_memory;  // all gradients
-  const double copies = at_once ? like.weight_copies(m) : like.weight_copies(m) / 2;
+  const double copies = like.weights_held() + (at_once ? like.gradients_held() : 0);
   double gradients = 0, sums = 0, whole = 0, resident = 0, state = 0, saved = 0;
   Bytes weights{0}, of_experts{0};
   Nanoseconds end{0};
@@ -115,7 +116,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
     whole += static_cast<double>((layer.forward + layer.input_gradient).count);
     forward.push_back(static_cast<double>(layer.forward.count));
     both.push_back(static_cast<double>((layer.forward + layer.input_gradient).count));
-    const double more = static_cast<double>(m - 1) * static_cast<double>(layer.accumulation.count);
+    const double more = static_cast<double>(m - 1) * static_cast<double>(like.accumulation(layer.accumulation).count);
     all.push_back(static_cast<double>(m) * (both.back() + static_cast<double>(layer.weight_gradient.count)) + more);
     if (!splits_backward(like.schedule)) both.back() += static_cast<double>(layer.weight_gradient.count);
     gradients += static_cast<double>(layer.weight_gradient.count);

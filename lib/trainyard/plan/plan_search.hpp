@@ -11,7 +11,7 @@ namespace trainyard {
 
 struct PlanSearchOptions {
   std::vector<PipelineSchedule> schedules = {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b};
-  std::size_t most_zero = 1;    // 0, 1, or 3, of plans that have replicas alone: gathers hold up other collectives
+  std::size_t most_zero = 1;    // 2 and 3 of plans that have replicas alone: they hold up other collectives
   std::size_t most_chunks = 2;  // of interleaved
   std::size_t most_slices = 1;  // of microbatches, of one stage whose ranks communicate
   bool stage_degrees = false;   // plans of 1F1B whose stages differ besides

@@ -472,10 +472,34 @@ TEST_CASE("replicas that share weights take as long as estimated, hold no more, 
       const Bytes held = simulated.devices[DeviceId{0}].peak, expected = estimate.peaks.front();
       CHECK(held <= expected);
       CHECK(3 * held > 2 * expected);
-      if (what == StageRecompute::blocks) continue;
       plan.zero = 1;
       CHECK(held < simulate(problem, place_by_plan(problem, plan, {.batch = 16})).devices[DeviceId{0}].peak);
     }
+}
+
+TEST_CASE(
+    "weights that ZeRO 3 gathers for the backward pass serve the blocks computed again: twice a microbatch, not "
+    "thrice") {
+  const Problem problem{
+      training_graph(make_network("gpt2:batch=16,layers=8,hidden=512,heads=8,seq=64,vocabulary=2000")),
+      make_cluster(preset_cluster("4xA100")), CostModel::roofline()};
+  // A bucket a block of 12.6 MB, or of two blocks.
+  for (const std::int64_t megabytes : {12, 25}) {
+    CAPTURE(megabytes);
+    const ParallelPlan plan{.data = 4,
+                            .microbatch = 2,
+                            .recompute = {StageRecompute::blocks},
+                            .zero = 3,
+                            .bucket = Bytes{megabytes * 1'000'000}};
+    const PlanPlacerOptions options{.batch = 16, .detail = PlanDetail::whole};
+    const Graph graph = apply_rewrites(problem.graph(), place_by_plan(problem, plan, options).rewrites);
+    std::size_t gathers = 0, scatters = 0;
+    for (const OpId op : graph.ops())
+      if (const CollectiveTask* task = graph.collective(op))
+        ++(task->kind == CollectiveKind::all_gather ? gathers : scatters);
+    CHECK(scatters > 0);
+    CHECK(gathers == 2 * scatters);  // of each bucket in each of two microbatches
+  }
 }
 
 TEST_CASE("of all plans of a small network on four devices none is shorter than the placer's") {

@@ -239,9 +239,9 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
                   std::optional<Finding>& refusal, const std::function<Fitting(const RatedPlan&)>& fit = {}) {
   const auto kind = [&](std::size_t i) {
     const ParallelPlan& plan = rated[i].plan;
-    const bool shares_weights = plan.zero == 3;
-    return std::tuple{plan.data,     plan.layer_degree(), plan.degrees,     plan.stages(),
-                      plan.schedule, shares_weights,      different ? 0 : i};
+    const std::size_t shared = plan.zero < 2 ? 0 : plan.zero;
+    return std::tuple{plan.data, plan.layer_degree(), plan.degrees, plan.stages(), plan.schedule,
+                      shared,    different ? 0 : i};
   };
   std::set<decltype(kind(0))> fitting;
   std::map<std::size_t, PlannedSchedule> made;  // by this rank
@@ -410,13 +410,13 @@ void improve(Simulated& found, PlanGround& ground, const PlanSearchOptions& sear
   }
 }
 
-/// Plans next to one that does not fit by the estimate: those that do with the fewest of ZeRO 1 or 3, a smaller
+/// Plans next to one that does not fit by the estimate: those that do with the fewest of ZeRO 1 to 3, a smaller
 /// microbatch, and attention or blocks of all stages computed again; of these the quickest.
 std::optional<RatedPlan> nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) {
   std::optional<RatedPlan> best;
   std::size_t fewest = 4;
   std::set<std::size_t> zeros{plan.zero, std::max<std::size_t>(plan.zero, 1)};
-  if (may_share_weights(plan)) zeros.insert(3);
+  if (may_share_all(plan)) zeros.insert({2, 3});
   for (const std::size_t zero : zeros)
     for (const std::size_t microbatch : divisors(plan.microbatch))
       for (const StageRecompute what : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks}) {

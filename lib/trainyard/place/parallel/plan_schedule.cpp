@@ -480,8 +480,10 @@ double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t mic
            static_cast<double>(graph.op_count());
     if (data == 1) continue;
     const std::size_t stages = plan.stages() * ranks;
-    all += share * static_cast<double>(stages) * static_cast<double>(buckets_of_stage(made, stages, collective)) *
-           collective_ops(made, collective);
+    const auto m = static_cast<double>(microbatches);  // with ZeRO half of a sum, the other half, or both, for each
+    const double sums = plan.zero < 2 ? 1 : plan.zero == 2 ? (1 + m) / 2 : 3 * m / 2;
+    all += share * sums * static_cast<double>(stages) *
+           static_cast<double>(buckets_of_stage(made, stages, collective)) * collective_ops(made, collective);
   }
   return all;
 }
