@@ -153,6 +153,7 @@ class PlanEvents {
         stages_[s].add(cost, plan.recompute.empty() ? StageRecompute::no : plan.recompute[s].of(layer - first));
       }
     }
+    if (stages_.size() == 1 && microbatches_ > 1) hidden_ = hidden_exchanges(stages_.front());
     for (std::size_t s = 0; s + 1 < stages_.size(); ++s) {
       forward_.push_back(transfer(s, s + 1, stages_[s].output));
       backward_.push_back(transfer(s + 1, s, stages_[s + 1].input));
@@ -231,7 +232,7 @@ class PlanEvents {
             const bool both = task.pass == Pass::backward;
             const Nanoseconds time = own.input_gradient + (both ? weights : Nanoseconds{0});
             now_[i] = backward[at] =
-                task.microbatch + 1 < m ? end_with_scatters(start, time) : end_with_gathers(start, time);
+                task.microbatch + 1 < m ? end_with_scatters(start, time - hidden_) : end_with_gathers(start, time);
             if (s > 0) gradient[at - m] = arrival(s, s - 1, now_[i]);
           }
         }
@@ -417,7 +418,16 @@ class PlanEvents {
     const std::size_t shards = plan_.zero > 0 ? plan_.degrees_of(device).data : 1;
     const Bytes dense = share(plan_.weights_held()) + (several ? sums : Bytes{0});
     run_.peaks[device] = dense + (several ? 2 : 1) * weights.experts + gathered_ + (by_layer ? Bytes{0} : to_scatter_) +
-                         shared_state(state, expert_state, shards) + most + working;
+                         shared_state(state, expert_state, shards) + most + working + ahead();
+  }
+
+  /// What next microbatches hold that the ranks of the only stage run while they wait: one, or from four on two.
+  Bytes ahead() const {
+    if (hidden_ == Nanoseconds{0}) return Bytes{0};
+    const StageCost& all = stages_.front();
+    const Nanoseconds computed = all.forward + all.input_gradient + all.weight_gradient - all.exchanged;
+    const double share = static_cast<double>(hidden_.count) / static_cast<double>(computed.count);
+    return Bytes{static_cast<std::int64_t>((microbatches_ < 4 ? 1 : 2) * share * static_cast<double>(all.held.count))};
   }
 
   const PlanCosts& costs_;
@@ -427,6 +437,7 @@ class PlanEvents {
   std::vector<Nanoseconds> forward_, backward_;  // over the cut behind each stage
   std::vector<std::vector<PipelineTask>> tasks_;
   std::vector<Nanoseconds> now_, links_;
+  Nanoseconds hidden_{0};  // of each microbatch but the last
   // Of a microbatch: gathers of either pass, scatters with their additions apart.
   Nanoseconds first_gather_{0}, gathers_{0}, scatters_{0}, last_scatter_{0}, additions_{0};
   Nanoseconds shares_{0};              // until when the links gather or scatter them

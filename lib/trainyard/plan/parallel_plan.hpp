@@ -147,6 +147,7 @@ struct LayerCost {
   Bytes expert_weights = {}, expert_state = {};  // of weights and state, those of experts that replicas divide
   Nanoseconds launches = {};                     // of updates, which no replica has less of by sharing state
   std::optional<Nanoseconds> again = {};         // of the forward pass, what recomputation repeats; none: all of it
+  Nanoseconds exchanged = {};                    // of `forward` and `input_gradient`, what ranks wait for each other
   std::optional<BackwardMemory> backward_memory = {};  // of all layers or of none
 
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
@@ -195,6 +196,8 @@ struct PlanCosts {
 ///                                 gradients keep the device and, behind its B, the links
 ///     with ZeRO 3                 a task of the only stage takes no less than to gather the weights, B besides to
 ///                                 scatter all buckets but the last; the first task waits for the first bucket
+///     ranks of the only stage     run the next microbatch while they exchange something: B of each but the last is
+///                                 shorter by what they compute or exchange of a microbatch, whichever is less
 ///     a transfer                  from the end of its producer, over one link per ordered pair of devices, which
 ///                                 carries one at a time, first come first served
 ///     after its last task         a device adds its gradients to those of the other replicas, then those that are
@@ -205,12 +208,12 @@ struct PlanCosts {
 ///
 /// Memory of a device: its weights and gradients (or its shares: of ZeRO 2 and 3, and two buckets that are scattered;
 /// of ZeRO 3 one that is gathered besides, or four where the next microbatch gathers too, of a layer at least where
-/// blocks are recomputed), state (or its share; of experts its own), and what its microbatches hold, at most: from the
-/// start of F to the end of W what each layer saves, or where the stage recomputes what comes into each layer, or all
-/// but scores; and the largest layer's working set of those that recompute. Where LayerCost::backward_memory is known,
-/// gradients of the only microbatch, or of one that scatters them, are there as they are made, from the end of B to the
-/// end of W it holds what W reads, and a task that makes gradients has its largest working set where that is on
-/// (BackwardPeak).
+/// blocks are recomputed), state (or its share; of experts its own), and what its microbatches hold, at most, with as
+/// much of one or two more as ranks run while they wait: from the start of F to the end of W what each layer saves, or
+/// where the stage recomputes what comes into each layer, or all but scores; and the largest layer's working set of
+/// those that recompute. Where LayerCost::backward_memory is known, gradients of the only microbatch, or of one that
+/// scatters them, are there as they are made, from the end of B to the end of W it holds what W reads, and a task that
+/// makes gradients has its largest working set where that is on (BackwardPeak).
 struct PlanStep {
   Nanoseconds step;                              // the latest end
   std::vector<std::vector<Nanoseconds>> starts;  // by device: of its tasks, in their order

@@ -52,7 +52,7 @@ struct BackwardPeak {
 /// The layers of a stage together, for one rank and one microbatch: LayerCost added up. `input` is that of the first
 /// layer, `output` that of the last; `backward_memory` is known of all layers or of none.
 struct StageCost {
-  Nanoseconds forward, input_gradient, weight_gradient, accumulation, rank_sums, launches;
+  Nanoseconds forward, input_gradient, weight_gradient, accumulation, rank_sums, launches, exchanged;
   Bytes input, output, held, weights, state, expert_weights, expert_state;
   BackwardPeak peak;
   std::optional<BackwardMemory> backward_memory;  // `working` is in `peak`
@@ -64,6 +64,7 @@ struct StageCost {
     accumulation += cost.accumulation;
     rank_sums += cost.rank_sums;
     launches += cost.launches;
+    exchanged += cost.exchanged;
     output = cost.output;
     weights += cost.weights;
     state += cost.state;
@@ -92,6 +93,7 @@ struct StageCost {
                    accumulation + rest.accumulation,
                    rank_sums + rest.rank_sums,
                    launches + rest.launches,
+                   exchanged + rest.exchanged,
                    input,
                    rest.output,
                    held + rest.held,
@@ -122,6 +124,13 @@ struct StageCost {
     backward_memory->for_weights += layer.for_weights;
   }
 };
+
+/// By how much a microbatch of the only stage is shorter as its ranks run the next one while they exchange something:
+/// both take turns on the device and on links, and the longer of the two is never idle.
+inline Nanoseconds hidden_exchanges(const StageCost& of_all) {
+  const Nanoseconds all = of_all.forward + of_all.input_gradient + of_all.weight_gradient;
+  return std::min(of_all.exchanged, all - of_all.exchanged);
+}
 
 /// StageCost of every run of layers, for one size of microbatch and one tensor degree. O(layers^2) space.
 class StageTable {

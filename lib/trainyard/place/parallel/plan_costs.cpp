@@ -238,6 +238,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   const auto communicates = [&](std::size_t b, Phase phase, Nanoseconds time) {
     (phase == Phase::forward ? blocks[b].forward : blocks[b].input_gradient) += time;
     (phase == Phase::forward ? communicated[b].forward : communicated[b].backward) += time;
+    blocks[b].exchanged += time;
   };
   const IdMap<OpId, bool> scores = attention_scores(graph);
   const auto block_of_op = [&](OpId op) { return block_[layers_.of[ranks.original[op]]]; };
@@ -371,6 +372,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::in_slices(const Blocks& slice, std::size_t 
     cost.weight_gradient = n * cost.weight_gradient + (n - 1) * cost.accumulation;
     cost.accumulation = n * cost.accumulation;
     cost.scores_forward = n * cost.scores_forward;
+    cost.exchanged = Nanoseconds{0};  // behind the other slices
     if (cost.again) cost.again = n * *cost.again;
     for (Bytes* bytes : {&cost.input, &cost.output, &cost.saved, &cost.scores, &cost.backward_memory->working,
                          &cost.backward_memory->for_weights})
