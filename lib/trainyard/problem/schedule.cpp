@@ -40,14 +40,14 @@ class Checker {
 
   void check_placement() {
     const Placement& placement = schedule_.placement;
-    if (placement.size() > problem_.op_count())
-      report("not-placed",
-             fmt::format("the placement has {} ops, and graph '{}' has {}", placement.size(), graph_.name(),
-                         problem_.op_count()),
-             "use a schedule that was made for this graph", "/placement");
+    if (placement.size() != problem_.op_count())
+      return report("not-placed",
+                    fmt::format("the placement has {} ops, and graph '{}' has {}", placement.size(), graph_.name(),
+                                problem_.op_count()),
+                    "use a schedule that was made for this graph, after its rewrites", "/placement");
     for (const OpId op : problem_.ops()) {
       if (full()) return;
-      const DeviceId device = op.index() < placement.size() ? placement[op] : DeviceId::none();
+      const DeviceId device = placement[op];
       if (device.is_none())
         report("not-placed", fmt::format("op '{}' is on no device", name(op)), "give it one in \"placement\"",
                "/placement");
@@ -242,7 +242,15 @@ class Checker {
 
 }  // namespace
 
+void check_rule(const Schedule& schedule) {
+  if (schedule.rule && !schedule.rule->runner)
+    throw InputError({.code = "own-rule",
+                      .message = fmt::format("the rule '{}' has nothing that runs it", schedule.rule->name),
+                      .help = "make it by own_rule(name, rule)"});
+}
+
 void check_sizes(const Problem& problem, const Schedule& schedule) {
+  check_rule(schedule);
   const auto check = [&](std::string_view what, std::size_t is, std::size_t should, std::string_view of) {
     if (is == should) return;
     throw InputError({.code = "size",
@@ -262,6 +270,7 @@ void check_schedule(const Problem& problem, const Schedule& schedule) {
                       "give the scheduled problem",
                       "/splits",
                       {}});
+  check_rule(schedule);
   Checker{problem, schedule}.check();
 }
 

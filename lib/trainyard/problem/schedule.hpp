@@ -64,7 +64,7 @@ struct PlanBound {
 
 /// A placement, and optionally an order.
 struct Schedule {
-  Placement placement;
+  Placement placement = {};
   Policy policy = Policy::fifo;
   IdMap<OpId, double> priority = {};              // policy priority: higher is more urgent; empty: all 0
   IdMap<DeviceId, std::vector<OpId>> order = {};  // policy strict: every op once, on its device
@@ -89,14 +89,17 @@ struct Schedule {
 /// Throws InputError ("own-rule") where the schedule has a rule of the caller's own: `what` knows the policies alone.
 void refuse_own_rule(const Schedule& schedule, std::string_view what);
 
+/// Throws InputError ("own-rule") where the schedule has a rule that own_rule() did not make.
+void check_rule(const Schedule& schedule);
+
 /// Throws InputError unless the schedule is one for the problem as it is (rewritten where the schedule has rewrites:
 /// scheduled_problem() of rewrite/apply_rewrites.hpp): every op placed on a device that can run it, colocation groups
 /// on one device, priorities finite, strict orders complete and free of deadlock against the graph (the message names
-/// the cycle).
+/// the cycle), and an own rule one that runs.
 void check_schedule(const Problem& problem, const Schedule& schedule);
 
 /// The cheap part of check_schedule(): throws InputError ("size") unless the placement has as many ops as the
-/// problem, priorities too or none, and a strict order as many devices.
+/// problem, priorities too or none, and a strict order as many devices; and as check_rule() does.
 void check_sizes(const Problem& problem, const Schedule& schedule);
 
 }  // namespace trainyard

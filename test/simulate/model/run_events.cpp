@@ -126,13 +126,23 @@ TEST_CASE("a device idles where the rule holds back what waits, until another op
   Placement placement = schedule_of(instance).placement;
   // Fifo among what waits: op 1 is ready before op 0, so that it is held back at 4 too.
   CHECK_THROWS_WITH_AS(run_events(problem, placement, AfterFirst{}),
-                       "the rule 'run_events' never lets op '1' run on device 'd0'", InputError);
+                       "the rule 'own' never lets op '1' run on device 'd0'", InputError);
   placement[OpId{0}] = DeviceId{1};  // 3 to 5 there; nothing wakes d0 then
-  CHECK_THROWS_AS(run_events(problem, placement, AfterFirst{}), InputError);
+  CHECK_THROWS_WITH_AS(run_events(problem, placement, AfterFirst{}, "after-first"),
+                       "the rule 'after-first' never lets op '1' run on device 'd0'", InputError);
   const SmallInstance woken{{{1, 2}, {0, 1}, {0, 1}}, {{0, {2}, 1}}};
   // Op 1 waits from 0; op 2 joins it at 2 + 1.
   CHECK(starts(run_events(problem_of(woken, linked(2)), schedule_of(woken).placement, AfterFirst{})) ==
         Starts{0, 3, 4});
+}
+
+TEST_CASE("a rule that own_rule() did not make is refused") {
+  const SmallInstance instance{{{0, 1}}, {}};
+  const Problem problem = problem_of(instance, linked(1));
+  Schedule schedule = schedule_of(instance);
+  schedule.rule = OwnRule{"empty", nullptr};
+  CHECK_THROWS_WITH_AS(simulate(problem, schedule), "the rule 'empty' has nothing that runs it", InputError);
+  CHECK_THROWS_WITH_AS(Simulation{problem}.makespan(schedule), "the rule 'empty' has nothing that runs it", InputError);
 }
 
 TEST_CASE("the urgency of transfers orders links, and without one they are fifo") {

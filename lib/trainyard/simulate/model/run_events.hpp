@@ -37,10 +37,10 @@ OwnRule own_rule(std::string name, Rule rule) {
 
 /// simulate() with devices that choose by this rule, as events throughout: the faster engines stay aside, also for the
 /// rules that they know. Throws InputError where simulate() would, and where the rule holds ops back for ever
-/// ("held-back").
+/// ("held-back"), by this name.
 template <DispatchRule Rule>
-Timeline run_events(const Problem& problem, const Placement& placement, const Rule& rule) {
-  return simulate(problem, {.placement = placement, .rule = own_rule("run_events", rule)});
+Timeline run_events(const Problem& problem, const Placement& placement, const Rule& rule, std::string name = "own") {
+  return simulate(problem, {.placement = placement, .rule = own_rule(std::move(name), rule)});
 }
 
 }  // namespace trainyard
