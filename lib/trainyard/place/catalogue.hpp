@@ -17,7 +17,9 @@ const Placer& find_placer(std::string_view name);
 /// later_list_placers() and celeritas_placers(), which added nothing measurable (bench/README.md), and
 /// planner_placers(), whose plans are among those that `plan` searches.
 std::span<const Placer> auto_members();
-/// `auto`, with placers of one's own behind its members of the catalogue: never worse than any of them.
+/// `auto`, with placers of one's own behind its members of the catalogue: never worse than any of them. One whose
+/// schedule does not hold (check_schedule), or that throws, is left out; and one named "relay", which auto asks for
+/// fewer devices alone.
 Placer auto_with(std::vector<Placer> mine);
 
 namespace detail {

@@ -68,7 +68,7 @@ struct PlaceOptions {
 };
 
 struct PlacerParameter {
-  std::string name, default_value, meaning;
+  std::string name = {}, default_value = {}, meaning = {};
 };
 
 /// An algorithm: problem to schedule.
@@ -84,5 +84,14 @@ struct Placer {
   bool replicates = false;  // divides the batch of the whole graph, and nothing else: coarser ops are nothing to it
   std::function<Schedule(const Problem&, const PlaceOptions&)> place = {};
 };
+
+/// The placer's schedule. Throws what its function throws; InputError ("placer") where it has none.
+inline Schedule place_by(const Placer& placer, const Problem& problem, const PlaceOptions& options) {
+  if (!placer.place)
+    throw InputError({.code = "placer",
+                      .message = "the placer '" + placer.name + "' has no function that places",
+                      .help = "set Placer::place"});
+  return placer.place(problem, options);
+}
 
 }  // namespace trainyard

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
@@ -258,6 +259,55 @@ TEST_CASE("a placer of one's own is a member of auto") {
   const Schedule alone = auto_place(problem, {&mine, 1}, {.seed = 7, .budget = {.evaluations = 0}});
   CHECK(alone.placement == Placement(2, DeviceId{1}));
   CHECK(simulate(problem, auto_place(problem, {}, {.budget = {.evaluations = 0}})).makespan == Nanoseconds{10});
+}
+
+TEST_CASE(
+    "a member whose schedule does not hold, or that throws, is left out; of none that holds, the error says why") {
+  const Problem problem = test::make_problem({{{5, 5}, {5, 5}}, {{0, 1, 9}}});
+  GraphBuilder builder;
+  for (const char* name : {"a", "b"}) builder.add({.name = name, .colocate = "g", .times = {{"gpu", Nanoseconds{5}}}});
+  const Problem grouped{std::move(builder).build(), make_cluster(preset_cluster("2xV100"))};
+  const OpId first{0}, second{1};
+  const Schedule backwards{
+      .placement = Placement(2, DeviceId{0}),
+      .policy = Policy::strict,
+      .order = IdMap<DeviceId, std::vector<OpId>>{std::vector<std::vector<OpId>>{{second, first}, {}}}};
+  const std::vector<std::pair<Schedule, const char*>> bad{
+      {{.placement = Placement(2)}, "the schedule of placer 'bad': op 't0' is on no device"},
+      {{.placement = Placement(2, DeviceId{99})}, "the schedule of placer 'bad': op 't0' is on device number 99"},
+      {backwards, "the schedule of placer 'bad': the strict order can never run"}};
+  const auto answers = [](Schedule schedule) {
+    return Placer{.name = "bad", .place = [schedule](const auto&, const auto&) { return schedule; }};
+  };
+  for (const Objective objective : {Objective::makespan, Objective::max_load, Objective::completion})
+    for (const std::optional<double> seconds : {std::optional<double>{}, std::optional{0.5}}) {
+      const PlaceOptions few{.objective = objective, .budget = {.seconds = seconds, .evaluations = 10}};
+      for (const auto& [schedule, why] : bad) {
+        const Placer members[]{answers(schedule), find_placer("single")};
+        CHECK_NOTHROW(check_schedule(problem, auto_place(problem, members, few)));
+        try {
+          auto_place(problem, {members, 1}, few);
+          FAIL("the schedule was accepted");
+        } catch (const InputError& error) {
+          CHECK(std::string{error.what()}.starts_with(why));
+        }
+      }
+      const Placer split = answers({.placement = Placement{std::vector{DeviceId{0}, DeviceId{1}}}});
+      CHECK_NOTHROW(check_schedule(grouped, auto_with({split}).place(grouped, few)));
+      CHECK_THROWS_WITH_AS(auto_place(grouped, {&split, 1}, few),
+                           "the schedule of placer 'bad': ops 'a' and 'b' of colocation group 'g' are on 'gpu0' and "
+                           "'gpu1'",
+                           InputError);
+      const Placer throws{.name = "mine",
+                          .place = [](const auto&, const auto&) -> Schedule { throw std::out_of_range("row"); }};
+      CHECK_THROWS_WITH_AS(auto_place(problem, {&throws, 1}, few), "the placer 'mine': row", InputError);
+      const Placer empty{.name = "empty"};
+      CHECK_THROWS_WITH_AS(auto_place(problem, {&empty, 1}, few), "the placer 'empty' has no function that places",
+                           InputError);
+    }
+  const Placer rewritten = answers({.placement = Placement(2, DeviceId{0}), .rewrites = {SplitOp{.op = "t0"}}});
+  CHECK_THROWS_WITH_AS(auto_place(problem, {&rewritten, 1}, {.rewrites = false}),
+                       "no member of auto has a schedule of this graph as it is", InputError);
 }
 
 TEST_CASE("a search that is stopped, or has no time, returns the best of the members") {

@@ -167,19 +167,20 @@ class AutoPlacer {
   }
 
   /// The worth of a member's schedule: under its best order, or, where time is short, under its own; none where it has
-  /// rewrites that are not asked for.
+  /// rewrites that are not asked for. Throws InputError where it does not hold.
   std::optional<Ordered> judge(const Schedule& schedule) {
     if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
-    if (!hurries()) return best_order_of(schedule);
     const Problem problem = scheduled_problem(base(), schedule);
+    check_schedule(problem, schedule);
+    if (!hurries()) return best_order_of(problem, schedule);
     const Clock::time_point start = Clock::now();
     Ordered answer{schedule, Evaluator{problem}.outcome(schedule), 1};
     evaluation_ = std::max(evaluation_.load(), std::chrono::duration<double>(Clock::now() - start).count());
     return answer;
   }
 
-  Ordered best_order_of(const Schedule& schedule) const {
-    Evaluator evaluator{scheduled_problem(base(), schedule)};
+  static Ordered best_order_of(const Problem& problem, const Schedule& schedule) {
+    Evaluator evaluator{problem};
     Ordered answer = best_order(evaluator, schedule);
     answer.schedule.rewrites = schedule.rewrites;
     answer.schedule.parallel = schedule.parallel;
@@ -203,7 +204,7 @@ class AutoPlacer {
     parallel_for(threads_, found_.size(), [&](std::size_t i) {
       const bool ends = !large || *effort_.seconds_left() > kOrders * evaluation_;
       if ((i == 0 && !large) || (ends && !effort_.late(members_share() + 0.1)))
-        found_[i] = best_order_of(found_[i].schedule);
+        found_[i] = best_order_of(scheduled_problem(base(), found_[i].schedule), found_[i].schedule);
     });
   }
 

@@ -251,6 +251,7 @@ class AutoCompletion {
         [&](Schedule schedule) -> std::optional<Completed> {
           if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
           const Problem problem = scheduled_problem(problem_, schedule);
+          check_schedule(problem, schedule);
           return best_of_orders(problem, std::move(schedule));
         },
         options_.budget.seconds);

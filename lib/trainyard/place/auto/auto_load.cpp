@@ -78,6 +78,7 @@ class AutoLoad {
         [&](Schedule schedule) -> std::optional<Loaded> {
           // A split graph does other work per step: its load is not comparable op by op, nor this problem's placement.
           if (!schedule.rewrites.empty()) return std::nullopt;
+          check_schedule(problem_, schedule);
           return judged(std::move(schedule));
         },
         options_.budget.seconds);

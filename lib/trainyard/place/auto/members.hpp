@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -113,12 +114,21 @@ inline std::vector<std::size_t> turns_of(std::span<const Placer* const> members,
   return turns;
 }
 
-/// The verdicts of `judge`, from a Schedule to a std::optional, on the members' schedules, in the members' order. A
-/// member that has no answer is left out, and so are, once late(Waiting) is true, those that were not asked, and one
-/// that is at work ends early; those to which this happened ahead of kPatient are asked again behind it; but they are
-/// asked until one has answered, as one answer must be there. On large graphs those that would not end within
-/// `seconds`, if there is such a limit, are not asked. Throws InputError, that of the first member, where there is
-/// none; without members, everything on one device (place_single) is the answer.
+/// What is wrong with the schedule of a member, by its name.
+inline InputError refusal_of(const Placer& member, const InputError& error) {
+  std::vector<Finding> findings = error.findings();
+  for (Finding& finding : findings)
+    finding.message = "the schedule of placer '" + member.name + "': " + finding.message;
+  return InputError{std::move(findings)};
+}
+
+/// The verdicts of `judge`, from a Schedule to a std::optional, on the members' schedules, in the members' order; it
+/// throws InputError where a schedule does not hold. A member that has no answer, or none that holds, is left out, and
+/// so are, once late(Waiting) is true, those that were not asked, and one that is at work ends early; those to which
+/// this happened ahead of kPatient are asked again behind it; but they are asked until one has answered, as one answer
+/// must be there. On large graphs those that would not end within `seconds`, if there is such a limit, are not asked.
+/// Throws InputError, that of the first member, where there is none; without members, everything on one device
+/// (place_single) is the answer.
 template <class Late, class Judge>
 auto ask_members(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options, const Late& late,
                  const Judge& judge, std::optional<double> seconds) {
@@ -150,17 +160,21 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   };
   const auto ask = [&](std::size_t i, Team* team) {
     if (asked[i]->name == kPatient) ahead = false;
+    std::optional<Schedule> schedule;
     try {
-      answers[i] = judge(asked[i]->place(problem, {.seed = options.seed,
-                                                   .rewrites = options.rewrites,
-                                                   .batch = options.batch,
-                                                   .budget = {.quick = options.budget.quick},
-                                                   .team = team,
-                                                   .stop = [&] { return is_late(i); }}));
+      schedule = place_by(*asked[i], problem,
+                          {.seed = options.seed,
+                           .rewrites = options.rewrites,
+                           .batch = options.batch,
+                           .budget = {.quick = options.budget.quick},
+                           .team = team,
+                           .stop = [&] { return is_late(i); }});
+      answers[i] = judge(std::move(*schedule));
       if (answers[i]) answered = true;
     } catch (const InputError& error) {
-      refusals[i] = error;
-    } catch (const MissingError&) {  // needs what this build lacks
+      refusals[i] = schedule ? refusal_of(*asked[i], error) : error;
+    } catch (const std::exception& error) {  // needs what this build lacks, or is the caller's own
+      refusals[i] = InputError({.code = "placer", .message = "the placer '" + asked[i]->name + "': " + error.what()});
     }
   };
   // Ranks ask those together that share their work, one at a time, and each its share of the others.
@@ -190,10 +204,12 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   std::vector<typename Answer::value_type> given;
   for (Answer& answer : answers)
     if (answer) given.push_back(std::move(*answer));
-  if (given.empty())
-    for (const auto& refusal : refusals)
-      if (refusal) throw InputError{*refusal};
-  return given;
+  if (!given.empty()) return given;
+  for (const auto& refusal : refusals)
+    if (refusal) throw InputError{*refusal};
+  throw InputError({.code = "no-schedule",
+                    .message = "no member of auto has a schedule of this graph as it is",
+                    .help = "allow rewrites, or add a member without them"});
 }
 
 }  // namespace trainyard

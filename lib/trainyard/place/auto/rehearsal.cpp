@@ -78,26 +78,28 @@ class Rehearsal {
       const Run last = runs_[i];
       std::optional<Forecast> forecast;
       try {
-        const Schedule schedule = members_[i]->place(part, {.seed = options_.seed,
-                                                            .rewrites = options_.rewrites,
-                                                            .batch = options_.batch,
-                                                            .budget = {.quick = options_.budget.quick},
-                                                            .stop = [&] {
-                                                              return processor_seconds() - before > most ||
-                                                                     clock_seconds() - began > kLoaded * most ||
-                                                                     (options_.stop && options_.stop());
-                                                            }});
+        const Schedule schedule = place_by(*members_[i], part,
+                                           {.seed = options_.seed,
+                                            .rewrites = options_.rewrites,
+                                            .batch = options_.batch,
+                                            .budget = {.quick = options_.budget.quick},
+                                            .stop = [&] {
+                                              return processor_seconds() - before > most ||
+                                                     clock_seconds() - began > kLoaded * most ||
+                                                     (options_.stop && options_.stop());
+                                            }});
         const double took = std::max(processor_seconds() - before, 1e-6), waited = clock_seconds() - began;
         runs_[i] = {work_of(part), took, waited};
         // What does not grow with the graph was there the last time too.
         const double each = std::max(took - last.took, 1e-6) / (runs_[i].work - last.work);
         const double all = took + each * (work_of(problem_) - runs_[i].work);
-        if (schedule.rewrites.empty())
+        if (schedule.rewrites.empty()) {
+          check_schedule(part, schedule);
           forecast = {std::max(waited / took, 1.0) * all, Evaluator{part}.outcome(schedule), part.op_count()};
+        }
       } catch (const NoPlacementError& error) {
         if (error.findings().front().code == "time") forecast = {kNever, {Bytes{0}, kLongestTime}, part.op_count()};
-      } catch (const InputError&) {
-      } catch (const MissingError&) {
+      } catch (const std::exception&) {  // has no answer
       }
       forecasts_[i] = forecast;
     });
