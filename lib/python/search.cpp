@@ -57,10 +57,15 @@ Schedule schedule_of(const py::object& answer, const Problem& problem) {
   return schedule;
 }
 
+/// What else Python code raised, which ends the search: no std::exception, for which the library skips a placer.
+struct Raised {
+  py::error_already_set what;
+};
+
 /// An InputError of trainyard that Python code raised is one again, so that compare() skips the placer and says why.
 [[noreturn]] void rethrow(py::error_already_set& raised) {
   const py::object own = py::module_::import("trainyard._core").attr("InputError");
-  if (!raised.matches(own)) throw;
+  if (!raised.matches(own)) throw Raised{raised};
   refuse("placer", py::str(raised.value()).cast<std::string>(), "");
 }
 
@@ -107,6 +112,8 @@ auto searched(const Search& search) {
   } catch (const InputError&) {  // the search that was interrupted has nothing to show
     InterruptWatch::raise();
     throw;
+  } catch (const Raised& raised) {
+    throw py::error_already_set{raised.what};
   }
 }
 

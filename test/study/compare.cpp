@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "study/chain.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
@@ -145,6 +147,30 @@ TEST_CASE("a placer without an answer is skipped with its reason, and so is one 
   CHECK(comparison.skipped[1].why == "no solver");
   CHECK(comparison.skipped[2].placer == "half");
   CHECK_THROWS_AS(compare(chain(), {"hefd"}), InputError);  // but a name that is wrong is an error at once
+}
+
+TEST_CASE("a placer that throws anything, in any repeat, or has no function is skipped by its name") {
+  const Placer throws{.name = "throws",
+                      .place = [](const auto&, const auto&) -> Schedule { throw std::out_of_range("row"); }};
+  const Placer at_times{.name = "at times", .place = [](const auto&, const PlaceOptions& options) {
+                          if (options.seed == 2) throw OutOfTime{};
+                          return placed({0, 0});
+                        }};
+  const Comparison comparison = compare(chain(), {throws, "single", at_times, Placer{.name = "empty"}}, {.repeats = 2});
+  CHECK(names_of(comparison) == std::vector<std::string>{"single"});
+  REQUIRE(comparison.skipped.size() == 3);
+  CHECK(comparison.skipped[0].placer == "throws");
+  CHECK(comparison.skipped[0].why == "row");
+  CHECK(comparison.skipped[1].why == "out of time");
+  CHECK(comparison.skipped[2].why == "the placer 'empty' has no function that places");
+}
+
+TEST_CASE("a comparison without rows has neither a best nor a bound, and says why") {
+  const Comparison comparison = compare(chain(), {fixed("half", {0})});
+  const std::string why =
+      "no placer gave a schedule for chain on row; half: the placement has 1 ops, and graph 'chain' has 2";
+  CHECK_THROWS_WITH_AS(comparison.best(), why.c_str(), InputError);
+  CHECK_THROWS_WITH_AS(comparison.lower_bound(), why.c_str(), InputError);
 }
 
 TEST_CASE("an interrupted comparison keeps what it has") {

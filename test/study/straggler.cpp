@@ -4,6 +4,7 @@
 
 #include <array>
 #include <limits>
+#include <stdexcept>
 
 #include "study/chain.hpp"
 #include "trainyard/cluster/presets.hpp"
@@ -70,6 +71,16 @@ TEST_CASE("what is placed again and does not fit is not taken") {
   place_again(slow, problem, problem, placed({1, 1}), [&](const Problem&) { return placed({0, 0}); });
   CHECK(slow.placed_again == slow.steps);
   CHECK(slow.placed_again[DeviceId{1}] == 40_ns);
+}
+
+TEST_CASE("where placing again throws, or gives what is no schedule of the problem, the schedule is kept") {
+  const Placer once{.name = "once", .place = [asked = 0](const auto&, const auto&) mutable {
+                      if (++asked == 3) throw std::out_of_range("row");
+                      return placed({0, asked == 2 ? 99U : 1U});
+                    }};
+  const Comparison comparison = compare(chain(), {once}, {.slow_one = 1.5, .place_again = true});
+  REQUIRE(comparison.rows.size() == 1);
+  CHECK(comparison.rows[0].slow_one->placed_again == comparison.rows[0].slow_one->steps);
 }
 
 TEST_CASE("a folded schedule has no slow device of its own") {

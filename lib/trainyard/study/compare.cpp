@@ -1,6 +1,7 @@
 #include "trainyard/study/compare.hpp"
 
 #include <algorithm>
+#include <exception>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
@@ -93,7 +94,17 @@ std::vector<PlacerChoice> usual_placers() {
   return usual;
 }
 
+const Run& Comparison::best() const {
+  if (!rows.empty()) return rows.front().run;
+  Finding finding{.code = "no-schedule",
+                  .message = "no placer gave a schedule for " + model + " on " + problem.cluster().name(),
+                  .help = "Comparison::skipped has the reason of each"};
+  for (const SkippedPlacer& each : skipped) finding.message += "; " + each.placer + ": " + each.why;
+  throw InputError{std::move(finding)};
+}
+
 LowerBound Comparison::lower_bound() const {
+  if (rows.empty()) return best().bound();
   const auto value = [](const ComparisonRow& row) { return row.run.bound().value; };
   return std::ranges::min_element(rows, {}, value)->run.bound();
 }
@@ -113,10 +124,7 @@ Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& plac
     try {
       rows.push_back(given ? run_given(problem, *given, options, bound)
                            : run_repeats(problem, placers[i], options, bound));
-    } catch (const InputError& error) {  // this placer has no answer to this problem; the others may
-      comparison.skipped.push_back({name, error.what()});
-      continue;
-    } catch (const MissingError& error) {
+    } catch (const std::exception& error) {  // this placer has no answer to this problem; the others may
       comparison.skipped.push_back({name, error.what()});
       continue;
     }
@@ -132,13 +140,8 @@ Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& plac
       std::optional<Stragglers>& slow = rows.back().slow_one;
       slow = simulate_stragglers(run.problem, run.schedule, *options.slow_one, options.place.threads);
       if (slow && options.place_again && !given)
-        place_again(*slow, problem, run.problem, run.schedule, [&](const Problem& known) {
-          try {
-            return placers[i].place(known, options.place);
-          } catch (const InputError&) {  // no answer, as for want of time: the schedule is kept
-            return run.schedule;
-          }
-        });
+        place_again(*slow, problem, run.problem, run.schedule,
+                    [&](const Problem& known) { return place_by(placers[i], known, options.place); });
     }
     if (rows.size() == 1) continue;
     const bool leads = is_better(run, rows[best].run);

@@ -79,7 +79,7 @@ struct ComparisonRow {
   double gap() const { return run.gap(); }
 };
 
-/// A placer that gave no schedule, or a schedule that is not one of the problem, and why.
+/// A placer that gave no schedule, or a schedule that is not one of the problem, and why: what it threw.
 struct SkippedPlacer {
   std::string placer, why;
 };
@@ -91,14 +91,15 @@ struct Comparison {
   std::vector<ComparisonRow> rows = {};  // best first: those that fit, by value; ties in the order of the placers
   std::vector<SkippedPlacer> skipped = {};
 
-  const Run& best() const { return rows.front().run; }
+  /// These throw InputError ("no-schedule", with the reasons) where there are no rows.
+  const Run& best() const;
   /// The least bound of the rows, whose graphs may differ: no row lies below it.
   LowerBound lower_bound() const;
 };
 
 /// Runs each placer on the problem. A bound that one search proves holds for every row whose graph is the problem's
-/// own: not where a schedule has rewrites. A placer that throws InputError or MissingError, or whose schedule is not
-/// valid, is skipped. Throws InputError for Objective::max_load ("objective"), and where simulate_noise() and
+/// own: not where a schedule has rewrites. A placer that throws any std::exception, or whose schedule is not valid, is
+/// skipped. Throws InputError for Objective::max_load ("objective"), and where simulate_noise() and
 /// simulate_stragglers() do.
 Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& placers,
                    const CompareOptions& options = {});

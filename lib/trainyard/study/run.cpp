@@ -68,7 +68,7 @@ Run run_schedule(const Problem& problem, Schedule schedule, const std::optional<
 Run run_placer(const Problem& problem, const Placer& placer, const PlaceOptions& options,
                const std::optional<LowerBound>& bound) {
   const auto start = std::chrono::steady_clock::now();
-  Schedule schedule = placer.place(problem, options);
+  Schedule schedule = place_by(placer, problem, options);
   const std::chrono::duration<double> search = std::chrono::steady_clock::now() - start;
   if (schedule.placer.empty()) schedule.placer = placer.name;
   schedule.seed = options.seed;

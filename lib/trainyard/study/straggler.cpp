@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -72,10 +73,13 @@ void place_again(Stragglers& stragglers, const Problem& given, const Problem& pr
   stragglers.placed_again = stragglers.steps;
   for (const DeviceId device : devices_in_use(problem, schedule)) {
     const Problem slow = with_slow_device(given, device, stragglers.factor);
-    const Schedule placed = place(slow);
-    const Timeline timeline = simulate(scheduled_problem(slow, placed), placed);
-    Nanoseconds& known = stragglers.placed_again[device];
-    if (timeline.fits()) known = std::min(known, timeline.makespan);
+    try {
+      const Schedule placed = place(slow);
+      const Timeline timeline = simulate(scheduled_problem(slow, placed), placed);
+      Nanoseconds& known = stragglers.placed_again[device];
+      if (timeline.fits()) known = std::min(known, timeline.makespan);
+    } catch (const std::exception&) {  // no answer, as for want of time: the schedule is kept
+    }
   }
   stragglers.known = mean_quotient(stragglers.placed_again, simulated_makespan(problem, schedule));
 }

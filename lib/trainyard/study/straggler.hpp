@@ -42,7 +42,8 @@ std::optional<Stragglers> simulate_stragglers(const Problem& problem, const Sche
 Problem with_slow_device(const Problem& problem, DeviceId device, double factor);
 
 /// Stragglers::placed_again and known: `place` gives a schedule of the problem that it gets, `given` with the device
-/// slow, for each device that runs ops. One that does not fit in memory counts as none.
+/// slow, for each device that runs ops. One that does not fit in memory counts as none, and so does a std::exception
+/// that it or its simulation throws.
 void place_again(Stragglers& stragglers, const Problem& given, const Problem& problem, const Schedule& schedule,
                  const std::function<Schedule(const Problem&)>& place);
 
