@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <concepts>
+#include <string>
 #include <string_view>
 
 #include "trainyard/core/quantity.hpp"
@@ -11,8 +13,15 @@ namespace trainyard {
 /// Provenance of a duration: the key of `cost_sources` in results, and how well such a time is known. A name stands for
 /// one evidence.
 struct CostSource {
-  std::string_view name = "own";  // of costs that name no source
+  std::string_view name = "own";  // of costs that name no source; a text that lives as long as the costs
   Evidence evidence = Evidence::given;
+
+  constexpr CostSource() = default;
+  constexpr CostSource(std::string_view its_name, Evidence its_evidence = Evidence::given)
+      : name(its_name), evidence(its_evidence) {}
+  /// A text made on the spot would be gone when the name is read.
+  template <std::same_as<std::string> Text>
+  CostSource(Text&& gone, Evidence its_evidence = Evidence::given) = delete;
 
   /// The sources of the standard costs. `form`, `form_transferred` and `form_estimated` are kernel forms by what they
   /// rest on (kernel_costs.hpp). `fit_outside` is a fit of the op's type beyond the FLOPs or bytes that it was
