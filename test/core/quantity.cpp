@@ -20,6 +20,13 @@ TEST_CASE("a time beyond the longest one is the longest one") {
   CHECK(time_for(Flops{1e300}, FlopsPerSecond{1}) == kLongestTime);
 }
 
+TEST_CASE("what is no number, or far below 0, is a time that whoever takes times refuses") {
+  CHECK(nanoseconds_from_seconds(std::numeric_limits<double>::quiet_NaN()) == -1 * kLongestTime);
+  CHECK(nanoseconds_from_seconds(-std::numeric_limits<double>::infinity()) == -1 * kLongestTime);
+  CHECK(time_for(Flops{0}, FlopsPerSecond{0}) < Nanoseconds{0});
+  CHECK(nanoseconds_from_seconds(-2e-9) == Nanoseconds{-2});
+}
+
 TEST_CASE("2.1 GFLOP at 15.7 TFLOP/s take 133758 ns") {  // 2.1e9 / 15.7e12 = 133.7579... us
   CHECK(time_for(Flops{2.1e9}, FlopsPerSecond{15.7e12}) == Nanoseconds{133'758});
 }

@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "trainyard/core/error.hpp"
@@ -34,6 +37,9 @@ static_assert(OpCosts<Nanoseconds (*)(const Graph&, OpId, const Device&)>);
 static_assert(OpCosts<CostModel>);
 static_assert(!OpCosts<TransfersAlone>);
 static_assert(!OpCosts<int>);
+// A source's name outlives the costs' answer: one that is made for it does not compile.
+static_assert(std::is_constructible_v<CostSource, const std::string&, Evidence>);
+static_assert(!std::is_constructible_v<CostSource, std::string, Evidence>);
 
 const Device kPlainGpu{.name = "gpu0", .kind = "V100", .device_class = "gpu"};
 const RouteClass kRoute{Nanoseconds{5}, BytesPerSecond{1e9}};
@@ -97,6 +103,30 @@ TEST_CASE("costs that throw, or answer a negative time, are an input error of th
   CHECK(thrown.message == "the costs of op 'op' on device 'gpu0': row");
   const Finding negative = wrong([](const Graph&, OpId, const Device&) { return Nanoseconds{-2}; });
   CHECK(negative.message == "the costs of op 'op' on device 'gpu0': a time of -2 ns is negative");
+}
+
+TEST_CASE("whatever costs throw, of devices, copies and transfers too, is an input error of what was asked") {
+  struct Throwing : Smallest {
+    double copy_sensitivity(const Graph&, OpId, const Device&) const { throw std::out_of_range("row"); }
+    bool alike(const Device&, const Device&) const { throw std::out_of_range("row"); }
+    Evidence transfer_evidence(Bytes, const RouteClass&) const { throw std::out_of_range("row"); }
+  };
+  const Costs costs = Throwing{};
+  CHECK_THROWS_WITH_AS(costs.copy_sensitivity(graph_of(), OpId{0}, kPlainGpu),
+                       "the costs of op 'op' on device 'gpu0': row", InputError);
+  CHECK_THROWS_WITH_AS(costs.alike(kPlainGpu, kPlainGpu), "the costs of devices 'gpu0' and 'gpu0': row", InputError);
+  CHECK_THROWS_WITH_AS(costs.transfer_evidence(Bytes{8}, kRoute),
+                       "the costs of 8 B on a route of 5 ns and 1.00 GB/s: row", InputError);
+  CHECK(wrong([](const Graph&, OpId, const Device&) -> Nanoseconds { throw 7; }).message ==
+        "the costs of op 'op' on device 'gpu0': what they throw is no std::exception");
+}
+
+TEST_CASE("a time that is not a finite number is refused by its op, device and source") {
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const double seconds : {std::nan(""), infinite, -infinite})
+    CHECK(wrong([&](const Graph&, OpId, const Device&) {
+            return OpCost{nanoseconds_from_seconds(seconds), {"table", Evidence::measured}};
+          }).message == "the costs of op 'op' on device 'gpu0': the time by 'table' is not a finite number");
 }
 
 TEST_CASE("costs are known again by their type") {

@@ -63,10 +63,12 @@ std::ostream& operator<<(std::ostream& out, BytesPerSecond rate);
 /// The longest time that any quantity in a problem may reach, so that sums of times never overflow: 2^62 ns, 146 years.
 inline constexpr Nanoseconds kLongestTime{std::int64_t{1} << 62};
 
-/// Nearest whole number of nanoseconds, halves up; at most kLongestTime.
+/// Nearest whole number of nanoseconds, halves up; at most kLongestTime, and -kLongestTime of what is below that or no
+/// number, which whoever takes times refuses as negative.
 inline Nanoseconds nanoseconds_from_seconds(double seconds) {
   const double ns = std::floor(seconds * 1e9 + 0.5);
-  return ns >= static_cast<double>(kLongestTime.count) ? kLongestTime : Nanoseconds{static_cast<std::int64_t>(ns)};
+  if (std::abs(ns) < static_cast<double>(kLongestTime.count)) return Nanoseconds{static_cast<std::int64_t>(ns)};
+  return ns > 0 ? kLongestTime : -1 * kLongestTime;
 }
 
 /// amount / rate in nanoseconds, to the nearest, halves up. Exact (128-bit integers) where the rate is a whole

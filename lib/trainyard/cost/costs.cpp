@@ -32,24 +32,46 @@ std::optional<Nanoseconds> given_time(const Graph& graph, OpId op, const Device&
   return std::nullopt;
 }
 
-/// The answer of `ask`, checked; an error names `what()`.
+InputError wrong(const std::string& what, const std::string& how, const std::string& help = "") {
+  return InputError({.code = "costs", .message = fmt::format("the costs of {}: {}", what, how), .help = help});
+}
+
+/// The answer of `ask`; what it throws becomes an error that names `what()`.
 template <class Ask, class What>
-std::optional<OpCost> answer(const Ask& ask, const What& what) {
-  const auto wrong = [&](const std::string& how) {
-    return InputError({"costs", fmt::format("the costs of {}: {}", what(), how), "", "", {}});
-  };
-  std::optional<OpCost> cost;
+auto answer(const Ask& ask, const What& what) {
   try {
-    cost = ask();
+    return ask();
   } catch (const std::exception& error) {
-    throw wrong(error.what());
+    throw wrong(what(), error.what());
+  } catch (...) {
+    throw wrong(what(), "what they throw is no std::exception");
   }
-  if (cost && cost->time < Nanoseconds{0}) throw wrong(fmt::format("a time of {} ns is negative", cost->time.count));
+}
+
+/// Of what nanoseconds_from_seconds() makes of no number, or of one without end.
+InputError not_finite(const std::string& what, const CostSource& source) {
+  return wrong(what, fmt::format("the time by '{}' is not a finite number", source.name),
+               "look for a division by 0, or by a speed that the cluster does not give");
+}
+
+/// The answer, whose time is one.
+template <class Ask, class What>
+std::optional<OpCost> time_answer(const Ask& ask, const What& what) {
+  const std::optional<OpCost> cost = answer(ask, what);
+  if (!cost) return cost;
+  if (cost->time <= -1 * kLongestTime) throw not_finite(what(), cost->source);
+  if (cost->time < Nanoseconds{0}) throw wrong(what(), fmt::format("a time of {} ns is negative", cost->time.count));
   return cost;
 }
 
+std::string words(const Graph& graph, OpId op, const Device& device) {
+  return fmt::format("op '{}' on device '{}'", graph.name(op), device.name);
+}
 std::string words(const RouteClass& route) {
   return fmt::format("a route of {} and {}", format_time(route.latency), format_rate(route.bandwidth));
+}
+std::string words(Bytes bytes, const RouteClass& route) {
+  return fmt::format("{} on {}", format_bytes(bytes), words(route));
 }
 
 }  // namespace
@@ -59,23 +81,25 @@ Costs::Costs() : Costs(CostModel{}) {}
 std::optional<OpCost> Costs::op_cost(const Graph& graph, OpId op, const Device& device) const {
   if (!allows(graph, op, device)) return std::nullopt;
   std::optional<OpCost> cost;
-  if (const auto given = given_time(graph, op, device))
+  if (const auto given = given_time(graph, op, device)) {
     cost.emplace(*given, CostSource::graph);
-  else
-    cost = answer([&] { return costs_->op_cost(graph, op, device); },
-                  [&] { return fmt::format("op '{}' on device '{}'", graph.name(op), device.name); });
+  } else {
+    const auto what = [&] { return words(graph, op, device); };
+    cost = time_answer([&] { return costs_->op_cost(graph, op, device); }, what);
+    if (cost && cost->time >= kLongestTime && !target<CostModel>()) throw not_finite(what(), cost->source);
+  }
   if (cost) cost->time = at_speed(cost->time, speeds().of(device));
   return cost;
 }
 
 std::uint32_t Costs::copy_sensitivity(const Graph& graph, OpId op, const Device& device) const {
-  const double sensitivity = costs_->copy_sensitivity(graph, op, device);
+  const double sensitivity =
+      answer([&] { return costs_->copy_sensitivity(graph, op, device); }, [&] { return words(graph, op, device); });
   if (!(sensitivity >= 0 && sensitivity <= 1'000))
     throw InputError(
         {"costs",
-         fmt::format("the costs of op '{}' on device '{}': a sensitivity to copies of {} is not between 0 "
-                     "and 1,000",
-                     graph.name(op), device.name, sensitivity),
+         fmt::format("the costs of {}: a sensitivity to copies of {} is not between 0 and 1,000",
+                     words(graph, op, device), sensitivity),
          "give what a copy that takes all of the memory's bandwidth adds to the op's time, as a share of it",
          "",
          {}});
@@ -83,18 +107,22 @@ std::uint32_t Costs::copy_sensitivity(const Graph& graph, OpId op, const Device&
 }
 
 Nanoseconds Costs::latency(const RouteClass& route) const {
-  return at_speed(answer([&] { return costs_->latency(route); }, [&] { return words(route); })->time, speeds().link);
+  const auto cost = time_answer([&] { return costs_->latency(route); }, [&] { return words(route); });
+  return at_speed(cost->time, speeds().link);
 }
 
 Nanoseconds Costs::byte_time(Bytes bytes, const RouteClass& route) const {
-  const auto cost = answer([&] { return costs_->byte_time(bytes, route); },
-                           [&] { return fmt::format("{} on {}", format_bytes(bytes), words(route)); });
+  const auto cost = time_answer([&] { return costs_->byte_time(bytes, route); }, [&] { return words(bytes, route); });
   return at_speed(cost->time, speeds().link);
+}
+
+Evidence Costs::transfer_evidence(Bytes bytes, const RouteClass& route) const {
+  return answer([&] { return costs_->transfer_evidence(bytes, route); }, [&] { return words(bytes, route); });
 }
 
 std::optional<Nanoseconds> Costs::collective_time(CollectiveKind kind, Bytes bytes, std::size_t ranks,
                                                   std::size_t nodes) const {
-  const auto cost = answer(
+  const auto cost = time_answer(
       [&]() -> std::optional<OpCost> {
         if (const auto time = costs_->collective_time(kind, bytes, ranks, nodes)) return OpCost{*time};
         return std::nullopt;
@@ -105,7 +133,9 @@ std::optional<Nanoseconds> Costs::collective_time(CollectiveKind kind, Bytes byt
 }
 
 bool Costs::alike(const Device& a, const Device& b) const {
-  return speeds().of(a) == speeds().of(b) && costs_->alike(a, b);
+  return speeds().of(a) == speeds().of(b) &&
+         answer([&] { return costs_->alike(a, b); },
+                [&] { return fmt::format("devices '{}' and '{}'", a.name, b.name); });
 }
 
 const Speeds& Costs::speeds() const {

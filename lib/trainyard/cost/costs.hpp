@@ -20,8 +20,9 @@ namespace trainyard {
 /// of its arguments (a lambda), is one; a Problem is built of it. The others may be left out.
 ///
 ///     std::optional<OpCost> op_cost(const Graph&, OpId, const Device&) const;
-///         The time of the op on the device in whole nanoseconds, everything included (launch, too), and its source;
-///         nothing where the op cannot run there. A plain Nanoseconds will do, then with the source "own".
+///         The time of the op on the device in whole nanoseconds, everything included (launch, too), and its source,
+///         whose name is a text that lives as long as the costs, such as a literal; nothing where the op cannot run
+///         there. A plain Nanoseconds will do, then with the source "own".
 ///     Nanoseconds latency(const RouteClass&) const;
 ///         What a transfer takes beside its bytes. Without it: the route's latency.
 ///     Nanoseconds byte_time(Bytes, const RouteClass&) const;
@@ -45,7 +46,9 @@ namespace trainyard {
 ///
 /// A problem asks when it is built, and never again: once for each op and device (or for one of several devices that
 /// are alike), once for the latency of each class of routes, and once for the bytes of each tensor on each distinct
-/// (bandwidth, curve). What is thrown, and a negative time, becomes an InputError ("costs"). Problems may be built on
+/// (bandwidth, curve). Asked later too are collective_time(), whenever a collective is simulated or planned, and
+/// transfer_evidence(), for each transfer of a run that is summarized. What is thrown, and a time that is negative, or
+/// no finite number of seconds (nanoseconds_from_seconds), becomes an InputError ("costs"). All of it may be asked on
 /// several threads at once.
 template <class T>
 concept OpCosts = requires(const T& costs, const Graph& graph, OpId op, const Device& device) {
@@ -144,15 +147,17 @@ class Costs {
   template <class T>
   requires(!std::same_as<T, Costs> && OpCosts<T>) Costs(T costs)
       : costs_(std::make_shared<const detail::CostsOf<T>>(std::move(costs))) {}
+  template <class T>
+  requires(!OpCosts<T> && requires { &T::op_cost; }) Costs(const T&) {
+    static_assert(OpCosts<T>, "give it: std::optional<OpCost> op_cost(const Graph&, OpId, const Device&) const");
+  }
 
   /// The time that the graph gives for the device's name, kind or class, then what the costs say; nothing where the
   /// graph or the costs say that the op cannot run there. Times are divided by the speed of the device, and rounded.
   std::optional<OpCost> op_cost(const Graph& graph, OpId op, const Device& device) const;
   Nanoseconds latency(const RouteClass& route) const;
   Nanoseconds byte_time(Bytes bytes, const RouteClass& route) const;
-  Evidence transfer_evidence(Bytes bytes, const RouteClass& route) const {
-    return costs_->transfer_evidence(bytes, route);
-  }
+  Evidence transfer_evidence(Bytes bytes, const RouteClass& route) const;
   /// Divided by the speed of links. ranks >= 2, nodes divides them.
   std::optional<Nanoseconds> collective_time(CollectiveKind kind, Bytes bytes, std::size_t ranks,
                                              std::size_t nodes) const;
