@@ -3,8 +3,13 @@
 #include <doctest/doctest.h>
 
 #include "study/chain.hpp"
+#include "trainyard/cluster/presets.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/simulate/simulate.hpp"
+#include "trainyard/study/run.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
 using namespace trainyard::test;
@@ -53,6 +58,18 @@ TEST_CASE("sources of one's own stand after the standard ones, in the order in w
   REQUIRE(run.evidence.size() == 3);
   CHECK(run.evidence[1].evidence == Evidence::measured);
   CHECK(run.evidence[1].op_time == 5_ns);
+}
+
+TEST_CASE("published errors are of the standard costs alone, whatever names others give their sources") {
+  const Graph graph = training_graph(make_network("lenet:batch=8"));
+  const Cluster cluster = make_cluster(preset_cluster("2xV100"));
+  const auto error_of = [](const Problem& problem) {
+    return run_placer(problem, find_placer("single")).summary.expected_error;
+  };
+  CHECK(error_of(Problem{graph, cluster}));
+  CHECK_FALSE(error_of(Problem{graph, cluster, [](const Graph&, OpId, const Device&) {
+                                 return OpCost{5_ns, CostSource::form};
+                               }}));
 }
 
 TEST_CASE("a run that reaches its bound is optimal, and uses no link") {

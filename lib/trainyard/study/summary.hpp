@@ -72,7 +72,7 @@ struct RunSummary {
   std::vector<DeviceId> unused;    // devices on which no op is placed
   std::vector<SourceUse> sources;  // those that answered: kStandardSources, then others
   std::vector<EvidenceUse> evidence;  // those that occur, best first
-  /// Mean of published_error() over the op times, of which at least half must have one.
+  /// Mean of published_error() over the op times of the standard costs, of which at least half must have one.
   std::optional<double> expected_error;
   std::string calibration;  // CostModel::calibration
 
