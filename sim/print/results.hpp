@@ -45,8 +45,6 @@ std::string compare_json(std::span<const Comparison> comparisons, const std::vec
 // --- for people ---
 /// Title, table of the run, what bounds it, one line per device.
 std::string run_text(const RunResult& run, const TextFormat& format);
-/// Which share of the time of ops and transfers is measured, fitted or estimated, and how far off such times are.
-std::string sources_text(const RunSummary& run);
 /// Warnings on devices that the cluster declares and the schedule leaves idle.
 std::vector<std::string> unused_warnings(const Run& run);
 /// Warnings where a rewrite cuts the batch into parts that are no whole samples.

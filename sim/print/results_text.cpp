@@ -110,27 +110,6 @@ void add_step_rows(Table& table, const StepTimes& steps) {
 
 }  // namespace
 
-std::string sources_text(const RunSummary& run) {
-  std::vector<std::string> parts;
-  for (const SourceUse& use : run.sources)
-    parts.push_back(fmt::format("{} {} ({})", percent(use.time_share), use.source,
-                                counted(static_cast<std::int64_t>(use.ops), "op")));
-  std::string text = fmt::format("op times rest on: {}", fmt::join(parts, ", "));
-  if (run.expected_error)
-    text += fmt::format("; published steps of one GPU with such times are {} off on average",
-                        fmt::format("{:.0f} %", 100 * *run.expected_error));
-  if (!run.calibration.empty()) text += fmt::format("; the calibration is of {}", run.calibration);
-  parts.clear();
-  bool measured = false;
-  for (const EvidenceUse& use : run.evidence) {
-    if (use.transfers == 0) continue;
-    parts.push_back(fmt::format("{} {} ({})", percent(use.transfer_share), name_of(use.evidence),
-                                counted(static_cast<std::int64_t>(use.transfers), "transfer")));
-    measured = measured || use.evidence != Evidence::estimated;
-  }
-  return measured ? text + fmt::format("; transfer times are {}", fmt::join(parts, ", ")) : text;
-}
-
 GraphFacts facts_of(const LoadedModel& model) {
   const Graph& graph = model.graph;
   GraphFacts facts{.name = graph.name(), .ops = graph.op_count(), .tensors = graph.tensor_count()};

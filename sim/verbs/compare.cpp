@@ -31,10 +31,8 @@ std::vector<PlacerChoice> parse_placers(const std::string& text, const std::stri
 
 std::string compare_text(std::span<const Comparison> comparisons, const TextFormat& format, std::size_t top) {
   std::string text;
-  for (const Comparison& comparison : comparisons) {
+  for (const Comparison& comparison : comparisons)
     text += (text.empty() ? "" : "\n") + comparison_text(comparison, format, top);
-    if (!comparison.rows.empty()) text += wrapped(sources_text(comparison.best().summary), format.paragraph());
-  }
   if (comparisons.size() < 2) return text;
   Table overview = overview_table(comparisons);
   overview.fit(format);

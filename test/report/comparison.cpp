@@ -47,6 +47,7 @@ TEST_CASE("a comparison prints as its table, and what bounds the best") {
 single is 2.00 times as fast as apart, far. single is optimal: no schedule can be faster. The
 busiest device is gpu0 (100.0 % busy); nothing crosses a link.
 refuses gave no schedule for chain on row: not today
+op times rest on: 100.0 % graph (2 ops)
 )");
   CHECK(comparison_markdown(comparison).starts_with("## chain on row: 2 ops, 1 tensor, 3 devices\n\n| algorithm |"));
 }
@@ -99,12 +100,23 @@ TEST_CASE("the page of a comparison has all rows, and draws those that keep thei
   CHECK(whole["open"] == 0);
   CHECK(whole["runs"][1]["lower_bound_ns"] == 10);
   CHECK(whole["runs"][1]["gap"] == "50.0 %");  // as in the table
-  CHECK(whole["runs"][1]["bound"] == "No schedule of this graph takes less than 10 ns (critical-path).");
+  CHECK(whole["runs"][1]["footnote"] ==
+        "No schedule of this graph takes less than 10 ns (critical-path). Op times rest on: 100.0 % graph (2 ops).");
   comparison.rows[1].run.timeline.ops = {};
   comparison.rows[1].run.timeline.transfers = {};
   const auto lean = data_of(comparison);
   CHECK(lean["runs"][1]["makespan_ns"] == 20);
   CHECK(lean["runs"][1]["drawing"].is_null());
+}
+
+TEST_CASE("the page of a comparison without rows says why, whatever the placers' names") {
+  std::ostringstream out;
+  const Placer refuses{.name = "<b>", .place = [](const auto&, const auto&) -> Schedule {
+                         throw InputError(Finding{.code = "no", .message = "not <i>today"});
+                       }};
+  write_page(compare(chain(), {refuses}), out);
+  CHECK(out.str().find("&lt;b&gt; gave no schedule for chain on row: not &lt;i&gt;today\n") != std::string::npos);
+  CHECK(out.str().find("<b>") == std::string::npos);
 }
 
 TEST_CASE("several comparisons have one table: step times of each case, and the geometric mean over the best") {

@@ -103,7 +103,7 @@ TEST_CASE("results, CSV and page of a comparison agree on bounds and gaps, and n
     CHECK(row["graph"] == (row["placer"] == "data-parallel" ? "replicated" : "given"));
     const double step = row["makespan_ns"], bound = row["lower_bound_ns"];
     CHECK(row["gap"].get<double>() == doctest::Approx((step - bound) / step));
-    CHECK(contains(drawn["bound"], row["graph"] == "given" ? "of this graph" : "of the replicated graph"));
+    CHECK(contains(drawn["footnote"], row["graph"] == "given" ? "of this graph" : "of the replicated graph"));
     CHECK(contains(drawn["label"], row["model"].get<std::string>() + " on " + row["cluster"].get<std::string>()));
   }
 }

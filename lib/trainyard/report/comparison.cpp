@@ -198,7 +198,7 @@ std::string comparison_text(const Comparison& comparison, const TextFormat& form
   if (std::ranges::any_of(comparison.rows, [](const ComparisonRow& row) { return !row.run.summary.fits; }))
     text += peak_table(comparison, format, top) + "(over): more memory than the device has\n\n";
   text += wrapped(speedup_text(comparison) + sentence(comparison.best(), comparison.best().placer), format.paragraph());
-  return text + skipped_text(comparison);
+  return text + skipped_text(comparison) + wrapped(sources_text(comparison.best().summary), format.paragraph());
 }
 
 std::ostream& operator<<(std::ostream& out, const Comparison& comparison) { return out << comparison_text(comparison); }
@@ -285,12 +285,20 @@ void write_csv(std::span<const Comparison> comparisons, std::ostream& out) {
 
 void write_page(std::span<const Comparison> comparisons, std::ostream& out) {
   PageInput page;
-  for (const Comparison& comparison : comparisons)
+  std::string reasons;
+  for (const Comparison& comparison : comparisons) {
+    reasons += skipped_text(comparison, detail::html_text);
     for (const ComparisonRow& row : comparison.rows) {
       page.runs.push_back(&row.run);
       page.models.push_back(comparison.model);
     }
-  write_page(page, out);
+  }
+  if (!page.runs.empty()) return write_page(page, out);
+  constexpr std::string_view kTitle = "No placer gave a schedule";
+  out << fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><meta "
+      "charset=\"utf-8\"><title>{0}</title>\n<h1>{0}</h1>\n<pre>{1}</pre></html>\n",
+      kTitle, reasons);
 }
 
 }  // namespace trainyard

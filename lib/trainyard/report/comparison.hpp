@@ -16,7 +16,7 @@ namespace trainyard {
 Table comparison_table(const Comparison& comparison, std::size_t top = std::numeric_limits<std::size_t>::max());
 
 /// Title, table of the first `top` rows, the peak memory of each device where some row does not fit, what bounds the
-/// best run, and which placers were skipped.
+/// best run, which placers were skipped, and what the best run's times rest on: what `trainyard compare` prints.
 std::string comparison_text(const Comparison& comparison, const TextFormat& format = {},
                             std::size_t top = std::numeric_limits<std::size_t>::max());
 std::ostream& operator<<(std::ostream& out, const Comparison& comparison);
@@ -37,7 +37,8 @@ void write_chart(std::span<const Comparison> comparisons, std::ostream& out);
 /// One line for each row of all comparisons, below a line of titles; RFC 4180. They are made with the same options.
 void write_csv(std::span<const Comparison> comparisons, std::ostream& out);
 
-/// The page of all rows (report/page.hpp), each drawn where it keeps its run (CompareOptions::keep_runs).
+/// The page of all rows (report/page.hpp), each drawn where it keeps its run (CompareOptions::keep_runs); of none,
+/// which placers were skipped, and why.
 void write_page(std::span<const Comparison> comparisons, std::ostream& out);
 
 inline void write_csv(const Comparison& comparison, std::ostream& out) { write_csv({&comparison, 1}, out); }

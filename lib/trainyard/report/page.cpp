@@ -71,14 +71,16 @@ std::string page_title(const PageInput& input) {
   return title_of({models.size() > 1 ? model : first_model, clusters.size() > 1 ? cluster : first_cluster});
 }
 
-std::string bound_sentence(const Run& run) {
+std::string footnote(const Run& run) {
   const LowerBound bound = run.bound();
-  if (bound.value.count == 0) return "";
+  std::string sources = run.measured ? "" : sources_text(run.summary) + ".";
+  if (!sources.empty()) sources.front() = 'O';
+  if (bound.value.count == 0) return sources;
   constexpr std::string_view kHas[] = {"takes less", "has a smaller largest load", "has a smaller sum of completions"};
-  return fmt::format("No schedule of {} graph {} than {}{}.",
+  return fmt::format("No schedule of {} graph {} than {}{}.{}{}",
                      run.schedule.rewrites.empty() ? "this" : "the " + graph_text(run.schedule),
                      kHas[static_cast<std::size_t>(run.objective)], time_text(bound.value),
-                     bound.name.empty() ? "" : fmt::format(" ({})", bound.name));
+                     bound.name.empty() ? "" : fmt::format(" ({})", bound.name), run.measured ? "" : " ", sources);
 }
 
 std::size_t best_run(const PageInput& input) {
@@ -141,7 +143,7 @@ void write_page(const PageInput& input, std::ostream& out) {
     if (name == "title") return detail::html_text(detail::page_title(input));
     if (name == "facts") return facts_line(input);
     if (name == "table") return detail::comparison_table(input);
-    if (name == "bound") return detail::html_text(detail::bound_sentence(best));
+    if (name == "bound") return detail::html_text(detail::footnote(best));
     if (name == "kind") return std::string{kind_of(input)};
     if (name == "noscript_run") return detail::html_text(detail::run_label(input, opened));
     if (name == "drawing") {

@@ -376,10 +376,10 @@ std::string page_data(const PageInput& input) {
       drawing = drawing_json(run, devices, graphs[number]);
     }
     return fmt::format(
-        R"({{"label":{},"makespan_ns":{},"value":{},"value_ns":{},"lower_bound_ns":{},"bound":{},"gap":{},"transfers":{},)"
+        R"({{"label":{},"makespan_ns":{},"value":{},"value_ns":{},"lower_bound_ns":{},"footnote":{},"gap":{},"transfers":{},)"
         R"("moved_bytes":{},"busy":{},"devices":{},"beneath":{},"plan":{},"what_if":{},"validation":{},"graph":{},"drawing":{}}})",
         script_string(run_label(input, i)), run.summary.makespan.count, script_string(value_name(run.objective)),
-        run.value().count, run.bound().value.count, script_string(bound_sentence(run)), script_string(gap_text(run)),
+        run.value().count, run.bound().value.count, script_string(footnote(run)), script_string(gap_text(run)),
         run.summary.transfers, run.summary.transferred.count, run.summary.busy, devices_json(run, devices),
         beneath < input.runs.size() ? std::to_string(beneath) : "null", plan_json(run),
         i == opened_run(input) ? what_if_json(run) : "[]", validation_json(validation_of(input, i)), graph, drawing);

@@ -36,8 +36,9 @@ const PageValidation* validation_of(const PageInput& input, std::size_t run);
 std::string run_label(const PageInput& input, std::size_t run);
 /// The title that is given, else one made of the models and clusters.
 std::string page_title(const PageInput& input);
-/// "No schedule of this graph takes less than 37.9 ms (work)."; empty where the run has no bound.
-std::string bound_sentence(const Run& run);
+/// "No schedule of this graph takes less than 37.9 ms (work). Op times rest on: ...": the first where the run has a
+/// bound, the second where it was predicted.
+std::string footnote(const Run& run);
 /// The index of the best run that fits; of the best where none does.
 std::size_t best_run(const PageInput& input);
 /// The run that is drawn below this one; the number of runs where there is none.

@@ -26,6 +26,10 @@ std::string gap_text(const Run& run);
 /// the most loaded link with its bytes and busy share. `who` is the algorithm, or "the schedule".
 std::string sentence(const Run& run, const std::string& who);
 
+/// Which share of the time of ops and transfers is measured, fitted or estimated, and how far off such times are:
+/// "op times rest on: ...".
+std::string sources_text(const RunSummary& run);
+
 /// "nvlink-0-1 (gpu0 -> gpu1)": the channel as a person knows it.
 std::string channel_title(const Channel& channel);
 

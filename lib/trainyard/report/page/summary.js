@@ -47,6 +47,6 @@ function showCards(source, beneath) {
     `${formatCount(source.transfers)} transfer${source.transfers === 1 ? '' : 's'}`));
   byId('chosen').textContent = source.label;
   byId('against').textContent = beneath && beneath.value === source.value ? ratioSentence(source, beneath) : '';
-  byId('bound').textContent = source.bound && `${source.label}: ${source.bound}`;
+  byId('bound').textContent = source.footnote && `${source.label}: ${source.footnote}`;
   byId('cards').replaceChildren(...cards);
 }
