@@ -47,8 +47,8 @@ TEST_CASE("a program outside builds against the installed library through pkg-co
   };
   const auto run_outside = [&](const std::string& program) {
     const auto built = run_command("export PKG_CONFIG_PATH=" + pkg_config_folder + " PKG_CONFIG_SYSROOT_DIR=" + root +
-                                   " && " + (compiler ? compiler : "g++") + " -std=c++20 " + flags + " " +
-                                   (source_dir() / folder_of(program) / (program + ".cpp")).string() +
+                                   " && " + (compiler ? compiler : "g++") + " -std=c++20 -Wall -Wextra -Werror " +
+                                   flags + " " + (source_dir() / folder_of(program) / (program + ".cpp")).string() +
                                    " $(pkg-config --cflags --libs trainyard) -o " + root + "/" + program);
     INFO(built.error);
     REQUIRE(built.exit_code == 0);

@@ -23,8 +23,8 @@ class ClusterRoutes;
 /// Something that runs ops.
 struct Device {
   std::string name;
-  std::string kind;                   // a known kind ("V100-SXM2-16GB"), or empty
-  std::string device_class;           // "gpu", "cpu"
+  std::string kind = {};              // a known kind ("V100-SXM2-16GB"), or empty
+  std::string device_class = {};      // "gpu", "cpu"
   std::optional<Bytes> memory = {};   // capacity; none: unlimited
   FlopsPerSecond peak{};              // 0: unknown
   BytesPerSecond memory_bandwidth{};  // 0: unknown
@@ -39,7 +39,7 @@ enum class Duplex { full, half };
 
 /// A link between two vertices (devices or switches), as its author declares it.
 struct Link {
-  std::string name;
+  std::string name = {};
   std::string from, to;
   BytesPerSecond bandwidth{};
   Nanoseconds latency{};
@@ -85,8 +85,8 @@ struct MeasuredRoute {
 
 /// Everything a cluster file says, in its order; make_cluster turns it into a Cluster.
 struct ClusterSpec {
-  std::string name;
-  std::vector<Device> devices;
+  std::string name = {};
+  std::vector<Device> devices = {};
   std::vector<std::string> switches = {};
   std::vector<Link> links = {};
   std::vector<Egress> egresses = {};

@@ -10,22 +10,22 @@ namespace trainyard {
 
 /// The place of a finding. Readers that know positions fill line and column (from 1); others leave them 0.
 struct Location {
-  std::string file;
+  std::string file = {};
   int line = 0;
   int column = 0;
-  std::string source_line;  // the line of text at fault, without its end; an excerpt of it where it is very long
-  int excerpt_column = 0;   // the column within source_line where that is an excerpt; else 0
+  std::string source_line = {};  // the line of text at fault, without its end; an excerpt of it where it is very long
+  int excerpt_column = 0;        // the column within source_line where that is an excerpt; else 0
 
   friend bool operator==(const Location&, const Location&) = default;
 };
 
 /// One thing that is wrong with an input, in the input's own names, and how to mend it.
 struct Finding {
-  std::string code;     // stable, for programs: "cycle", "unknown-device"
-  std::string message;  // what is wrong
-  std::string help;     // what would be right; may be empty
-  std::string pointer;  // JSON pointer into the input ("/ops/3/outputs/0/bytes"); empty for the whole input
-  Location at;          // filled from the pointer by the reader that knows the text
+  std::string code;          // stable, for programs: "cycle", "unknown-device"
+  std::string message;       // what is wrong
+  std::string help = {};     // what would be right; may be empty
+  std::string pointer = {};  // JSON pointer into the input ("/ops/3/outputs/0/bytes"); empty for the whole input
+  Location at = {};          // filled from the pointer by the reader that knows the text
 };
 
 /// A name as one step of a JSON pointer (RFC 6901): "a/b" becomes "a~1b".

@@ -19,7 +19,7 @@ namespace trainyard {
 /// A tensor as an op declares it.
 struct OutputSpec {
   std::string name;
-  Bytes bytes;
+  Bytes bytes = {};
   bool kept = false;
   bool statistics = false;
 };

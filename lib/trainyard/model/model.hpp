@@ -49,7 +49,7 @@ struct Value {
   };
   std::string name;
   DataType type = DataType::float32;
-  Shape shape;
+  Shape shape = {};
   bool shape_known = false;
   Role role = Role::activation;
   std::vector<std::int64_t> integers = {};  // the contents, where they are whole numbers, small and known; row-major
@@ -66,10 +66,10 @@ using Attribute = std::variant<std::int64_t, double, std::string, std::vector<st
 /// "Linear" (inputs x, weight [K,N], bias [N] or none; x's last dimension times weight), "LayerNormalization" and
 /// "Gelu" also where the file's opset has no such operator, "SoftmaxCrossEntropy".
 struct Node {
-  std::string name;
-  std::string type;
-  std::vector<ValueId> inputs;  // none() for an optional input left out
-  std::vector<ValueId> outputs;
+  std::string name = {};
+  std::string type = {};
+  std::vector<ValueId> inputs = {};  // none() for an optional input left out
+  std::vector<ValueId> outputs = {};
   std::map<std::string, Attribute> attributes = {};
   std::string layer = {};  // "layer3.2", "encoder.5": for reports and layer-wise placers
 
@@ -84,11 +84,11 @@ struct Node {
 
 /// The forward network: what a user's ONNX file or the zoo says, before anything is known of training or devices.
 struct Model {
-  std::string name;
-  IdMap<ValueId, Value> values;
-  IdMap<NodeId, Node> nodes;    // in topological order
-  std::vector<ValueId> inputs;  // role input
-  std::vector<ValueId> outputs;
+  std::string name = {};
+  IdMap<ValueId, Value> values = {};
+  IdMap<NodeId, Node> nodes = {};    // in topological order
+  std::vector<ValueId> inputs = {};  // role input
+  std::vector<ValueId> outputs = {};
   bool from_inference_export = false;   // batch norms folded, dropout removed: not the graph that is trained
   std::vector<std::string> notes = {};  // remarks of an importer for its user
 

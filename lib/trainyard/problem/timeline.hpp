@@ -73,11 +73,11 @@ struct ChannelUse {
 
 /// The result of a simulation.
 struct Timeline {
-  Nanoseconds makespan;  // end of the last op
-  IdMap<OpId, Span> ops;
-  std::vector<Transfer> transfers;  // by (producer, tensor, destination)
-  IdMap<DeviceId, DeviceUse> devices;
-  IdMap<ChannelId, ChannelUse> channels;
+  Nanoseconds makespan = {};  // end of the last op
+  IdMap<OpId, Span> ops = {};
+  std::vector<Transfer> transfers = {};  // by (producer, tensor, destination)
+  IdMap<DeviceId, DeviceUse> devices = {};
+  IdMap<ChannelId, ChannelUse> channels = {};
 
   /// No device is out of memory.
   bool fits() const {

@@ -15,34 +15,34 @@ namespace trainyard {
 
 /// A line of small print under the title: {"costs", "graph 100 %"}.
 struct PageFact {
-  std::string name, value;
+  std::string name = {}, value = {};
 };
 
 /// What a prediction was worth, for the page: errors are (predicted - measured) / measured, as shares.
 struct PageValidation {
-  std::size_t run = 0;             // of PageInput::runs: the predicted one
-  std::string verdict, why, text;  // "pass", in words, and what was measured in words
-  Nanoseconds measured;            // what the total error is of
+  std::size_t run = 0;                            // of PageInput::runs: the predicted one
+  std::string verdict = {}, why = {}, text = {};  // "pass", in words, and what was measured in words
+  Nanoseconds measured = {};                      // what the total error is of
   double total_error = 0, structural_error = 0, op_time_error = 0, link_error = 0;
   double total_tolerance = 0, structural_tolerance = 0;  // what may be off; 0: that part is not judged
   double noise_floor = 0;                                // of the machine
   struct Op {
-    OpId op;
-    Nanoseconds predicted, measured;
-    std::string source;  // what its predicted time is known by
+    OpId op = {};
+    Nanoseconds predicted = {}, measured = {};
+    std::string source = {};  // what its predicted time is known by
   };
-  std::vector<Op> ops;  // those that are furthest off first
+  std::vector<Op> ops = {};  // those that are furthest off first
   struct Link {
-    DeviceId from, to;
-    std::int64_t transfers;
-    Nanoseconds predicted, measured;  // sums over a step
+    DeviceId from = {}, to = {};
+    std::int64_t transfers = 0;
+    Nanoseconds predicted = {}, measured = {};  // sums over a step
   };
-  std::vector<Link> links;
+  std::vector<Link> links = {};
   struct DevicePeaks {
-    Bytes predicted, measured;
-    Nanoseconds gap;  // between ops
+    Bytes predicted = {}, measured = {};
+    Nanoseconds gap = {};  // between ops
   };
-  IdMap<DeviceId, DevicePeaks> devices;
+  IdMap<DeviceId, DevicePeaks> devices = {};
 };
 
 struct PageInput {

@@ -18,7 +18,7 @@ namespace trainyard {
 /// A machine that somebody may wish for.
 struct WhatIf {
   std::string name;  // "gpu0 2x as fast"
-  std::vector<MachineChange> changes;
+  std::vector<MachineChange> changes = {};
 };
 
 /// The unchanged schedule on the changed machine.

@@ -17,10 +17,10 @@ namespace trainyard {
 struct GraphEdit {
   OpId first;
   std::size_t count = 1;
-  std::vector<OpSpec> by;
+  std::vector<OpSpec> by = {};
   /// Indices into `by`: the new ops that inherit the control edges of the old ones, in both directions. The `after` of
   /// `by` is ignored.
-  std::vector<std::size_t> ordered;
+  std::vector<std::size_t> ordered = {};
 };
 
 /// Makespans under fifo with a few ops of a problem replaced by others: a search that splits ops can try a split

@@ -35,7 +35,7 @@ struct OpNoise {
 /// the same on every machine (core/portable_math.hpp). The beginnings have a stream of their own: jitter changes no
 /// other number.
 struct NoiseOptions {
-  OpNoise noise;
+  OpNoise noise = {};
   std::vector<double> jitter = {};
   std::size_t samples = 1000;
   std::uint64_t seed = 1;
