@@ -11,11 +11,8 @@ Schedule least_loaded(const Problem& problem) {
   IdMap<DeviceId, Nanoseconds> load(problem.device_count());
   for (const GroupId group : problem.groups()) {
     DeviceId best;
-    for (const DeviceId device : problem.devices()) {
-      bool able = true;
-      for (const OpId op : problem.group_ops(group)) able = able && problem.can_run(op, device);
-      if (able && (best.is_none() || load[device] < load[best])) best = device;
-    }
+    for (const DeviceId device : problem.devices())
+      if (problem.can_run(group, device) && (best.is_none() || load[device] < load[best])) best = device;
     for (const OpId op : problem.group_ops(group)) {
       schedule.placement[op] = best;
       load[best] += problem.duration(op, best);

@@ -17,7 +17,7 @@ enum class Granularity : std::uint8_t {
 };
 
 struct TrainingOptions {
-  Optimizer optimizer = Optimizer::sgd;
+  Optimizer optimizer = Optimizer::sgd;  // the program's and Python's default is adam
   Granularity granularity = Granularity::op;
   std::int64_t dropout_mask_bytes = 1;  // per element: 1 on CUDA, 4 on PyTorch's CPU path
   std::int64_t pool_index_bytes = 8;    // per output element of a max pool
