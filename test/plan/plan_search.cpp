@@ -112,6 +112,54 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
   CHECK(describe(found.best.front().plan) == "data 2, microbatches of 1");
 }
 
+TEST_CASE("ranks of one stage run the next microbatch while they wait for each other, by hand") {
+  PlanCosts costs = two_layers(2);
+  costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+    LayerCost cost = layer(i, samples, degree);
+    cost.exchanged = Nanoseconds{30 * static_cast<std::int64_t>(samples)};
+    return cost;
+  };
+  // Of 600 a sample they wait 60, but for the last microbatch behind the next one's ops.
+  CHECK(run_plan(costs, {}).step == Nanoseconds{4 * 600 - 3 * 60});
+  CHECK(run_plan(costs, {.microbatch = 4}).step == Nanoseconds{4 * 600});
+  // Weights, gradients, state, what a sample saves, and a ninth of that of each of the next two.
+  CHECK(run_plan(costs, {}).peaks.front() == Bytes{80 + 80 + 160 + 40 + 2 * 40 / 9});
+  // Where they wait 200 of 300 the 100 of ops are hidden; with several stages nothing is.
+  costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+    LayerCost cost = layer(i, samples, degree);
+    cost.exchanged = Nanoseconds{200 * static_cast<std::int64_t>(samples)};
+    return cost;
+  };
+  CHECK(run_plan(costs, {}).step == Nanoseconds{4 * 600 - 3 * 200});
+  CHECK(run_plan(costs, {.cuts = {1}}).step == Nanoseconds{1500 + 60});
+}
+
+TEST_CASE(
+    "replicas with ZeRO 2 scatter each microbatch's gradients, with ZeRO 3 they gather weights besides, by hand") {
+  const PlanCosts costs = two_layers(2);
+  // Two microbatches of 600, in whose tasks links have time for all, then the ring of 100.
+  const ParallelPlan shared{.data = 2, .microbatch = 1, .zero = 2};
+  CHECK(run_plan(costs, shared).step == Nanoseconds{1200 + 100});
+  // Weights, half of gradients and state, what a sample saves, and both layers' gradients before they are scattered.
+  CHECK(run_plan(costs, shared).peaks.front() == Bytes{80 + 40 + 80 + 40 + 80});
+  // The first task waits for the first layer's weights: 2 (10 + 20).
+  ParallelPlan gathered = shared;
+  gathered.zero = 3;
+  CHECK(run_plan(costs, gathered).step == Nanoseconds{60 + 1200 + 100});
+  CHECK(run_plan(costs, gathered).peaks.front() == Bytes{40 + 40 + 80 + 40 + 80 + 80});
+  // With a latency of 500 a layer's gather or scatter takes 1040. Gathers: of one layer ahead of all, of two in each
+  // of four tasks; scatters: of two, the second of which holds up the next gathers; then the ring of 80 bytes.
+  CHECK(run_plan(two_layers(2, 500), gathered).step == Nanoseconds{(1 + 4 * 2 + 2) * 1040 + 2 * (500 + 40)});
+  // Additions of 70 to the first microbatch's gradients: of shares half.
+  PlanCosts adding = costs;
+  adding.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+    LayerCost cost = layer(i, samples, degree);
+    cost.accumulation = Nanoseconds{35};
+    return cost;
+  };
+  CHECK(run_plan(adding, shared).step == Nanoseconds{1200 + 35 + 100});
+}
+
 TEST_CASE("additions of a sum keep the device from the last task, launches of updates are not shared, by hand") {
   PlanCosts costs = two_layers(2);
   costs.overlap = true;

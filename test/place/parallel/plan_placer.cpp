@@ -502,6 +502,29 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("the estimate of ranks that run the next microbatch while they wait is near the simulation") {
+  const Problem problem{
+      training_graph(make_network("llama2_7b:batch=8,seq=128,layers=2,hidden=512,heads=8,kv_heads=8,inner=1408,"
+                                  "vocabulary=2000,fused=1")),
+      make_cluster(preset_cluster("4xV100-pcie")), CostModel::roofline()};
+  const Layers layers = find_layers(problem.graph());
+  ChainOfBlocks chain{problem, layers, worthy_devices(problem), 8, [](const ParallelPlan&) { return true; }};
+  for (const ParallelPlan& ranks : {ParallelPlan{.tensor = 2}, ParallelPlan{.tensor = 4, .sequence = true},
+                                    ParallelPlan{.data = 2, .tensor = 2}, ParallelPlan{.context = 2}})
+    for (const std::size_t microbatch : {4u, 2u, 1u}) {
+      ParallelPlan plan = ranks;
+      plan.microbatch = microbatch;
+      CAPTURE(describe(plan));
+      const PlanStep estimate = run_plan(chain.costs(), plan);
+      const Timeline simulated = simulate(problem, place_by_plan(problem, plan, {.batch = 8}));
+      // One after the other they would take up to 1.5 times as long.
+      CHECK(static_cast<double>(estimate.step.count) ==
+            doctest::Approx(static_cast<double>(simulated.makespan.count)).epsilon(0.2));
+      CHECK(static_cast<double>(estimate.peaks.front().count) ==
+            doctest::Approx(static_cast<double>(simulated.devices[DeviceId{0}].peak.count)).epsilon(0.35));
+    }
+}
+
 TEST_CASE("of all plans of a small network on four devices none is shorter than the placer's") {
   const Problem problem{
       training_graph(make_network("gpt2:layers=2,hidden=256,heads=4,seq=128,vocabulary=1000,positions=128,batch=8")),
