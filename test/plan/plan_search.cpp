@@ -119,7 +119,7 @@ TEST_CASE("ranks of one stage run the next microbatch while they wait for each o
     cost.exchanged = Nanoseconds{30 * static_cast<std::int64_t>(samples)};
     return cost;
   };
-  // Of 600 a sample they wait 60, but for the last microbatch behind the next one's ops.
+  // They wait 60 of 600 a sample, but for the last microbatch behind the next one's ops.
   CHECK(run_plan(costs, {}).step == Nanoseconds{4 * 600 - 3 * 60});
   CHECK(run_plan(costs, {.microbatch = 4}).step == Nanoseconds{4 * 600});
   // Weights, gradients, state, what a sample saves, and a ninth of that of each of the next two.

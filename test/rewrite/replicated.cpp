@@ -180,9 +180,9 @@ TEST_CASE(
       const auto parts_of = static_cast<std::int64_t>(m);
       const std::int64_t passes = stage == 1 ? 2 : stage == 2 ? parts_of + 1 : 3 * parts_of;
       for (const std::int64_t each : sent) CHECK(each == passes * once);
-      // Of 2, 2 and 12 bytes a scalar there are shares at the end, but for the weights of stages 1 and 2, and the
+      // At the end there are shares of 2, 2 and 12 bytes a scalar, but for the weights of stages 1 and 2, and the
       // gradients of stage 1, which add up whole. Besides: a layer's gradient before it is added, as added, and on its
-      // way; of stage 3 gradients of two layers, and two gathered layers for each pass.
+      // way; with stage 3 gradients of two layers, and two gathered layers for each pass.
       const std::int64_t shared = stage == 1 ? 12 : stage == 2 ? 14 : 16;
       for (const auto& device : timeline.devices) {
         const std::int64_t more = device.peak.count - kLayers * ((16 - shared) * kScalars + shared * kScalars / 4);

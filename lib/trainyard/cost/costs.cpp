@@ -48,7 +48,7 @@ auto answer(const Ask& ask, const What& what) {
   }
 }
 
-/// Of what nanoseconds_from_seconds() makes of no number, or of one without end.
+/// The error for what nanoseconds_from_seconds() makes of NaN and of infinities.
 InputError not_finite(const std::string& what, const CostSource& source) {
   return wrong(what, fmt::format("the time by '{}' is not a finite number", source.name),
                "look for a division by 0, or by a speed that the cluster does not give");

@@ -272,7 +272,7 @@ class PlanEvents {
     shares_ = std::max(shares_, start) + gathers_;
     return std::max(start + time, shares_);
   }
-  /// Likewise of a backward task, behind which the last of its gradients may still be scattered.
+  /// The end of a backward task, behind which the last of its gradients may still be scattered.
   Nanoseconds end_with_scatters(Nanoseconds start, Nanoseconds time) {
     if (scatters_ == Nanoseconds{0}) return start + time;
     shares_ = std::max(shares_, start) + gathers_ + scatters_;
@@ -438,7 +438,7 @@ class PlanEvents {
   std::vector<std::vector<PipelineTask>> tasks_;
   std::vector<Nanoseconds> now_, links_;
   Nanoseconds hidden_{0};  // of each microbatch but the last
-  // Of a microbatch: gathers of either pass, scatters with their additions apart.
+  // Times of a microbatch: gathers of either pass, scatters with their additions apart.
   Nanoseconds first_gather_{0}, gathers_{0}, scatters_{0}, last_scatter_{0}, additions_{0};
   Nanoseconds shares_{0};              // until when the links gather or scatter them
   Bytes gathered_{0}, to_scatter_{0};  // of weights, and of gradients before they are, at most at once
