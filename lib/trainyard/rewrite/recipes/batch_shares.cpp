@@ -370,7 +370,13 @@ OpRecipe BatchShares::share(OpId op, const BatchIndex& index, const Names& names
   if (how.kind == Kind::forward && model.nodes[how.node].type == "Dropout" && any_cut(outputs[0])) {
     const Drawn whole{how.node, model.nodes[how.node].outputs[0], {}};
     auto drawn = std::make_shared<Drawn>(how.drawn ? *how.drawn : whole);
-    for (Part& part : parts_by(outputs[0], local_.whole())) add_part(drawn->parts, std::move(part), outermost_);
+    // Tensor ranks have rows of those that replicas share a sequence by, and replicas samples of a microbatch's.
+    for (std::size_t axis = 0; axis < outputs[0].size(); ++axis) {
+      Cuts along = local_.whole();
+      along[axis] = outputs[0][axis];
+      for (Part& part : parts_by(along, local_.whole()))
+        add_part(drawn->parts, std::move(part), outermost_ || axis == BatchAxes::kRows);
+    }
     how.drawn = std::move(drawn);
   }
   if (has_node) how.node = local_.node(how.node, inputs, outputs);
