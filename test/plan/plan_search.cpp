@@ -112,6 +112,25 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
   CHECK(describe(found.best.front().plan) == "data 2, microbatches of 1");
 }
 
+TEST_CASE("a head that is tied to the embedding has a copy on another device, and both send their sums, by hand") {
+  PlanCosts costs = two_layers(2);
+  costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree tensor) {
+    LayerCost cost = layer(i, samples, tensor);
+    if (i == 0) return cost;
+    cost.tied_weights = cost.weights;
+    cost.tied_state = cost.state;
+    return cost;
+  };
+  // The pipeline takes 1560, its first device last. Then 40 bytes each way, 10 + 40.
+  CHECK(run_plan(costs, {.cuts = {1}}).step == Nanoseconds{1560 + 50});
+  // Weights, gradients and state take 160, on the second device as much again; in place of two microbatches of 20, or
+  // one, there are at the end the other's gradients and the sum of both.
+  CHECK(run_plan(costs, {.cuts = {1}}).peaks == std::vector{Bytes{160 + 80}, Bytes{2 * 160 + 80}});
+  // One device holds them once.
+  CHECK(run_plan(costs, {}).step == run_plan(two_layers(2), {}).step);
+  CHECK(run_plan(costs, {}).peaks == run_plan(two_layers(2), {}).peaks);
+}
+
 TEST_CASE("ranks of one stage run the next microbatch while they wait for each other, by hand") {
   PlanCosts costs = two_layers(2);
   costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {

@@ -108,6 +108,14 @@ struct StageMeshes {
   friend bool operator==(const StageMeshes&, const StageMeshes&) = default;
 };
 
+/// Copies of parameters that ops on several devices read, such as of an embedding that the head reads too
+/// (rewrite/tied_copies.hpp): by copy, the ops that read it, by name.
+struct TiedCopies {
+  std::vector<std::vector<std::string>> copies;
+
+  friend bool operator==(const TiedCopies&, const TiedCopies&) = default;
+};
+
 /// A tensor of the forward pass that waits for the backward pass in the host's memory (rewrite/offload.hpp).
 struct Offload {
   std::string tensor;
@@ -118,7 +126,8 @@ struct Offload {
 };
 
 /// A change of a graph, as a schedule records it: plain data. apply_rewrites (rewrite/apply_rewrites.hpp) makes it.
-using Rewrite = std::variant<SplitOp, Replicate, Microbatch, Recompute, TensorParallel, StageMeshes, Offload>;
+using Rewrite =
+    std::variant<SplitOp, Replicate, Microbatch, Recompute, TensorParallel, StageMeshes, Offload, TiedCopies>;
 
 /// Folded replicas and ranks: how many devices `made` ones stand for, themselves included.
 struct Folded {

@@ -144,13 +144,21 @@ class PlanEvents {
         plan_(plan),
         p_(plan.devices_in_row()),
         microbatches_(costs.batch / (plan.data * plan.microbatch)),
-        stages_(plan.stages()) {
+        stages_(plan.stages()),
+        tied_(p_),
+        summed_(p_) {
+    std::vector<std::size_t> devices;  // by layer
     for (std::size_t s = 0, layer = 0; s < stages_.size(); ++s) {
       const std::size_t end = s < plan.cuts.size() ? plan.cuts[s] : costs.layers, own = device(s);
       for (const std::size_t first = layer; layer < end; ++layer) {
         const LayerCost cost = costs.layer(layer, plan.samples_of(own), plan.degrees_of(own).tensor);
         if (layer == first) stages_[s].input = cost.input;
+        devices.push_back(own);
         stages_[s].add(cost, plan.recompute.empty() ? StageRecompute::no : plan.recompute[s].of(layer - first));
+        if (cost.tied_weights <= tied_[own].weights || devices[cost.tied_to] == own) continue;
+        const std::size_t home = devices[cost.tied_to];
+        tied_[own] = {home, cost.tied_weights, cost.tied_state, cost.tied_weights};
+        tied_[home].exchanged = std::max(tied_[home].exchanged, cost.tied_weights);
       }
     }
     if (stages_.size() == 1 && microbatches_ > 1) hidden_ = hidden_exchanges(stages_.front());
@@ -167,6 +175,7 @@ class PlanEvents {
     for (std::size_t i = 0; i < p_; ++i) {
       count_memory(i, finish(i));
     }
+    for (std::size_t i = 0; i < p_; ++i) exchange_tied(i);
     return std::move(run_);
   }
 
@@ -275,8 +284,10 @@ class PlanEvents {
   /// The end of a backward task, behind which the last of its gradients may still be scattered.
   Nanoseconds end_with_scatters(Nanoseconds start, Nanoseconds time) {
     if (scatters_ == Nanoseconds{0}) return start + time;
+    if (gathers_ == Nanoseconds{0}) behind_.first = std::max(behind_.first, shares_ - start);
     shares_ = std::max(shares_, start) + gathers_ + scatters_;
     const Nanoseconds end = start + time + additions_;
+    if (gathers_ == Nanoseconds{0}) behind_.second = std::max(behind_.second, shares_ - end);
     return gathers_ > Nanoseconds{0} ? std::max(end, shares_ - last_scatter_) : end;
   }
 
@@ -359,7 +370,9 @@ class PlanEvents {
       weights.experts += each.expert_weights;
       weights.launches += each.launches;
     }
-    end += time_of_update(device, weights);
+    weights.dense += tied_[device].weights;
+    const Nanoseconds update = time_of_update(device, weights);
+    end += update;
     if (costs_.overlap && plan_.stages() == 1) {
       end = std::max(end + time_of_additions(device, weights), end_of_sums());
     } else if (bucket() == Bytes{0} || plan_.degrees_of(device).data == 1) {
@@ -369,13 +382,34 @@ class PlanEvents {
         for_buckets(stage(device, c), [&](std::size_t, const LayerCost&, const std::optional<Gradients>& bucket) {
           if (bucket) end += time_of_sum(device, *bucket);
         });
+      end += time_of_sum(device, {tied_[device].weights});
     }
+    summed_[device] = end - update;
     run_.step = std::max(run_.step, end);
     return weights;
   }
 
+  /// Copies of tied weights have the sum of all gradients, and are updated then.
+  void exchange_tied(std::size_t device) {
+    const auto& [home, weights, state, exchanged] = tied_[device];
+    if (weights == Bytes{0}) return;
+    const auto shards = static_cast<std::int64_t>(plan_.zero > 0 ? plan_.degrees_of(device).data : 1);
+    const Nanoseconds sent = costs_.transfer(plan_, home, device, Bytes{weights.count / shards});
+    const Nanoseconds end =
+        std::max(summed_[home], summed_[device]) + sent + time_of_update(device, {.dense = weights});
+    run_.step = std::max(run_.step, end);
+  }
+
+  /// What of a microbatch's gradients the links have yet to scatter.
+  Bytes waiting(Nanoseconds behind) const {
+    const Bytes all = stages_.front().weights - stages_.front().expert_weights;
+    if (behind <= Nanoseconds{0} || scatters_ == Nanoseconds{0}) return Bytes{0};
+    return Bytes{static_cast<std::int64_t>(static_cast<double>(behind.count) / static_cast<double>(scatters_.count) *
+                                           static_cast<double>(all.count))};
+  }
+
   void count_memory(std::size_t device, const Gradients& weights) {
-    Bytes state{0}, expert_state{0}, working{0}, now{0}, most{0};
+    Bytes state = tied_[device].state, expert_state{0}, working{0}, now{0}, most{0};
     for (std::size_t c = 0; c < plan_.chunks; ++c) {
       const StageCost& each = stages_[stage(device, c)];
       state += each.state;
@@ -407,15 +441,19 @@ class PlanEvents {
       }
       if (!both && !apart) continue;
       if (by_layer && both && scatters)
-        holds(std::min(peak.first, peak.passing + to_scatter_ + (several ? Bytes{0} : sums)));
+        holds(std::min(peak.first + waiting(behind_.first),
+                       peak.passing + std::max(to_scatter_, waiting(behind_.first)) + (several ? Bytes{0} : sums)));
       else if (by_layer && both)
         holds(several ? peak.later : peak.first);
       if (by_layer && apart) holds(several ? 2 * each.backward_memory->largest_gradient : each.weights);
       now -= by_layer && apart ? each.backward_memory->for_weights : each.held;
       --held;
+      if (by_layer && both && scatters) holds(waiting(behind_.second));
       if (!several) gradients += scatters ? sums : each.weights;
     }
     const std::size_t shards = plan_.zero > 0 ? plan_.degrees_of(device).data : 1;
+    // The other's sum, and that of both.
+    most = std::max(most, Bytes{2 * tied_[device].exchanged.count / static_cast<std::int64_t>(shards)});
     const Bytes dense = share(plan_.weights_held()) + (several ? sums : Bytes{0});
     run_.peaks[device] = dense + (several ? 2 : 1) * weights.experts + gathered_ + (by_layer ? Bytes{0} : to_scatter_) +
                          shared_state(state, expert_state, shards) + most + working + ahead();
@@ -434,13 +472,23 @@ class PlanEvents {
   const ParallelPlan& plan_;
   const std::size_t p_, microbatches_;
   std::vector<StageCost> stages_;
+  /// By device, the weights that it has copies of, and who has the others.
+  struct Tied {
+    std::size_t home = 0;
+    Bytes weights{0}, state{0};
+    Bytes exchanged{0};  // of gradients, with it or with others that have copies
+  };
+  std::vector<Tied> tied_;
+  std::vector<Nanoseconds> summed_;              // by device: when its gradients are
   std::vector<Nanoseconds> forward_, backward_;  // over the cut behind each stage
   std::vector<std::vector<PipelineTask>> tasks_;
   std::vector<Nanoseconds> now_, links_;
   Nanoseconds hidden_{0};  // of each microbatch but the last
   // Times of a microbatch: gathers of either pass, scatters with their additions apart.
   Nanoseconds first_gather_{0}, gathers_{0}, scatters_{0}, last_scatter_{0}, additions_{0};
-  Nanoseconds shares_{0};              // until when the links gather or scatter them
+  Nanoseconds shares_{0};  // until when the links gather or scatter them
+  /// By how much they scatter behind the tasks with ZeRO 2, at most: when a backward task begins, and when it ends.
+  std::pair<Nanoseconds, Nanoseconds> behind_{};
   Bytes gathered_{0}, to_scatter_{0};  // of weights, and of gradients before they are, at most at once
   PlanStep run_;
 };

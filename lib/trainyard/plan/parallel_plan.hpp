@@ -149,6 +149,9 @@ struct LayerCost {
   std::optional<Nanoseconds> again = {};         // of the forward pass, what recomputation repeats; none: all of it
   Nanoseconds exchanged = {};                    // of `forward` and `input_gradient`, what ranks wait for each other
   std::optional<BackwardMemory> backward_memory = {};  // of all layers or of none
+  /// Weights, and their state, that an earlier layer holds: a device without that has copies of them.
+  Bytes tied_weights = {}, tied_state = {};
+  std::size_t tied_to = 0;
 
   friend bool operator==(const LayerCost&, const LayerCost&) = default;
 };
@@ -202,6 +205,8 @@ struct PlanCosts {
 ///                                 carries one at a time, first come first served
 ///     after its last task         a device adds its gradients to those of the other replicas, then those that are
 ///                                 terms on its tensor ranks, and updates;
+///     with copies                 of weights that an earlier layer holds, the two devices then send each other these
+///                                 sums, before they update these weights
 ///                                 PlanCosts::overlap, one stage: in buckets from the last layer on, each once that
 ///                                 task has left its layers, which it does later by the additions of those before and,
 ///                                 once they are summed, their updates

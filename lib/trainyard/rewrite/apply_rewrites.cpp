@@ -22,6 +22,7 @@
 #include "trainyard/rewrite/split_op.hpp"
 #include "trainyard/rewrite/stage_meshes.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
+#include "trainyard/rewrite/tied_copies.hpp"
 
 namespace trainyard {
 namespace {
@@ -324,6 +325,8 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites) {
     } else if (std::holds_alternative<Offload>(rewrite)) {
       const auto tensors = take_offloads(rewrites, number);
       current = made_at(number, [&] { return offload(current, tensors); });
+    } else if (const auto* tied = std::get_if<TiedCopies>(&rewrite)) {
+      current = made_at(number, [&] { return tie_copies(current, *tied).graph; });
     }
     pending = PendingSplits{current, made};
     if (split) pending.add(*split, number);  // a part of an op that was split before

@@ -62,8 +62,18 @@ void GradientBuckets::find_units(const ExpertUse& experts) {
     own.updates.push_back(op);
     for (const TensorId tensor : graph_.inputs(op)) {
       if (graph_.phase(graph_.producer(tensor)) == Phase::update) continue;
-      if (by[tensor] != kNone) continue;
+      const auto readers = graph_.consumers(tensor);
+      const auto is_in = [&](OpId reader, const std::string& name) {
+        return graph_.phase(reader) == Phase::update && graph_.colocation_group(reader) == name;
+      };
+      const std::string& maker = graph_.colocation_group(graph_.producer(tensor));
+      if (by[tensor] != kNone || (maker != group && std::any_of(readers.begin(), readers.end(),
+                                                                [&](OpId reader) { return is_in(reader, maker); })))
+        continue;
       by[tensor] = unit[op];
+      own.is_tied = own.is_tied || std::any_of(readers.begin(), readers.end(), [&](OpId reader) {
+                      return graph_.phase(reader) == Phase::update && !is_in(reader, group);
+                    });
       own.is_term = graph_.type(op) == kRelayType;
       own.gradients.push_back(tensor);
       own.bytes += graph_.bytes(tensor);
@@ -97,13 +107,15 @@ void GradientBuckets::fill_buckets() {
   for (std::size_t u = 0; u < units.size(); ++u)
     if (!units[u].gradients.empty()) order.push_back(u);
   std::ranges::stable_sort(order, {}, [&](std::size_t u) { return units[u].made; });
-  // The open bucket by model, stage, tensor rank, and whether of experts, or terms.
-  std::map<std::tuple<std::string, std::size_t, std::size_t, bool, bool>, std::size_t> open;
+  // The open bucket by model, stage, tensor rank, and whether of experts, or terms; of tied copies each its own, so
+  // that replicas have the same shares of all copies.
+  std::map<std::tuple<std::string, std::size_t, std::size_t, bool, bool, std::size_t>, std::size_t> open;
   for (const std::size_t u : order) {
     if (units[u].of_experts && options_.experts == options_.replicas) continue;  // no two replicas hold the same ones
     const std::string model = model_of(units[u].first);
-    const auto [at, added] = open.try_emplace(
-        {model, units[u].stage, tensor_rank(units[u].group), units[u].of_experts, units[u].is_term}, buckets.size());
+    const auto [at, added] = open.try_emplace({model, units[u].stage, tensor_rank(units[u].group), units[u].of_experts,
+                                               units[u].is_term, units[u].is_tied ? u : kNone},
+                                              buckets.size());
     if (!added && buckets[at->second].bytes >= options_.bucket) at->second = buckets.size();
     if (at->second == buckets.size())
       buckets.push_back({.model = model, .of_experts = units[u].of_experts, .is_term = units[u].is_term});

@@ -30,6 +30,7 @@ struct GradientBuckets {
     Bytes parameters{0}, bytes{0};    // of gradients
     bool of_experts = false;          // of which a replica holds its share
     bool is_term = false;             // of gradients that tensor ranks add up once replicas have
+    bool is_tied = false;             // of gradients that updates of other groups read too (tie_copies)
     std::size_t bucket = kNone;
   };
   struct Bucket {

@@ -38,6 +38,13 @@ class Replicas {
   std::size_t stride() const { return folds() ? options_.fold : 1; }
   /// Whether each replica has its part of the bucket's sum; terms are added up by ranks whole.
   bool is_shared(std::size_t bucket) const { return zero_ > 0 && !buckets_.buckets[bucket].is_term; }
+  /// Whether the op of the update adds shares of several buckets, of tied copies.
+  bool sums_shares(OpId op) const {
+    const auto inputs = graph_.inputs(op);
+    return n_ > 1 && graph_.phase(op) == Phase::update && !graph_.outputs(op).empty() &&
+           std::any_of(inputs.begin(), inputs.end(),
+                       [&](TensorId tensor) { return buckets_.of(tensor) != kNone && is_shared(buckets_.of(tensor)); });
+  }
   bool is_sharded(OpId holder) const { return zero_ == 3 && buckets_.of(holder) != kNone; }
 
   void add(OpSpec spec, std::size_t replica, OpId original);

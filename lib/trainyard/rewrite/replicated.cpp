@@ -112,12 +112,14 @@ OpSpec Replicas::copy(OpId op, std::size_t replica) const {
     const std::size_t bucket = n_ > 1 && update ? buckets_.of(tensor) : kNone;
     if (bucket == kNone || !is_shared(bucket)) {
       read(copy_of(bucket == kNone ? name : name + "/sum", replica));
+      shared = shared || (update && sums_shares(graph_.producer(tensor)));
       continue;
     }
     read(copy_of(name_in(bucket, "reduce-scatter") + "/sum", replica));
     // The others' shares are there until the update, though it does not read them.
-    if (zero_ == 1 && is_whole()) read(copy_of(name_in(bucket, "reduce-scatter") + "/ready", replica));
-    for (std::size_t part = 0; zero_ == 1 && !is_whole() && part < n_; ++part)
+    const bool holds = zero_ == 1 && bucket == buckets_.of(op);
+    if (holds && is_whole()) read(copy_of(name_in(bucket, "reduce-scatter") + "/ready", replica));
+    for (std::size_t part = 0; holds && !is_whole() && part < n_; ++part)
       if (part != replica)
         read(fmt::format("{}:{}", copy_of(name_in(bucket, "reduce-scatter") + "/gather", replica), part));
     shared = true;
@@ -131,7 +133,10 @@ OpSpec Replicas::copy(OpId op, std::size_t replica) const {
     }
   if (is_sharded(op)) spec.parameter_bytes = Bytes{0};
   if (zero_ > 0 && buckets_.of(op) != kNone) spec.state_bytes = Bytes{share_of(spec.state_bytes.count, replica, n_)};
-  for (OutputSpec& output : spec.outputs) output.name = copy_of(output.name, replica);
+  for (OutputSpec& output : spec.outputs) {
+    output.name = copy_of(output.name, replica);
+    if (sums_shares(op)) output.bytes = Bytes{share_of(output.bytes.count, replica, n_)};
+  }
   for (std::string& earlier : spec.after) earlier = copy_of(earlier, replica);
   if (buckets_.unit[op] != kNone)
     spec.colocate = copy_of(buckets_.units[buckets_.unit[op]].group, replica);

@@ -87,6 +87,8 @@ TrainingRecipe rewritten_recipe(const TrainingRecipe& recipe, const Graph& graph
         step = detail::ranked_step(step.graph, step.recipe, *parallel);
       else if (const auto* split = std::get_if<SplitOp>(&rewrite))
         step = detail::split_step(step.graph, step.recipe, *split);
+      else if (const auto* tied = std::get_if<TiedCopies>(&rewrite))
+        step = detail::tied_step(step.graph, step.recipe, *tied);
       else
         step = detail::meshes_step(step.graph, step.recipe, std::get<StageMeshes>(rewrite));
     } catch (const InputError& error) {

@@ -22,6 +22,7 @@ namespace trainyard {
 ///                              Where ranks share rows, each gets the sum of the gradients of what it holds whole
 ///                              (TrainingRecipe::added), which the graph leaves out
 ///     stages                   ranks and replicas of each; between stages samples are divided and joined
+///     tied copies              each a parameter of its own (TrainingRecipe::copies), which begins like the others
 ///     collectives              sums, and parts put together, in the order of the algorithm, or, of a whole one,
 ///                              of the ranks
 ///

@@ -92,6 +92,16 @@ TEST_CASE("each kind of rewrite has its text in the file, with what differs from
   }
 }
 
+TEST_CASE("copies of tied weights come back from a schedule's file") {
+  const Problem problem{training_graph(make_network("gpt2:layers=1")), make_cluster(preset_cluster("2xV100"))};
+  const std::vector<Rewrite> rewrites{TiedCopies{{{"head/matmul", "head/matmul/grad"}}}};
+  const Problem whole = apply_rewrites(problem, rewrites);
+  const Schedule schedule{.placement = Placement(whole.op_count(), DeviceId{0}), .rewrites = rewrites};
+  const std::string text = written(schedule, problem);
+  CHECK(text.find(R"({"tied": [["head/matmul", "head/matmul/grad"]]}])") != std::string::npos);
+  CHECK(parse_schedule(text, "schedule.json", problem) == schedule);
+}
+
 TEST_CASE("tensors that wait on the host come back from a schedule's file, for a cluster that has a host") {
   const Graph graph = training_graph(make_network("lenet:batch=64"));
   const Problem problem{graph, make_cluster(preset_cluster("cpu-v100"))};
@@ -181,6 +191,9 @@ TEST_CASE("what is wrong with a change of the graph is found where it stands") {
   CHECK(code_of(R"({"offload": "conv9", "back_after": "conv1/conv"})") == "unknown-tensor");
   CHECK(code_of(R"({"offload": "conv1/relu.out"})") == "missing-key");
   CHECK(code_of(R"({"offload": 3, "back_after": "conv1/conv"})") == "type");
+  CHECK(code_of(R"({"tied": "conv1/conv"})") == "type");
+  CHECK(code_of(R"({"tied": [["conv9"]]})") == "unknown-op");
+  CHECK(code_of(R"({"tied": [["conv1/relu"]]})") == "tied");
   CHECK(code_of(R"({"offload": "conv1/relu.out", "back_after": "conv9"})") == "unknown-op");
   CHECK(code_of(R"({"offload": "conv1/relu.out", "back_after": "conv1/relu/grad"})") == "cycle");
   CHECK(code_of(R"({"offload": "conv1/relu.out", "back_after": "conv2/conv", "ops": []})") == "unknown-key");

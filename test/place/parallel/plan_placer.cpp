@@ -27,6 +27,7 @@
 #include "trainyard/plan/candidates.hpp"
 #include "trainyard/plan/plan_search.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -221,7 +222,8 @@ TEST_CASE("where a host has ranks of several replicas, what replicas add is fini
 }
 
 TEST_CASE("degrees that are equal on all stages make the step of the plan that says them once") {
-  const Problem problem{training_graph(make_network("gpt2:layers=4,batch=16,seq=256")),
+  // No weights are tied, of which stages that may differ have no copies.
+  const Problem problem{training_graph(make_network("bert_base:layers=4,batch=16,seq=256,positions=256,head=2")),
                         make_cluster(preset_cluster("8xA100"))};
   using enum StageRecompute;
   for (const ParallelPlan& plan :
@@ -266,6 +268,35 @@ TEST_CASE("stages with degrees of their own are on as many devices each, and the
     const auto estimate = static_cast<double>(run_plan(chain.costs(), plan).step.count);
     CHECK(static_cast<double>(step(problem, schedule).count) == doctest::Approx(estimate).epsilon(0.1));
   }
+}
+
+TEST_CASE("the stages of a pipeline that read one embedding have a copy each, and no logits leave the last") {
+  const Problem problem{
+      training_graph(make_network("gpt2:batch=16,seq=64,positions=64,layers=3,hidden=256,heads=4,vocabulary=20000")),
+      make_cluster(preset_cluster("4xV100-pcie"))};
+  const Layers layers = find_layers(problem.graph());
+  ChainOfBlocks chain{problem, layers, worthy_devices(problem), 16, [](const ParallelPlan&) { return true; }};
+  for (const ParallelPlan& plan :
+       {ParallelPlan{.cuts = {2}, .microbatch = 2}, ParallelPlan{.data = 2, .cuts = {3}, .microbatch = 2, .zero = 1},
+        ParallelPlan{.tensor = 2, .cuts = {2}, .microbatch = 4},
+        ParallelPlan{.cuts = {1, 2, 4}, .microbatch = 4, .schedule = PipelineSchedule::gpipe}}) {
+    CAPTURE(describe(plan));
+    const Schedule schedule = place_by_plan(problem, plan, {.batch = 16});
+    const Problem planned = scheduled_problem(problem, schedule);
+    const Timeline timeline = simulate(planned, schedule);
+    // Activations of 2 to 4 samples are 131 to 262 kB, logits of as many 10 to 20 MB: what is as large as these is a
+    // gradient of the 20 MB of weights, once a step.
+    for (const Transfer& transfer : timeline.transfers)
+      if (transfer.bytes > Bytes{2'000'000}) CHECK(is_parameter_gradient(planned.graph(), transfer.tensor));
+    const PlanStep estimate = run_plan(chain.costs(), plan);
+    CHECK(static_cast<double>(timeline.makespan.count) ==
+          doctest::Approx(static_cast<double>(estimate.step.count)).epsilon(0.15));
+  }
+  // Folded, the last chunk is on the embedding's device: one copy for both.
+  const Schedule folded = place_by_plan(
+      problem, {.cuts = {1, 2, 4}, .chunks = 2, .microbatch = 2, .schedule = PipelineSchedule::dualpipe_v},
+      {.batch = 16});
+  for (const Rewrite& rewrite : folded.rewrites) CHECK_FALSE(std::holds_alternative<TiedCopies>(rewrite));
 }
 
 TEST_CASE("where a gradient goes from one block to another, stages have degrees in common") {
@@ -407,7 +438,7 @@ TEST_CASE("replicas of a plan are in a ring over the fastest links") {
 }
 
 TEST_CASE("attention computed again takes less time than blocks, and leaves less than nothing computed again") {
-  const Problem problem{training_graph(make_network("gpt2:batch=8,seq=512,layers=4")),
+  const Problem problem{training_graph(make_network("gpt2:batch=8,seq=512,layers=4,vocabulary=4000")),
                         make_cluster(preset_cluster("2xA100"))};
   const auto run = [&](std::vector<StageRecomputation> recompute) {
     const ParallelPlan plan{.cuts = {3}, .microbatch = 2, .recompute = std::move(recompute)};

@@ -259,6 +259,11 @@ std::vector<Rewrite> read_rewrites(const JsonValue& list, FindingList& findings)
       if (const auto op = reader.get("away_before", JsonKind::string)) away.away_before = op->text();
       if (const auto op = reader.required("back_after", JsonKind::string)) away.back_after = op->text();
       rewrites.emplace_back(std::move(away));
+    } else if (const auto tied = reader.get("tied")) {
+      TiedCopies made;
+      if (expect(*tied, JsonKind::array, findings))
+        for (const JsonValue copy : tied->children()) read(copy, made.copies.emplace_back(), findings);
+      rewrites.emplace_back(std::move(made));
     } else if (const auto ops = reader.get("recompute")) {
       Recompute again;
       read(*ops, again.ops, findings);
@@ -358,6 +363,15 @@ void append_rewrite(std::string& out, const Offload& away) {
   out += fmt::format("{{\"offload\": {}", json_string(away.tensor));
   if (!away.away_before.empty()) out += fmt::format(", \"away_before\": {}", json_string(away.away_before));
   out += fmt::format(", \"back_after\": {}}}", json_string(away.back_after));
+}
+
+void append_rewrite(std::string& out, const TiedCopies& tied) {
+  out += "{\"tied\": [";
+  for (const auto& copy : tied.copies) {
+    if (&copy != tied.copies.data()) out += ",\n   ";
+    append_names(out, copy);
+  }
+  out += "]}";
 }
 
 void append_rewrites(std::string& out, const std::vector<Rewrite>& rewrites) {

@@ -267,6 +267,8 @@ SaidDeviceMap device_map_of(const Problem& problem, const Schedule& schedule) {
     said.lost.emplace_back("what is computed again");
   if (std::ranges::any_of(schedule.rewrites, [](const Rewrite& r) { return std::holds_alternative<Offload>(r); }))
     said.lost.emplace_back("what waits in the host's memory");
+  if (std::ranges::any_of(schedule.rewrites, [](const Rewrite& r) { return std::holds_alternative<TiedCopies>(r); }))
+    said.lost.emplace_back("copies of tied parameters");
   const Layers layers = find_layers(problem.graph());
   if (std::ranges::all_of(problem.ops(), [&](OpId op) { return problem.graph().layer(op).empty(); }))
     said.lost.emplace_back("modules: the graph names no layers, so the keys are its ops");

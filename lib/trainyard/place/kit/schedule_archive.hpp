@@ -36,6 +36,10 @@ void archive_fields(Archive& archive, Offload& away) {
   archive(away.tensor, away.away_before, away.back_after);
 }
 template <class Archive>
+void archive_fields(Archive& archive, TiedCopies& tied) {
+  archive(tied.copies);
+}
+template <class Archive>
 void archive_fields(Archive& archive, LayerDegree& tensor) {
   archive(tensor.ranks, tensor.sequence, tensor.context, tensor.exchange, tensor.experts, tensor.slices);
 }

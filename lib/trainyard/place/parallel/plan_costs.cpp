@@ -18,6 +18,7 @@
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 #include "trainyard/rewrite/recompute.hpp"
+#include "trainyard/rewrite/tied_copies.hpp"
 
 namespace trainyard {
 namespace {
@@ -225,6 +226,52 @@ RepeatedSegments ChainOfBlocks::repeated(const TensorParallelGraph& ranks, const
   return result;
 }
 
+/// Where each block is on a device of its own, with copies of what it reads of another's parameters (tie_copies).
+struct ChainOfBlocks::Apart {
+  IdMap<OpId, bool> at_home;  // by op of a rank: it is with its block, and not where its colocation group begins
+  std::vector<Bytes> held;    // by block: of a microbatch
+};
+
+/// Notes tied weights.
+ChainOfBlocks::Apart ChainOfBlocks::apart_by_block(const Problem& share, const TensorParallelGraph& ranks,
+                                                   std::vector<LayerCost>& blocks) const {
+  const Graph& graph = ranks.graph;
+  IdMap<OpId, std::size_t> block;
+  for (const OpId op : graph.ops()) block.push_back(block_[layers_.of[ranks.original[op]]]);
+  const TiedCopies copies = copies_by_place(graph, block);
+  const TiedCopiesGraph tied = copies.copies.empty() ? TiedCopiesGraph{} : tie_copies(graph, copies);
+  const Problem problem = copies.copies.empty() ? share : problem_.with_graph(tied.graph);
+  const auto original = [&](OpId op) { return copies.copies.empty() ? op : tied.original[op]; };
+  Apart apart{IdMap<OpId, bool>(graph.op_count(), false), std::vector<Bytes>(count_, Bytes{0})};
+  const MemoryLedger memory{problem};
+  for (const GroupId group : problem.groups()) {
+    const auto ops = problem.group_ops(group);
+    const std::size_t home = block[original(ops.front())];
+    Bytes resident{0};
+    for (const OpId op : ops) {
+      resident += problem.resident_bytes(op);
+      // A sum of several blocks' gradients is added once a step.
+      if (problem.graph().phase(op) == graph.phase(original(op)))
+        apart.at_home[original(op)] = block[original(op)] == home;
+    }
+    apart.held[home] += memory.need(group).held - resident;
+  }
+  std::map<std::string_view, std::size_t> holders;
+  for (const OpId op : graph.ops())
+    if (holds_parameters(graph, op)) holders.emplace(graph.colocation_group(op), block[op]);
+  for (const OpId op : problem.graph().ops()) {
+    const Bytes copied = problem.graph().parameter_bytes(op) - graph.parameter_bytes(original(op));
+    if (copied <= Bytes{0} || problem.graph().phase(op) != Phase::forward) continue;
+    const std::size_t holder = holders.at(graph.colocation_group(original(op))), b = block[original(op)];
+    if (holder > b) continue;
+    LayerCost& reader = blocks[b];
+    reader.tied_weights += copied;
+    reader.tied_state += problem.graph().state_bytes(op) - graph.state_bytes(original(op));
+    reader.tied_to = holder;
+  }
+  return apart;
+}
+
 ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree degree) const {
   const TensorParallelGraph ranks = first_tensor_rank(
       share_of_batch(problem_.graph(), batch_ / samples * degree.context, degree), parallel_of(degree));
@@ -232,7 +279,6 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   const Graph& graph = share.graph();
   const DeviceId device = devices_.front();
   const ParameterUse use{graph};
-  const MemoryLedger memory{share};
   std::vector<LayerCost> blocks(count_);
   std::vector<Exchange> communicated(count_);
   const auto communicates = [&](std::size_t b, Phase phase, Nanoseconds time) {
@@ -327,8 +373,8 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   }
   const IdMap<OpId, Nanoseconds> launches = launches_of_updates(share, device, devices_.size());
   for (const OpId op : graph.ops()) blocks[block_of_op(op)].launches += launches[op];
-  const auto home = [&](OpId op) { return block_of_op(share.group_ops(share.group(op)).front()); };
-  for (const OpId op : graph.ops()) least.add_op(op, block_of_op(op), home(op) == block_of_op(op), use);
+  const Apart apart = apart_by_block(share, ranks, blocks);
+  for (const OpId op : graph.ops()) least.add_op(op, block_of_op(op), apart.at_home[op], use);
   least.set_repeated(std::move(again), std::move(scores_again));
   const ChargedOps sums = accumulations_of(graph);
   const Problem adding = problem_.with_graph(sums.graph);
@@ -337,11 +383,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
         adding.can_run(op, device) ? adding.duration(op, device) : adding.shortest(op);
     least.add_accumulation(sums.to[op], adding.shortest(op));
   }
-  for (const GroupId group : share.groups()) {
-    Bytes resident{0};
-    for (const OpId op : share.group_ops(group)) resident += share.resident_bytes(op);
-    blocks[block_of_op(share.group_ops(group).front())].saved += memory.need(group).held - resident;
-  }
+  for (std::size_t b = 0; b < count_; ++b) blocks[b].saved = apart.held[b];
   for (LayerCost& block : blocks) block.scores = std::min(block.scores, block.saved);
   const IdMap<OpId, Bytes> working = working_of_backward(graph, use);
   for (LayerCost& block : blocks) block.backward_memory = BackwardMemory{};

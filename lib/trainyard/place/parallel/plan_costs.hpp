@@ -36,8 +36,8 @@ struct TensorParallelGraph;
 ///     update               the blocks' update ops, divided among shards, each of which launches them all
 ///
 /// An estimate, by which plans are chosen before they are simulated: it has a head whose weights are the embedding's in
-/// the last block, where the simulation has it with the embedding; it knows no contention for links, and of overlap
-/// only that of slices, and of gradients' sums with the backward pass where there is one stage.
+/// the last block, and copies of them where stages divide the two (tie_copies); it knows no contention for links, and
+/// of overlap only that of slices, and of gradients' sums with the backward pass where there is one stage.
 class ChainOfBlocks {
  public:
   /// `batch` samples; the graph does not say. Keeps a reference to the problem and the layers.
@@ -70,6 +70,8 @@ class ChainOfBlocks {
   };
   const Blocks& blocks(std::size_t samples, LayerDegree tensor);
   Blocks costs_of(std::size_t samples, LayerDegree degree) const;
+  struct Apart;
+  Apart apart_by_block(const Problem& share, const TensorParallelGraph& ranks, std::vector<LayerCost>& blocks) const;
   static Blocks in_slices(const Blocks& slice, std::size_t slices);
   /// By recomputation of all blocks, or of these scores alone, as plan_schedule.hpp has it.
   RepeatedSegments repeated(const TensorParallelGraph& ranks, const IdMap<OpId, bool>* scores) const;

@@ -23,6 +23,7 @@
 #include "trainyard/rewrite/recompute.hpp"
 #include "trainyard/rewrite/stage_meshes.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
+#include "trainyard/rewrite/tied_copies.hpp"
 
 namespace trainyard {
 namespace {
@@ -238,6 +239,7 @@ class Planning {
     }
     TensorParallelGraph ranks = tensor_parallel(graph_, parallel);
     checkpoint_();
+    tie(ranks, rewrites);
     if (plan_.replicas == 1) {
       IdMap<OpId, std::size_t> first(ranks.graph.op_count(), 0);
       return {std::move(ranks.graph), std::move(ranks.original), std::move(first), std::move(ranks.rank)};
@@ -253,6 +255,25 @@ class Planning {
       made.rank.push_back(ranks.rank[copies.original[op]]);
     }
     return made;
+  }
+
+  /// Copies of parameters for devices of a row that read them, but for that of the op that holds them.
+  void tie(TensorParallelGraph& ranks, std::vector<Rewrite>& rewrites) const {
+    IdMap<OpId, std::size_t> row;
+    for (const OpId op : ranks.graph.ops()) row.push_back(device_of(plan_.stages[layers_.of[ranks.original[op]]]));
+    TiedCopies copies = copies_by_place(ranks.graph, row);
+    if (copies.copies.empty()) return;
+    TiedCopiesGraph tied = tie_copies(ranks.graph, copies);
+    rewrites.emplace_back(std::move(copies));
+    IdMap<OpId, std::size_t> rank;
+    IdMap<OpId, OpId> original;
+    for (const OpId op : tied.graph.ops()) {
+      rank.push_back(ranks.rank[tied.original[op]]);
+      original.push_back(ranks.original[tied.original[op]]);
+    }
+    ranks.graph = std::move(tied.graph);
+    ranks.rank = std::move(rank);
+    ranks.original = std::move(original);
   }
 
   PlannedGraph rewritten() {

@@ -51,6 +51,7 @@ RewrittenStep ranked_step(const Graph& graph, const TrainingRecipe& recipe, cons
 RewrittenStep replicated_step(const Graph& graph, const TrainingRecipe& recipe, const Replicate& replicate,
                               std::size_t first_bucket = 0);
 RewrittenStep meshes_step(const Graph& graph, const TrainingRecipe& recipe, const StageMeshes& meshes);
+RewrittenStep tied_step(const Graph& graph, const TrainingRecipe& recipe, const TiedCopies& tied);
 
 /// An array that is divided among ranks, and cut otherwise afterwards.
 struct Exchanged {

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -165,11 +166,13 @@ class ReplicatedRecipe {
     for (const OpId op : graph_.ops()) {
       const OpRecipe& how = from_.ops[op];
       if (how.kind != OpRecipe::Kind::update) continue;
-      const Operand& read = how.reads[0];
+      const Operand read = term_of(op, how.reads[0]);
       if (zero() > 0 && (!read.views.empty() || how.range || !updated.emplace(read.tensor, how.value).second))
-        refuse_replicas(fmt::format("ZeRO {} of '{}', whose update reads part of a gradient, is not executed", zero(),
-                                    graph_.name(op)),
-                        "take stage 0");
+        refuse_replicas(
+            fmt::format("ZeRO {} of '{}', whose update reads part of a gradient, or one that another reads, "
+                        "is not executed",
+                        zero(), graph_.name(op)),
+            "take stage 0");
       updated.emplace(read.tensor, how.value);
     }
     for (std::size_t c = 0; c < made_.collectives.size(); ++c) {
@@ -189,6 +192,8 @@ class ReplicatedRecipe {
         sums_.back().push_back(*outputs.begin());
       }
     }
+    for (const OpId op : graph_.ops())
+      if (zero() > 0 && graph_.phase(op) == Phase::update && graph_.type(op) == "AddGrad") check_shares(op);
     fetched_.resize(bundles_.size());
     for (const ReplicaCollective& each : made_.collectives) {
       const bool backward = each.of == ReplicaCollective::Of::fetch_backward;
@@ -197,6 +202,30 @@ class ReplicatedRecipe {
       for (std::size_t i = 0; i < each.members; ++i)
         by_replica.push_back(*made_.graph.outputs(OpId{each.first + each.count - each.members + i}).begin());
     }
+  }
+
+  /// What an update reads: where that is a sum over tied copies, the term of its own copy, which replicas share alike.
+  Operand term_of(OpId update, const Operand& read) const {
+    const OpId sum = graph_.producer(read.tensor);
+    if (graph_.phase(sum) != Phase::update || graph_.type(sum) != "AddGrad") return read;
+    for (const Operand& term : from_.ops[sum].reads)
+      if (graph_.colocation_group(graph_.producer(term.tensor)) == graph_.colocation_group(update)) return term;
+    if (zero() > 0)
+      refuse_replicas(fmt::format("'{}' updates a copy that makes no gradient", graph_.name(update)), "take stage 0");
+    return read;
+  }
+
+  /// Replicas have to have the same share of each term of a sum over tied copies.
+  void check_shares(OpId sum) const {
+    std::set<std::size_t> sizes;
+    for (const Operand& term : from_.ops[sum].reads) {
+      const auto bundle = bundle_of_.find(term.tensor);
+      sizes.insert(bundle == bundle_of_.end() ? 0 : bundles_[bundle->second.first].size());
+    }
+    if (sizes.size() > 1)
+      refuse_replicas(fmt::format("ZeRO {} of '{}', of which copies share other parameters too, is not executed",
+                                  zero(), graph_.name(sum)),
+                      "take stage 0");
   }
 
   BatchIndex index(std::size_t replica) const {
@@ -491,6 +520,7 @@ class ReplicatedRecipe {
         if (given[i].held.is_none() || at == place_.end()) continue;
         const auto& by_replica = fetched_[at->second.first][graph_.phase(op) == Phase::forward ? 0 : 1];
         const auto inputs = made_.graph.inputs(made);
+        if (use_.reads[op].empty()) continue;  // it makes gradients of these weights, without what they are
         if (by_replica.empty() || std::find(inputs.begin(), inputs.end(), by_replica[replica]) == inputs.end())
           refuse_replicas(fmt::format("'{}' reads weights that are not fetched for it", graph_.name(op)), "");
         reads[i].tensor = by_replica[replica];
@@ -557,6 +587,7 @@ class ReplicatedRecipe {
   std::map<TensorId, std::pair<std::size_t, std::size_t>> bundle_of_;  // of a gradient, and its number there
   std::map<ValueId, std::pair<std::size_t, std::size_t>> place_;       // of a parameter, likewise
   std::map<std::pair<ValueId, std::size_t>, ValueId> own_;
+  const ParameterUse use_{graph_};
   const ExpertUse experts_;
   const ContextUse context_;
   std::map<ValueId, Cut> expert_weights_;

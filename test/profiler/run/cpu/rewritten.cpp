@@ -17,6 +17,7 @@
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/rewrite/rewritten_recipe.hpp"
 #include "trainyard/rewrite/split_op.hpp"
+#include "trainyard/rewrite/tied_copies.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/layers.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -107,6 +108,8 @@ TEST_CASE("replicas that shard state, gradients and weights compute what one dev
         const Replicate shards{.replicas = replicas, .collective = collective, .zero = zero, .bucket = Bytes{20'000}};
         CHECK(as_on_one_device("lenet:batch=8", {shards}, "4xcpu-core", zero));
         CHECK(as_on_one_device("lenet:batch=8", {shards, Microbatch{2}}, "4xcpu-core", zero));
+        const TrainingStep fine = training_step(make_network("lenet:batch=8"), {.granularity = Granularity::fine});
+        CHECK(Rewritten{fine, {shards, Microbatch{2}}, "4xcpu-core"}.agrees(zero));
       }
 }
 
@@ -157,6 +160,11 @@ TEST_CASE("replicas that share a sequence compute what one device computes, by e
        Replicate{.replicas = 2, .collective = Collective::whole, .context = 2, .exchange = ContextExchange::ring},
        Microbatch{2}},
       "4xcpu-core"));
+  // Ranks that share the rows of a part drop what one device drops of them.
+  CHECK(as_on_one_device(kTinyGpt,
+                         {TensorParallel{.ranks = 2, .sequence = true},
+                          Replicate{.replicas = 2, .collective = Collective::ring, .context = 2}, Microbatch{2}},
+                         "4xcpu-core"));
 }
 
 TEST_CASE("a learned bias of fused attention's scores is each rank's own heads', and its gradient a sum of samples") {
@@ -181,6 +189,54 @@ TEST_CASE("replicas that hold different experts compute what one device computes
   CHECK(as_on_one_device(
       kTinyMixture, {Replicate{.replicas = 2, .collective = Collective::ring, .zero = 3, .experts = 2}, Microbatch{2}},
       "4xcpu-core"));
+}
+
+/// Copies of tied weights for each layer that reads them, after these rewrites.
+TiedCopies tied_by_layer(const TrainingStep& step, std::span<const Rewrite> rewrites = {}) {
+  const Graph graph = apply_rewrites(step.graph, rewrites);
+  IdMap<OpId, std::size_t> layers;
+  std::vector<std::string> names;
+  for (const OpId op : graph.ops()) {
+    const auto at = std::ranges::find(names, graph.layer(op));
+    layers.push_back(static_cast<std::size_t>(at - names.begin()));
+    if (at == names.end()) names.push_back(graph.layer(op));
+  }
+  return copies_by_place(graph, layers);
+}
+
+TEST_CASE("copies of tied weights stay alike, and compute what one device computes") {
+  const std::string t5 =
+      "t5_small:batch=8,seq=4,targets=4,layers=1,hidden=16,heads=2,head_width=8,inner=32,vocabulary=20,fused=1";
+  const std::string divided = "gpt2:batch=8,seq=4,positions=4,layers=1,hidden=8,heads=2,vocabulary=8192,fused=1";
+  for (const std::string& network : {kTinyGpt, kTinyBert, t5, divided})
+    for (const Granularity granularity : {Granularity::op, Granularity::fine}) {
+      CAPTURE(network);
+      CAPTURE(static_cast<int>(granularity));
+      const TrainingStep step =
+          training_step(make_network(network), {.optimizer = Optimizer::adam, .granularity = granularity});
+      const TiedCopies tied = tied_by_layer(step);
+      REQUIRE_FALSE(tied.copies.empty());
+      CHECK(Rewritten{step, {tied}, "2xcpu-core"}.agrees(1));
+      CHECK(Rewritten{step, {tied, Microbatch{2}}, "2xcpu-core"}.agrees(2));
+      for (const Collective collective : {Collective::ring, Collective::whole})
+        for (const std::size_t zero : {0U, 1U, 2U, 3U}) {
+          if (network == divided) continue;  // among ranks, below
+          CAPTURE(static_cast<int>(collective));
+          CAPTURE(zero);
+          const Replicate two{.replicas = 2, .collective = collective, .zero = zero, .bucket = Bytes{2000}};
+          if (network == kTinyBert && zero > 0) {  // its head has a bias besides, which ZeRO shares with the copy
+            CHECK_THROWS_WITH_AS((Rewritten{step, {tied, two}, "4xcpu-core"}),
+                                 doctest::Contains("copies share other parameters too"), InputError);
+            continue;
+          }
+          CHECK(Rewritten{step, {tied, two, Microbatch{2}}, "4xcpu-core"}.agrees(3));
+        }
+      const std::vector<Rewrite> ranks{TensorParallel{.ranks = 2}};
+      const TiedCopies by_rank = tied_by_layer(step, ranks);
+      CHECK(Rewritten{step, {ranks[0], by_rank, Microbatch{2}}, "4xcpu-core"}.agrees(4));
+      CHECK(Rewritten{step, {ranks[0], by_rank, Replicate{.replicas = 2, .collective = Collective::ring}}, "4xcpu-core"}
+                .agrees(5));
+    }
 }
 
 TEST_CASE(
@@ -303,6 +359,9 @@ std::vector<Rewrite> random_layout(const TrainingStep& step, std::size_t devices
   const std::size_t ranks = any_of(std::array<std::size_t, 2>{1, 2}), replicas = devices / ranks;
   if (ranks > 1)
     layout.emplace_back(TensorParallel{.ranks = ranks, .collective = collective, .sequence = random.below(2) == 0});
+  const TiedCopies tied = tied_by_layer(step, layout);
+  const bool ties = !tied.copies.empty() && random.below(2) == 0;
+  if (ties) layout.emplace_back(tied);
   if (replicas > 1) {
     Replicate replicate{.replicas = replicas, .collective = collective, .bucket = Bytes{1 << (8 + random.below(10))}};
     const std::size_t kind = random.below(4);
@@ -318,10 +377,12 @@ std::vector<Rewrite> random_layout(const TrainingStep& step, std::size_t devices
       replicate.per_node = 2;
     }
     if (kind != 1) replicate.zero = random.below(4);
+    if (ties && step.graph.find_op("head/bias/update")) replicate.zero = 0;  // else refused
     layout.emplace_back(replicate);
   }
   if (random.below(2) == 0) layout.emplace_back(Microbatch{2});
-  if (layout.size() > 1 && std::holds_alternative<Microbatch>(layout.back()) && random.below(3) == 0 && ranks == 1)
+  if (layout.size() == 2 && std::holds_alternative<Microbatch>(layout.back()) && random.below(3) == 0 && ranks == 1 &&
+      std::holds_alternative<Replicate>(layout.front()))
     std::swap(layout.front(), layout.back());
   if (random.below(3) == 0) {  // some of the forward pass again
     const Graph graph = apply_rewrites(step.graph, std::span<const Rewrite>{layout});
