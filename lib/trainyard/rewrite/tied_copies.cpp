@@ -159,10 +159,13 @@ class Tying {
       for (const TensorId term : graph_.inputs(graph_.producer(tensor))) find_terms(term, terms);
   }
 
-  /// Of which copies this op updates what they hold; or which one has it, of parameters that its ops alone read.
+  /// The copies of what this op updates; or the copy that has it, of parameters that its ops alone hold.
   void find_updates(OpId op) {
+    if (graph_.phase(op) != Phase::update) return;
+    for (const TensorId tensor : graph_.inputs(op))
+      if (!place(tensor)) roots_.insert(tensor);
     const auto group = of_group_.find(graph_.colocation_group(op));
-    if (graph_.phase(op) != Phase::update || group == of_group_.end()) return;
+    if (group == of_group_.end()) return;
     for (const TensorId tensor : graph_.inputs(op)) {
       if (graph_.phase(graph_.producer(tensor)) == Phase::update) continue;
       if (const std::size_t at = place(tensor).value_or(0); at > 0 && copies_[at - 1].holds_others) {
@@ -171,7 +174,6 @@ class Tying {
       }
       std::map<std::size_t, std::vector<TensorId>> terms;
       find_terms(tensor, terms);
-      if (!place(tensor)) roots_.insert(tensor);
       for (const std::size_t k : group->second) {
         Copy& copy = copies_[k - 1];
         if (terms.contains(k) && (copy.updates.empty() || copy.updates.back() != op)) copy.updates.push_back(op);
