@@ -105,14 +105,14 @@ class Tying {
     if (copy.first.is_none())
       refuse(fmt::format("copy {} has no op of the forward pass", number), "name one that reads the parameters");
     const std::string& group = graph_.colocation_group(copy.holder);
-    std::vector<OpId> holders;
-    for (const OpId op : graph_.ops())
-      if (graph_.colocation_group(op) == group && holds_parameters(graph_, op) && place_[op] == 0)
-        holders.push_back(op);
-    if (holders.size() != 1)
-      refuse(fmt::format("{} ops that read no copy hold parameters of group '{}'", holders.size(), group),
-             "what one op holds can be copied");
-    copy.holder = holders.front();
+    const auto ops = graph_.ops();
+    const auto holder = std::find_if(ops.begin(), ops.end(), [&](OpId op) {
+      return graph_.colocation_group(op) == group && holds_parameters(graph_, op) && place_[op] == 0;
+    });
+    if (holder == ops.end())
+      refuse(fmt::format("no op that reads no copy holds parameters of group '{}'", group),
+             "leave out the op that holds what the others read");
+    copy.holder = *holder;
   }
 
   bool is_sum(OpId op) const {
@@ -127,7 +127,11 @@ class Tying {
       const auto terms = graph_.inputs(op);
       const Place first = place(*terms.begin());
       const bool alike = std::all_of(terms.begin(), terms.end(), [&](TensorId term) { return place(term) == first; });
-      sums_[op] = alike ? first : std::nullopt;
+      const auto readers = graph_.consumers(*graph_.outputs(op).begin());
+      const bool is_added_later = std::all_of(readers.begin(), readers.end(), [&](OpId reader) {
+        return is_sum(reader) || graph_.phase(reader) == Phase::update;
+      });
+      sums_[op] = alike ? first : is_added_later ? std::nullopt : Place{0};  // else with the group's own
     }
   }
   /// What ranks have put together of one of these copies' gradients, without a group, is that copy's.

@@ -32,7 +32,7 @@ struct TiedCopiesGraph {
   IdMap<OpId, OpId> original{};  // of what a copy adds: the op that holds it
 };
 /// Throws InputError: "unknown-op"; "tied": ops of a copy that are of no group or of two, named twice, or of the
-/// update, copies without an op of the forward pass, or of what no one other op holds.
+/// update, copies without an op of the forward pass, or of what no other op holds.
 TiedCopiesGraph tie_copies(const Graph& graph, const TiedCopies& tied);
 
 /// Copies for ops in other places than the first op of their group that holds parameters, where that alone does in its

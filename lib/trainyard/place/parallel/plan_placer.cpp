@@ -31,6 +31,7 @@
 #include "trainyard/plan/plan_search.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
+#include "trainyard/rewrite/tied_copies.hpp"
 
 namespace trainyard {
 namespace {
@@ -142,13 +143,16 @@ struct PlanGround {
   PlanGround& operator=(const PlanGround&) = delete;
 
   /// Stages of replicas of their own cannot add up what other stages make: every gradient of parameters is to be read
-  /// in the block that makes it.
+  /// in the block that makes it, and no two blocks are to need copies of the same parameters.
   bool may_differ_by_stage() const {
     std::vector<std::size_t> cuts(chain.names().size() - 1);
     std::iota(cuts.begin(), cuts.end(), std::size_t{1});
     const IdMap<LayerId, std::size_t> blocks = chain.stages(cuts);
     const auto block = [&](OpId op) { return blocks[layers.of[problem.group_ops(problem.group(op)).front()]]; };
     const Graph& graph = problem.graph();
+    IdMap<OpId, std::size_t> place;
+    for (const OpId op : graph.ops()) place.push_back(blocks[layers.of[op]]);
+    if (!copies_by_place(graph, place).copies.empty()) return false;
     for (const TensorId tensor : graph.tensors()) {
       const OpId maker = graph.producer(tensor);
       if (graph.phase(maker) == Phase::update || !is_parameter_gradient(graph, tensor)) continue;
