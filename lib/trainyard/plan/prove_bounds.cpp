@@ -38,6 +38,7 @@ void prove_bounds(const std::vector<PlanCandidate*>& candidates, Nanoseconds bes
       const std::size_t count = std::min(kProofsAtOnce, open.size() - first);
       std::vector<std::uint64_t> each(count);
       parallel_for(thread_count(options.threads), count, [&](std::size_t i) {
+        if (options.stop && options.stop()) return;
         PlanCandidate& candidate = *open[first + i];
         const ScheduleBound proven = proof(candidate.plan, aim, pass.rounds);
         candidate.bound = std::max(candidate.bound, proven.bound);

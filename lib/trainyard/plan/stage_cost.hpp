@@ -56,6 +56,7 @@ struct StageCost {
   Bytes input, output, held, weights, state, expert_weights, expert_state;
   BackwardPeak peak;
   std::optional<BackwardMemory> backward_memory;  // `working` is in `peak`
+  Bytes copied_weights{0}, copied_state{0};       // of weights that a layer before these holds
 
   void add(const LayerCost& cost, StageRecompute recompute) {
     forward += cost.forward;
@@ -113,8 +114,8 @@ struct StageCost {
   /// What a device holds that has this stage alone, as PlanStep counts it: with so many microbatches in flight, of
   /// `several` or one, the optimizer's state shared among `shards`.
   Bytes memory(std::size_t in_flight, std::size_t shards, bool several = true) const {
-    return weights + (several || !backward_memory ? weights + peak.later : peak.first) +
-           shared_state(state, expert_state, shards) + static_cast<std::int64_t>(in_flight) * held;
+    return weights + (several || !backward_memory ? weights + peak.later : peak.first) + 2 * copied_weights +
+           shared_state(state + copied_state, expert_state, shards) + static_cast<std::int64_t>(in_flight) * held;
   }
 
  private:
@@ -132,7 +133,8 @@ inline Nanoseconds hidden_exchanges(const StageCost& of_all) {
   return std::min(of_all.exchanged, all - of_all.exchanged);
 }
 
-/// StageCost of every run of layers, for one size of microbatch and one tensor degree. O(layers^2) space.
+/// StageCost of every run of layers, for one size of microbatch and one tensor degree, with copies of weights that a
+/// layer before it holds. O(layers^2) space.
 class StageTable {
  public:
   StageTable(const PlanCosts& costs, std::size_t microbatch, LayerDegree tensor) : layers_(costs.layers) {
@@ -144,8 +146,13 @@ class StageTable {
       for (std::size_t begin = 0; begin < layers_; ++begin) {
         StageCost sum{};
         sum.input = each[begin].input;
+        Bytes copied{0};
         for (std::size_t i = begin; i < layers_; ++i) {
           sum.add(each[i], levels_[level]);
+          if (each[i].tied_weights > copied && each[i].tied_to < begin) {
+            sum.copied_weights = copied = each[i].tied_weights;
+            sum.copied_state = each[i].tied_state;
+          }
           stages_[(level * layers_ + begin) * layers_ + i] = sum;
         }
       }
@@ -161,7 +168,10 @@ class StageTable {
   StageCost of(std::size_t begin, std::size_t end, const StageRecomputation& recompute) const {
     if (recompute.layers >= end - begin) return of(begin, end, recompute.what);
     const std::size_t rest = begin + recompute.layers;
-    return of(begin, rest, recompute.what).followed_by(of(rest, end));
+    StageCost both = of(begin, rest, recompute.what).followed_by(of(rest, end));
+    both.copied_weights = of(begin, end).copied_weights;
+    both.copied_state = of(begin, end).copied_state;
+    return both;
   }
 
  private:
