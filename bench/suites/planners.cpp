@@ -184,7 +184,7 @@ std::string piper_table(const SuiteOptions& options) {
   return table.text();
 }
 
-/// Searches of a row together: in less than they took, 45 s and more.
+/// All searches of a row, which Aceso took 45 to 200 s for: a proof under way ends later.
 constexpr std::chrono::seconds kAcesoTime{40};
 
 /// In Aceso's cost model: beside its step as predicted and as measured (microsoft/SuperScaler fa80ad0, results/ref and
