@@ -24,9 +24,10 @@ double relative(Nanoseconds predicted, Nanoseconds measured) {
              : static_cast<double>(predicted.count - measured.count) / static_cast<double>(measured.count);
 }
 
-bool undisturbed(const MeasuredStep& step, OpId op) {
-  return step.lost.empty() || step.lost[op].count * 100 <= step.durations[op].count;
-}
+/// What other work took of an op. A step that lost nothing has no times of it.
+Nanoseconds lost(const MeasuredStep& step, OpId op) { return step.lost.empty() ? Nanoseconds{0} : step.lost[op]; }
+
+bool undisturbed(const MeasuredStep& step, OpId op) { return lost(step, op).count * 100 <= step.durations[op].count; }
 
 /// Median of the undisturbed times of each op; 0 where there is none.
 IdMap<OpId, Nanoseconds> medians(const MeasuredRuns& runs, std::size_t ops) {
@@ -70,8 +71,8 @@ IdMap<OpId, Nanoseconds> op_means(const Problem& problem, const MeasuredRuns& ru
       ++net;
       times.clear();
       for (const MeasuredStep& step : runs.steps)
-        if (step.lost[op] < step.durations[op])  // else what was lost is not known well enough
-          times.push_back(static_cast<double>((step.durations[op] - step.lost[op]).count));
+        if (lost(step, op) < step.durations[op])  // else what was lost is not known well enough
+          times.push_back(static_cast<double>((step.durations[op] - lost(step, op)).count));
       if (times.empty())
         for (const MeasuredStep& step : runs.steps) times.push_back(static_cast<double>(step.durations[op].count));
     }

@@ -95,6 +95,17 @@ TEST_CASE("where some times of an op are undisturbed, these count") {
   CHECK(result.structural_error == 0);
 }
 
+TEST_CASE("steps that lost nothing have no lost times, and count beside one that did") {
+  const Problem problem = chain();
+  const Schedule schedule = serial_schedule(problem, DeviceId{0});
+  const std::vector<MeasuredStep> steps{step(330'000, times(130'000, 200'000), times(40'000, 0), times(0, 0)),
+                                        {.makespan = Nanoseconds{300'000}, .durations = times(100'000, 200'000)},
+                                        {.makespan = Nanoseconds{302'000}, .durations = times(101'000, 201'000)}};
+  const Validation result = judged(problem, schedule, steps);
+  CHECK(result.net_ops == 1);
+  CHECK(result.measured == Nanoseconds{297'333});  // (130 - 40 + 100 + 101) / 3 = 97, (200 + 200 + 201) / 3 = 200.333
+}
+
 TEST_CASE("time between ops that nobody took is a structural error") {
   const Problem problem = chain();
   const Schedule schedule = serial_schedule(problem, DeviceId{0});
