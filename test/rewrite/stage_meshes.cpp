@@ -153,6 +153,42 @@ TEST_CASE("as many replicas on each side read their like, ranks that of their nu
   CHECK(made.rank[op_named(made.graph, "b^2@2")] == 1);
 }
 
+TEST_CASE("an update of another stage reads gradients as the sum of the replicas that make them") {
+  GraphBuilder builder{"tied"};
+  builder.add(
+      {.name = "a", .layer = "a", .colocate = "a", .parameter_bytes = Bytes{40}, .outputs = {{"x", Bytes{96}}}});
+  builder.add({.name = "b",
+               .layer = "b",
+               .colocate = "b",
+               .parameter_bytes = Bytes{40},
+               .inputs = {"x"},
+               .outputs = {{"y", Bytes{24}}}});
+  builder.add({.name = "b/grad",
+               .phase = Phase::backward,
+               .colocate = "b",
+               .inputs = {"y"},
+               .outputs = {{"dx", Bytes{96}}, {"db", Bytes{40}}}});
+  builder.add(
+      {.name = "a/grad", .phase = Phase::backward, .colocate = "a", .inputs = {"dx"}, .outputs = {{"da", Bytes{40}}}});
+  for (const char* copy : {"a", "b"})
+    builder.add({.name = std::string{copy} + "/sum",
+                 .type = "AddGrad",
+                 .phase = Phase::update,
+                 .colocate = copy,
+                 .inputs = {"da", "db"}});
+  const Graph tied = std::move(builder).build();
+  StageMeshes meshes{
+      .stages = {{.ops = {"a", "a/grad", "a/sum"}, .replicas = 2}, {.ops = {"b", "b/grad", "b/sum"}, .replicas = 3}},
+      .collective = Collective::whole};
+  const Graph graph = stage_meshes(tied, meshes).graph;
+  CHECK(inputs_of(graph, "a/sum@2") == Names{"da/sum@2", "db/sum@2"});  // 2 of 3 has samples in common
+  CHECK(inputs_of(graph, "b/sum@3") == Names{"da/sum@2", "db/sum@3"});
+  CHECK(bytes_of(graph, "da/sum@2") == Bytes{40});
+  // With ZeRO too: the other stage reads it whole.
+  meshes.zero = 1;
+  CHECK(inputs_of(stage_meshes(tied, meshes).graph, "b/sum@3") == Names{"da/sum@2", "db/sum@3"});
+}
+
 TEST_CASE("an op after one of another stage is after its copies that have samples in common") {
   GraphBuilder builder{"after"};
   builder.add({.name = "a", .outputs = {{"x", Bytes{96}}}});
@@ -239,5 +275,5 @@ TEST_CASE("stages that are none of the graph are refused") {
   CHECK(refusal({.stages = {{.ops = kA}, {.ops = {"b/grda"}}}}) == "no op is named 'b/grda': did you mean 'b/grad'?");
   CHECK(refusal({.stages = {{.ops = {"a", "a/grad"}}, {.ops = {"b", "b/grad", "b/update", "a/update"}}}}) ==
         "tensor 'da', a gradient of parameters, goes from stage 0 to stage 1: have what makes it, the parameters and "
-        "their update in one stage");
+        "their update in one stage, or tie copies");
 }

@@ -11,6 +11,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/models.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
 
 namespace trainyard::detail {
@@ -74,6 +75,8 @@ void GradientBuckets::find_units(const ExpertUse& experts) {
       own.is_tied = own.is_tied || std::any_of(readers.begin(), readers.end(), [&](OpId reader) {
                       return graph_.phase(reader) == Phase::update && !is_in(reader, group);
                     });
+      own.is_sent = own.is_sent || std::any_of(readers.begin(), readers.end(),
+                                               [&](OpId reader) { return graph_.type(reader) == kBoundaryType; });
       own.is_term = graph_.type(op) == kRelayType;
       own.gradients.push_back(tensor);
       own.bytes += graph_.bytes(tensor);
@@ -118,7 +121,8 @@ void GradientBuckets::fill_buckets() {
                                               buckets.size());
     if (!added && buckets[at->second].bytes >= options_.bucket) at->second = buckets.size();
     if (at->second == buckets.size())
-      buckets.push_back({.model = model, .of_experts = units[u].of_experts, .is_term = units[u].is_term});
+      buckets.push_back(
+          {.model = model, .of_experts = units[u].of_experts, .is_whole = units[u].is_term || units[u].is_sent});
     Bucket& bucket = buckets[at->second];
     bucket.units.push_back(u);
     bucket.parameters += units[u].parameters;

@@ -31,13 +31,15 @@ struct GradientBuckets {
     bool of_experts = false;          // of which a replica holds its share
     bool is_term = false;             // of gradients that tensor ranks add up once replicas have
     bool is_tied = false;             // of gradients that updates of other groups read too (tie_copies)
+    bool is_sent = false;             // of gradients that another stage reads (stage_meshes)
     std::size_t bucket = kNone;
   };
   struct Bucket {
     std::string model;  // what the names of its ops start with: "resnet50::"
     std::vector<std::size_t> units;
     Bytes parameters{0}, bytes{0};
-    bool of_experts = false, is_term = false;
+    bool of_experts = false;
+    bool is_whole = false;         // of terms, or sent: no replica has a share of the sum, whatever the stage of ZeRO
     std::vector<OpId> readers[2];  // forward, backward: by position
     std::vector<OpId> before[2];   // must have ended before it is fetched
   };

@@ -28,6 +28,7 @@ bool is_parameter_gradient(const Graph& graph, TensorId tensor);
 /// Types of the ops that rewrites add.
 inline constexpr const char* kVariableType = "Variable";    // holds parameters, its output is what ops read of them
 inline constexpr const char* kAggregateType = "Aggregate";  // sums the gradients of replicas
+inline constexpr const char* kBoundaryType = "Boundary";    // stands for another stage while one is rewritten
 inline constexpr const char* kSplitType = "Split";
 inline constexpr const char* kConcatType = "Concat";
 inline constexpr const char* kSumType = "Sum";

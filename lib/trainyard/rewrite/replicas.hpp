@@ -37,7 +37,7 @@ class Replicas {
   /// Devices from a replica to the next one that is made.
   std::size_t stride() const { return folds() ? options_.fold : 1; }
   /// Whether each replica has its part of the bucket's sum; terms are added up by ranks whole.
-  bool is_shared(std::size_t bucket) const { return zero_ > 0 && !buckets_.buckets[bucket].is_term; }
+  bool is_shared(std::size_t bucket) const { return zero_ > 0 && !buckets_.buckets[bucket].is_whole; }
   /// Whether the op of the update adds shares of several buckets, of tied copies.
   bool sums_shares(OpId op) const {
     const auto inputs = graph_.inputs(op);
@@ -45,7 +45,9 @@ class Replicas {
            std::any_of(inputs.begin(), inputs.end(),
                        [&](TensorId tensor) { return buckets_.of(tensor) != kNone && is_shared(buckets_.of(tensor)); });
   }
-  bool is_sharded(OpId holder) const { return zero_ == 3 && buckets_.of(holder) != kNone; }
+  /// Whether replicas have shares of the state of what the op holds or updates.
+  bool shares_state(OpId op) const { return buckets_.of(op) != kNone && is_shared(buckets_.of(op)); }
+  bool is_sharded(OpId holder) const { return zero_ == 3 && shares_state(holder); }
 
   void add(OpSpec spec, std::size_t replica, OpId original);
   /// `members`: the replicas that are the collective's ranks.

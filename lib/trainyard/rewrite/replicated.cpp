@@ -62,8 +62,11 @@ DataParallelGraph Replicas::run() {
     }
   }
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    if (zero_ == 1 || zero_ == 2) gather_weights(b);
-    if (zero_ == 3 && is_shared(b)) fetch_weights(b);
+    if (!is_shared(b)) continue;
+    if (zero_ == 3)
+      fetch_weights(b);
+    else
+      gather_weights(b);
   }
   result_.replicas = n_;
   result_.buckets = buckets_.size();
@@ -132,7 +135,7 @@ OpSpec Replicas::copy(OpId op, std::size_t replica) const {
       if (std::ranges::find(spec.inputs, whole) == spec.inputs.end()) spec.inputs.push_back(whole);
     }
   if (is_sharded(op)) spec.parameter_bytes = Bytes{0};
-  if (zero_ > 0 && buckets_.of(op) != kNone) spec.state_bytes = Bytes{share_of(spec.state_bytes.count, replica, n_)};
+  if (shares_state(op)) spec.state_bytes = Bytes{share_of(spec.state_bytes.count, replica, n_)};
   for (OutputSpec& output : spec.outputs) {
     output.name = copy_of(output.name, replica);
     if (sums_shares(op)) output.bytes = Bytes{share_of(output.bytes.count, replica, n_)};

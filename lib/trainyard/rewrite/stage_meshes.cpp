@@ -57,16 +57,27 @@ IdMap<OpId, std::size_t> stages_of(const Graph& graph, const StageMeshes& meshes
   return stage;
 }
 
-/// Throws InputError ("stages") where stages would have to add up gradients of the same parameters.
+/// A gradient of copies (tie_copies) that another stage's update reads as one of its own stage does: as the sum over
+/// the stage's replicas.
+bool is_sent_as_sum(const Graph& graph, const IdMap<OpId, std::size_t>& stage, TensorId tensor, OpId reader) {
+  const OpId maker = graph.producer(tensor);
+  const auto readers = graph.consumers(tensor);
+  return graph.phase(reader) == Phase::update && graph.phase(maker) != Phase::update &&
+         is_parameter_gradient(graph, tensor) && std::any_of(readers.begin(), readers.end(), [&](OpId other) {
+           return graph.phase(other) == Phase::update && stage[other] == stage[maker];
+         });
+}
+
+/// Throws InputError ("stages") where a stage would have to add another's gradients of each microbatch.
 void check_gradients(const Graph& graph, const IdMap<OpId, std::size_t>& stage) {
   for (const TensorId tensor : graph.tensors()) {
     const OpId maker = graph.producer(tensor);
     if (graph.phase(maker) == Phase::update || !is_parameter_gradient(graph, tensor)) continue;
     for (const OpId reader : graph.consumers(tensor))
-      if (stage[reader] != stage[maker])
+      if (stage[reader] != stage[maker] && !is_sent_as_sum(graph, stage, tensor, reader))
         refuse_stages(fmt::format("tensor '{}', a gradient of parameters, goes from stage {} to stage {}",
                                   graph.name(tensor), stage[maker], stage[reader]),
-                      "have what makes it, the parameters and their update in one stage");
+                      "have what makes it, the parameters and their update in one stage, or tie copies");
   }
 }
 
@@ -118,6 +129,11 @@ class RewrittenPieces {
   };
 
   const StageMesh& mesh(std::size_t s) const { return meshes_[s]; }
+  /// The phase in which other stages take it.
+  Phase phase_between(TensorId tensor) const {
+    const bool as_sum = is_sent_as_sum(graph_, stage_, tensor, readers_.at(tensor).begin()->second);
+    return as_sum ? Phase::update : graph_.phase(graph_.producer(tensor));
+  }
   /// The replica of stage `from` that has the first samples of one of `to`.
   std::size_t like(std::size_t from, std::size_t to, std::size_t replica) const {
     return replica * mesh(from).replicas / mesh(to).replicas;
@@ -160,7 +176,8 @@ class RewrittenPieces {
         if (readers_.contains(tensor)) leaving.push_back(tensor);
     }
     const auto stand_in = [&](TensorId tensor, OpSpec spec) {
-      spec.phase = graph_.phase(graph_.producer(tensor));
+      spec.type = kBoundaryType;
+      spec.phase = phase_between(tensor);
       piece.add(spec);
       own.push_back(OpId::none());
     };
@@ -283,10 +300,8 @@ class RewrittenPieces {
   /// What hands the tensor on where this op is.
   OpSpec relay_like(TensorId tensor, OpId op) const {
     const OpSpec spec = spec_of(graph_, op);
-    return {.phase = graph_.phase(graph_.producer(tensor)),
-            .layer = spec.layer,
-            .device_kinds = spec.device_kinds,
-            .times = spec.times};
+    return {
+        .phase = phase_between(tensor), .layer = spec.layer, .device_kinds = spec.device_kinds, .times = spec.times};
   }
 
   void add_copy(std::size_t s, OpId op) {

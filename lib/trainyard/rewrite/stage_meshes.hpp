@@ -13,7 +13,8 @@ namespace trainyard {
 /// A training step in stages, each on a mesh of its own: d replicas, among which its batch is divided, of t ranks,
 /// which share the features of its layers. Stage by stage its ops are what tensor_parallel() and data_parallel() make
 /// of them: "conv^2@3" of rank 1 and replica 2, without a mark where there is one. Gradients are added among the
-/// replicas of a stage.
+/// replicas of a stage; what an update of another stage reads of them (tie_copies) is sent to it as that sum, which
+/// ZeRO leaves whole.
 ///
 /// Stages of as many ranks, and of others, are first made ranks of together: a tensor from one to the other is whole on
 /// each rank, and rank k reads that of rank k modulo the other's number. Then each stage's replicas. With A replicas
@@ -35,8 +36,8 @@ struct StageMeshGraph {
   std::shared_ptr<const Graph> ranks{};                 // of ranks, before replicas
 };
 /// `before` is called with each graph and the rewrite that it is about to undergo, and may throw. Throws InputError:
-/// "stages": an op in no stage or in two, a stage without ops or degrees, gradients of parameters that cross stages;
-/// "unknown-op"; those of data_parallel().
+/// "stages": an op in no stage or in two, a stage without ops or degrees, gradients of parameters that another stage
+/// reads before its update; "unknown-op"; those of data_parallel().
 StageMeshGraph stage_meshes(const Graph& graph, const StageMeshes& meshes,
                             const std::function<void(const Graph&, const Rewrite&)>& before = {});
 

@@ -218,8 +218,7 @@ class Sharding {
   void decide(OpId op) {
     const Phase phase = graph_.phase(op);
     if (phase == Phase::update) {
-      for (const TensorId tensor : graph_.inputs(op))
-        if (layout_[tensor] == Layout::share) way_[op] = Way::share;
+      if (updates_share(op)) way_[op] = Way::share;
     } else if (phase == Phase::backward && !base_[op].is_none()) {
       way_[op] = way_[base_[op]];
     } else if (shapes_[op] && !graph_.inputs(op).empty()) {
@@ -228,6 +227,17 @@ class Sharding {
     const auto outputs = graph_.outputs(op);
     std::size_t number = 0;
     for (const TensorId tensor : outputs) layout_[tensor] = made(op, tensor, number++, outputs.size());
+  }
+
+  /// An update of a share's gradients; a sum over tied copies (tie_copies) of which those that are made here are
+  /// shares.
+  bool updates_share(OpId op) const {
+    const auto inputs = graph_.inputs(op);
+    const auto is_share = [&](TensorId tensor) { return layout_[tensor] == Layout::share; };
+    return graph_.type(op) != kBoundaryType && std::any_of(inputs.begin(), inputs.end(), is_share) &&
+           (graph_.type(op) != "AddGrad" || std::all_of(inputs.begin(), inputs.end(), [&](TensorId tensor) {
+              return is_share(tensor) || graph_.phase(graph_.producer(tensor)) == Phase::update;
+            }));
   }
 
   Way forward_way(OpId op, const Shapes& shapes) const {

@@ -10,6 +10,8 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -132,7 +134,6 @@ struct PlanGround {
   Layers layers;
   ChainOfBlocks chain{problem, layers, devices, batch,
                       [this](const ParallelPlan& plan) { return detail_of(plan) == PlanDetail::rings; }};
-
   PlanGround(const Problem& on, const PlanPlacerOptions& asked)
       : problem((check_training(on.graph()), on)),
         options(asked),
@@ -142,22 +143,28 @@ struct PlanGround {
   PlanGround(const PlanGround&) = delete;  // the chain refers to the layers
   PlanGround& operator=(const PlanGround&) = delete;
 
-  /// Stages of replicas of their own cannot add up what other stages make: every gradient of parameters is to be read
-  /// in the block that makes it, and no two blocks are to need copies of the same parameters.
+  /// Stages of replicas of their own cannot add up what other stages make of each microbatch: every gradient of
+  /// parameters is to be read in the block that makes it, or by an update.
   bool may_differ_by_stage() const {
     std::vector<std::size_t> cuts(chain.names().size() - 1);
     std::iota(cuts.begin(), cuts.end(), std::size_t{1});
     const IdMap<LayerId, std::size_t> blocks = chain.stages(cuts);
-    const auto block = [&](OpId op) { return blocks[layers.of[problem.group_ops(problem.group(op)).front()]]; };
-    const Graph& graph = problem.graph();
     IdMap<OpId, std::size_t> place;
-    for (const OpId op : graph.ops()) place.push_back(blocks[layers.of[op]]);
-    if (!copies_by_place(graph, place).copies.empty()) return false;
+    for (const OpId op : problem.graph().ops()) place.push_back(blocks[layers.of[op]]);
+    const TiedCopiesGraph tied = tie_copies(problem.graph(), copies_by_place(problem.graph(), place));
+    const Graph& graph = tied.graph;
+    std::map<std::string_view, std::size_t> block_of_group;  // that of its first op
+    IdMap<OpId, std::size_t> block;
+    for (const OpId op : graph.ops()) {
+      const std::string& group = graph.colocation_group(op);
+      const std::size_t own = place[tied.original[op]];
+      block.push_back(group.empty() ? own : block_of_group.try_emplace(group, own).first->second);
+    }
     for (const TensorId tensor : graph.tensors()) {
       const OpId maker = graph.producer(tensor);
       if (graph.phase(maker) == Phase::update || !is_parameter_gradient(graph, tensor)) continue;
       for (const OpId reader : graph.consumers(tensor))
-        if (block(reader) != block(maker)) return false;
+        if (block[reader] != block[maker] && graph.phase(reader) != Phase::update) return false;
     }
     return true;
   }

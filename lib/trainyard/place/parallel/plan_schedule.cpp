@@ -206,7 +206,7 @@ class Planning {
             .exchange = plan_.exchange};
   }
 
-  StageMeshes meshes() const {
+  StageMeshes meshes(const Graph& graph, const IdMap<OpId, OpId>& original) const {
     StageMeshes meshes{
         .stages = std::vector<StageMesh>(row_ * plan_.chunks), .collective = plan_.collective, .zero = plan_.zero};
     std::size_t replicas = 1, ranks = 1;
@@ -219,14 +219,24 @@ class Planning {
       ranks = std::max(ranks, tensor.ranks);
     }
     meshes.bucket = bucket(replicas, ranks);
-    for (const OpId op : graph_.ops()) meshes.stages[stage_of(op)].ops.emplace_back(graph_.name(op));
+    std::map<std::string_view, std::size_t> stage_of_group;  // that of its first op
+    for (const OpId op : graph.ops()) {
+      const std::size_t own = plan_.stages[layers_.of[original[op]]];
+      const std::string& group = graph.colocation_group(op);
+      const std::size_t stage = group.empty() ? own : stage_of_group.try_emplace(group, own).first->second;
+      meshes.stages[stage].ops.emplace_back(graph.name(op));
+    }
     return meshes;
   }
 
   RankedGraph on_meshes(std::vector<Rewrite>& rewrites) {
-    rewrites.emplace_back(meshes());
-    StageMeshGraph made = stage_meshes(graph_, std::get<StageMeshes>(rewrites.back()), check_size);
+    TensorParallelGraph tied{.graph = graph_, .rank = IdMap<OpId, std::size_t>(graph_.op_count(), 0)};
+    for (const OpId op : graph_.ops()) tied.original.push_back(op);
+    tie(tied, rewrites);
+    rewrites.emplace_back(meshes(tied.graph, tied.original));
+    StageMeshGraph made = stage_meshes(tied.graph, std::get<StageMeshes>(rewrites.back()), check_size);
     checkpoint_();
+    for (OpId& op : made.original) op = tied.original[op];
     return {std::move(made.graph), std::move(made.original), std::move(made.replica), std::move(made.rank),
             std::move(made.stage)};
   }

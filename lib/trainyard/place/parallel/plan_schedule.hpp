@@ -42,13 +42,14 @@ struct StagePlan {
 /// replicas of a stage. Where degrees differ, so are they within each stage, and stages stand one behind the other.
 ///
 /// Rewrites are TensorParallel, TiedCopies where stages on several devices read the same parameters, one Replicate (in
-/// buckets of one stage each, 32 to a stage at most, fewer of rings of many replicas) or in place of both StageMeshes,
-/// Recompute for each block or stage, and Microbatch. A backward op is where its layer is, a colocation group where its
-/// first op is. The devices run their tasks (pipeline_tasks) strictly in turn, and updates and the sums of gradients
-/// last; where a host has ranks of several replicas, behind all tasks what makes these gradients alone too, lest their
-/// sums hold links that ranks need. A pipeline of one stage runs tasks by priority instead, so that gradients are added
-/// while the last backward pass runs. Where ranks communicate, links carry gradients' sums when they have nothing else
-/// to; slices of a microbatch take turns, each with what stands between two of its collectives.
+/// buckets of one stage each, 32 to a stage at most, fewer of rings of many replicas) or TiedCopies
+/// and StageMeshes, Recompute for each block or stage, and Microbatch. A backward op is where its layer is, a
+/// colocation group where its first op is. The devices run their tasks (pipeline_tasks) strictly in turn, and updates
+/// and the sums of gradients last; where a host has ranks of several replicas, behind all tasks what makes these
+/// gradients alone too, lest their sums hold links that ranks need. A pipeline of one stage runs tasks by priority
+/// instead, so that gradients are added while the last backward pass runs. Where ranks communicate, links carry
+/// gradients' sums when they have nothing else to; slices of a microbatch take turns, each with what stands between two
+/// of its collectives.
 ///
 /// Throws InputError ("microbatches") as check_microbatches(), "too-large" as apply_rewrites(); OutOfTime.
 struct PlannedSchedule {

@@ -134,14 +134,9 @@ class RankedRecipe {
         }
         return;
       }
-      case Kind::add_gradients: {
-        MaybeCut cut;
-        for (const Operand& read : how.reads)
-          if (const MaybeCut each = taken(op, read)) cut = each;
-        value_[how.value] = cut;
-        make(how.results[0], cut, how.value);
-        return check(op, how.results[0].parts[0].tensor, cut);
-      }
+      case Kind::add_gradients:
+        value_[how.value] = find_sum(op, how, how.value);
+        return;
       case Kind::slice_gradient:
       case Kind::view_gradient: {
         const ValueId value = how.kind == Kind::slice_gradient ? how.value : model().nodes[how.node].inputs[0];
@@ -155,15 +150,31 @@ class RankedRecipe {
         return;
       case Kind::update:
         return;
-      case Kind::relay:
       case Kind::sum:
+        if (how.results[0].like.is_none()) refuse_rewritten(op);
+        find_sum(op, how, how.results[0].like);  // of tied copies
+        return;
+      case Kind::relay:
       case Kind::join:
-        throw InputError({.code = "not-executed",
-                          .message = fmt::format("ranks of a graph that is rewritten already, as '{}' is, are not "
-                                                 "executed",
-                                                 graph_.name(op)),
-                          .help = "make tensor ranks before replicas and microbatches"});
+        refuse_rewritten(op);
     }
+  }
+  [[noreturn]] void refuse_rewritten(OpId op) const {
+    throw InputError({.code = "not-executed",
+                      .message = fmt::format("ranks of a graph that is rewritten already, as '{}' is, are not "
+                                             "executed",
+                                             graph_.name(op)),
+                      .help = "make tensor ranks before replicas and microbatches"});
+  }
+
+  /// Of gradients of `value`: divided where any of them is.
+  MaybeCut find_sum(OpId op, const OpRecipe& how, ValueId value) {
+    MaybeCut cut;
+    for (const Operand& read : how.reads)
+      if (const MaybeCut each = taken(op, read)) cut = each;
+    make(how.results[0], cut, value);
+    check(op, how.results[0].parts[0].tensor, cut);
+    return cut;
   }
 
   void note(const Operand& read, MaybeCut cut) {
@@ -414,6 +425,13 @@ class RankedRecipe {
           if (how.results[0].parts.size() > 1) refuse(op, "its sum is several tensors");
         }
         how.reads = std::move(reads);
+        return how;
+      }
+      case Kind::sum: {
+        const MaybeCut cut = tensor_cut(how.results[0]);
+        for (Operand& read : how.reads) turn(op, made, read, rank, cut);
+        how.results[0].like = local_.value(how.results[0].like, Cuts{cut});
+        turn_results(cut, how.results[0]);
         return how;
       }
       case Kind::slice_gradient:

@@ -182,7 +182,7 @@ class ReplicatedRecipe {
       for (const TensorId tensor : each.tensors) {
         bundle_of_[tensor] = {bundles_.size(), bundle.values.size()};
         const auto value = updated.find(tensor);  // none: a term that tensor ranks add up before
-        if (value != updated.end()) place_[value->second] = bundle_of_[tensor];
+        if (bundle.shared && value != updated.end()) place_[value->second] = bundle_of_[tensor];
         bundle.add(from_.model, value != updated.end() ? value->second : gradient_shape(tensor));
       }
       bundles_.push_back(std::move(bundle));
@@ -219,8 +219,9 @@ class ReplicatedRecipe {
   void check_shares(OpId sum) const {
     std::set<std::size_t> sizes;
     for (const Operand& term : from_.ops[sum].reads) {
-      const auto bundle = bundle_of_.find(term.tensor);
-      sizes.insert(bundle == bundle_of_.end() ? 0 : bundles_[bundle->second.first].size());
+      const auto at = bundle_of_.find(term.tensor);
+      const Bundle* bundle = at == bundle_of_.end() ? nullptr : &bundles_[at->second.first];
+      sizes.insert(bundle && bundle->shared ? bundle->size() : 0);
     }
     if (sizes.size() > 1)
       refuse_replicas(fmt::format("ZeRO {} of '{}', of which copies share other parameters too, is not executed",

@@ -68,8 +68,8 @@ RewrittenStep tied_step(const Graph& graph, const TrainingRecipe& recipe, const 
         if (const auto at = own.find(made.graph.name(term)); at != own.end()) how.reads.back().views = at->second;
       }
       how.results.push_back({.position = 0, .parts = {{.tensor = *made.graph.outputs(op).begin()}}});
-      if (!original)  // "SUM/own-1", "SUM/copy-1"
-        how.results[0].like = recipe.ops[*before.find(name.substr(0, name.rfind('/')))].value;
+      const auto sum = original ? original : before.find(name.substr(0, name.rfind('/')));  // "SUM/own-1", "SUM/copy-1"
+      how.results[0].like = recipe.ops[*sum].value;
       continue;
     }
     how = recipe.ops[*original];

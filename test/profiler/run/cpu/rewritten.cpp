@@ -76,6 +76,22 @@ bool as_on_one_device(const std::string& network, const std::vector<Rewrite>& re
       seed);
 }
 
+/// The ops of the first half of the layers, an op's group with it.
+IdMap<OpId, bool> first_half(const Graph& graph) {
+  std::vector<std::string> layers;
+  for (const OpId op : graph.ops())
+    if (graph.phase(op) == Phase::forward && !graph.layer(op).empty() &&
+        std::ranges::find(layers, graph.layer(op)) == layers.end())
+      layers.push_back(graph.layer(op));
+  IdMap<OpId, bool> first;
+  for (const OpId op : graph.ops()) {
+    const auto at = std::ranges::find(layers, graph.layer(op));
+    first.push_back(graph.name(op) != "labels" &&
+                    (graph.layer(op).empty() || at - layers.begin() < static_cast<std::ptrdiff_t>(layers.size() / 2)));
+  }
+  return first;
+}
+
 }  // namespace
 
 TEST_CASE("microbatches and replicas compute together what one device computes, by every collective") {
@@ -293,20 +309,49 @@ TEST_CASE("ops in parts compute what one op computes, in both passes") {
                                            SplitOp{"fc1/gemm@2", SplitDimension::batch, 2}}));
 }
 
+TEST_CASE("stages of different degrees add up gradients of tied weights, and compute what one device computes") {
+  for (const std::string& network : {kTinyGpt, kTinyBert}) {
+    const TrainingStep step = training_step(make_network(network), {.optimizer = Optimizer::adam});
+    const auto is_first = first_half(step.graph);
+    IdMap<OpId, std::size_t> place;
+    for (const OpId op : step.graph.ops()) place.push_back(is_first[op] ? 0 : 1);
+    const TiedCopies copies = copies_by_place(step.graph, place);
+    REQUIRE(copies.copies.size() == 1);
+    const TiedCopiesGraph tied = tie_copies(step.graph, copies);
+    std::map<std::string, std::size_t> stage_of_group;
+    IdMap<OpId, std::size_t> stage;
+    for (const OpId op : tied.graph.ops()) {
+      const std::string& group = tied.graph.colocation_group(op);
+      const std::size_t own = place[tied.original[op]];
+      stage.push_back(group.empty() ? own : stage_of_group.try_emplace(group, own).first->second);
+    }
+    for (const auto& both : {std::pair<StageMesh, StageMesh>{{.replicas = 2}, {.replicas = 1}},
+                             {{.replicas = 1}, {.replicas = 2}},
+                             {{.replicas = 4}, {.replicas = 2}},
+                             {{.replicas = 2}, {.replicas = 2}},
+                             {{.ranks = 2}, {.replicas = 2}},
+                             {{.replicas = 2}, {.ranks = 2}},
+                             {{.replicas = 2, .ranks = 2}, {.ranks = 2}}})
+      for (const Collective collective : {Collective::ring, Collective::whole}) {
+        const StageMesh &a = both.first, &b = both.second;
+        StageMeshes meshes{.stages = {a, b}, .collective = collective, .zero = (a.replicas + b.replicas) / 2};
+        for (const OpId op : tied.graph.ops()) meshes.stages[stage[op]].ops.emplace_back(tied.graph.name(op));
+        CAPTURE(network);
+        CAPTURE(a.replicas);
+        CAPTURE(a.ranks);
+        CAPTURE(b.replicas);
+        CAPTURE(b.ranks);
+        CAPTURE(static_cast<int>(collective));
+        CHECK(Rewritten{step, {copies, meshes}, "4xcpu-core"}.agrees(7));
+        CHECK(Rewritten{step, {copies, meshes, Microbatch{2}}, "4xcpu-core"}.agrees(8));
+      }
+  }
+}
+
 TEST_CASE("stages of different degrees compute together what one device computes") {
   for (const std::string& network : {std::string{"lenet:batch=8"}, kTinyTransformer}) {
     const TrainingStep step = training_step(make_network(network), {.optimizer = Optimizer::adam});
-    // The first half of the layers and the rest, an op's group with it.
-    std::vector<std::string> layers;
-    for (const OpId op : step.graph.ops())
-      if (step.graph.phase(op) == Phase::forward && !step.graph.layer(op).empty() &&
-          std::ranges::find(layers, step.graph.layer(op)) == layers.end())
-        layers.push_back(step.graph.layer(op));
-    const auto is_first = [&](OpId op) {
-      const auto at = std::ranges::find(layers, step.graph.layer(op));
-      if (step.graph.name(op) == "labels") return false;
-      return step.graph.layer(op).empty() || at - layers.begin() < static_cast<std::ptrdiff_t>(layers.size() / 2);
-    };
+    const auto is_first = first_half(step.graph);
     for (const auto& both : {std::pair<StageMesh, StageMesh>{{.replicas = 2}, {.replicas = 1}},
                              {{.replicas = 1}, {.replicas = 2}},
                              {{.replicas = 4}, {.replicas = 2}},
@@ -316,7 +361,7 @@ TEST_CASE("stages of different degrees compute together what one device computes
         const StageMesh &a = both.first, &b = both.second;
         StageMeshes meshes{.stages = {a, b}, .collective = collective, .zero = a.replicas == 4 ? 1U : 0U};
         for (const OpId op : step.graph.ops())
-          meshes.stages[is_first(op) ? 0 : 1].ops.emplace_back(step.graph.name(op));
+          meshes.stages[is_first[op] ? 0 : 1].ops.emplace_back(step.graph.name(op));
         CAPTURE(network);
         CAPTURE(a.replicas);
         CAPTURE(a.ranks);
