@@ -393,8 +393,14 @@ class PlanEvents {
   void exchange_tied(std::size_t device) {
     const auto& [home, weights, state, exchanged] = tied_[device];
     if (weights == Bytes{0}) return;
-    const auto shards = static_cast<std::int64_t>(plan_.zero > 0 ? plan_.degrees_of(device).data : 1);
-    const Nanoseconds sent = costs_.transfer(plan_, home, device, Bytes{weights.count / shards});
+    const StageDegrees a = plan_.degrees_of(home), b = plan_.degrees_of(device);
+    // Ranks that have other shares send the whole; of whom there are fewer, each sends to several.
+    const bool alike = a.tensor.ranks == b.tensor.ranks;
+    const std::size_t more = std::max(a.devices(), b.devices()), fewer = std::min(a.devices(), b.devices());
+    const auto shards = static_cast<std::int64_t>(plan_.zero > 0 && plan_.degrees.empty() ? b.data : 1);
+    const auto ranks = static_cast<std::int64_t>(alike ? 1 : b.tensor.ranks);
+    const Nanoseconds sent = static_cast<std::int64_t>((more + fewer - 1) / fewer) *
+                             costs_.transfer(plan_, home, device, Bytes{weights.count / shards * ranks});
     const Nanoseconds end =
         std::max(summed_[home], summed_[device]) + sent + time_of_update(device, {.dense = weights});
     run_.step = std::max(run_.step, end);
