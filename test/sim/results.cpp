@@ -164,7 +164,7 @@ TEST_CASE("place writes a schedule that simulate repeats") {
 TEST_CASE("compare is the same from run to run but for the time of the search") {
   const TemporaryFolder folder;
   const std::string run =
-      "compare resnet18:batch=2 lenet --cluster 4xV100 --json "
+      "compare alexnet:batch=2 lenet --cluster 4xV100 --json "
       "--placers single,random,heft,etf,m-sct,os-dpos,fastt,pipedream,bisection,talos,auto --evaluations 500";
   json first = json_of(run_trainyard(folder.path(), run)), second = json_of(run_trainyard(folder.path(), run));
   REQUIRE_FALSE(first["results"].empty());

@@ -417,7 +417,7 @@ TEST_CASE("auto goes on after a race of graphs that made all schedules from befo
 
 TEST_CASE("auto is no worse than its members on networks, with the smallest budgets") {
   for (const std::string network : {"lenet:batch=64", "alexnet", "squeezenet1_1"}) {
-    if (test::is_sanitized() && network == "squeezenet1_1") continue;
+    if (test::is_sanitized() && network != "lenet:batch=64") continue;
     CAPTURE(network);
     const Problem problem{training_graph(make_network(network)), make_cluster(preset_cluster("4xV100"))};
     const Outcome outcome =
