@@ -167,7 +167,7 @@ class RankedRecipe {
                       .help = "make tensor ranks before replicas and microbatches"});
   }
 
-  /// Of gradients of `value`: divided where any of them is.
+  /// A sum of gradients of `value` is divided where any of them is. Returns how.
   MaybeCut find_sum(OpId op, const OpRecipe& how, ValueId value) {
     MaybeCut cut;
     for (const Operand& read : how.reads)
