@@ -318,6 +318,14 @@ TiedCopies copies_by_place(const Graph& graph, const IdMap<OpId, std::size_t>& p
   return tied;
 }
 
+IdMap<OpId, std::size_t> places_of_groups(const Graph& graph, IdMap<OpId, std::size_t> place) {
+  std::map<std::string_view, std::size_t> of_group;
+  for (const OpId op : graph.ops())
+    if (const std::string& group = graph.colocation_group(op); !group.empty())
+      place[op] = of_group.try_emplace(group, place[op]).first->second;
+  return place;
+}
+
 std::string tied_copy_name(std::string_view name, std::size_t copy) { return fmt::format("{}/copy-{}", name, copy); }
 
 TiedCopiesGraph tie_copies(const Graph& graph, const TiedCopies& tied) { return Tying{graph, tied}.run(); }

@@ -39,6 +39,9 @@ TiedCopiesGraph tie_copies(const Graph& graph, const TiedCopies& tied);
 /// place: by group, then by place.
 TiedCopies copies_by_place(const Graph& graph, const IdMap<OpId, std::size_t>& place);
 
+/// A colocation group is where its first op is: the places of ops, with each at that of its group.
+IdMap<OpId, std::size_t> places_of_groups(const Graph& graph, IdMap<OpId, std::size_t> place);
+
 /// "wte/update/copy-1": an op, a tensor or a group of copy 1.
 std::string tied_copy_name(std::string_view name, std::size_t copy);
 

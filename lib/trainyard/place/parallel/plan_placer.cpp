@@ -10,8 +10,6 @@
 #include <numeric>
 #include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -153,13 +151,9 @@ struct PlanGround {
     for (const OpId op : problem.graph().ops()) place.push_back(blocks[layers.of[op]]);
     const TiedCopiesGraph tied = tie_copies(problem.graph(), copies_by_place(problem.graph(), place));
     const Graph& graph = tied.graph;
-    std::map<std::string_view, std::size_t> block_of_group;  // that of its first op
     IdMap<OpId, std::size_t> block;
-    for (const OpId op : graph.ops()) {
-      const std::string& group = graph.colocation_group(op);
-      const std::size_t own = place[tied.original[op]];
-      block.push_back(group.empty() ? own : block_of_group.try_emplace(group, own).first->second);
-    }
+    for (const OpId op : graph.ops()) block.push_back(place[tied.original[op]]);
+    block = places_of_groups(graph, std::move(block));
     for (const TensorId tensor : graph.tensors()) {
       const OpId maker = graph.producer(tensor);
       if (graph.phase(maker) == Phase::update || !is_parameter_gradient(graph, tensor)) continue;

@@ -219,13 +219,10 @@ class Planning {
       ranks = std::max(ranks, tensor.ranks);
     }
     meshes.bucket = bucket(replicas, ranks);
-    std::map<std::string_view, std::size_t> stage_of_group;  // that of its first op
-    for (const OpId op : graph.ops()) {
-      const std::size_t own = plan_.stages[layers_.of[original[op]]];
-      const std::string& group = graph.colocation_group(op);
-      const std::size_t stage = group.empty() ? own : stage_of_group.try_emplace(group, own).first->second;
-      meshes.stages[stage].ops.emplace_back(graph.name(op));
-    }
+    IdMap<OpId, std::size_t> stage;
+    for (const OpId op : graph.ops()) stage.push_back(plan_.stages[layers_.of[original[op]]]);
+    stage = places_of_groups(graph, std::move(stage));
+    for (const OpId op : graph.ops()) meshes.stages[stage[op]].ops.emplace_back(graph.name(op));
     return meshes;
   }
 

@@ -318,13 +318,9 @@ TEST_CASE("stages of different degrees add up gradients of tied weights, and com
     const TiedCopies copies = copies_by_place(step.graph, place);
     REQUIRE(copies.copies.size() == 1);
     const TiedCopiesGraph tied = tie_copies(step.graph, copies);
-    std::map<std::string, std::size_t> stage_of_group;
     IdMap<OpId, std::size_t> stage;
-    for (const OpId op : tied.graph.ops()) {
-      const std::string& group = tied.graph.colocation_group(op);
-      const std::size_t own = place[tied.original[op]];
-      stage.push_back(group.empty() ? own : stage_of_group.try_emplace(group, own).first->second);
-    }
+    for (const OpId op : tied.graph.ops()) stage.push_back(place[tied.original[op]]);
+    stage = places_of_groups(tied.graph, std::move(stage));
     for (const auto& both : {std::pair<StageMesh, StageMesh>{{.replicas = 2}, {.replicas = 1}},
                              {{.replicas = 1}, {.replicas = 2}},
                              {{.replicas = 4}, {.replicas = 2}},
