@@ -1,10 +1,10 @@
 // The placer `plan` against random plans of all its dimensions, simulated: whether one is shorter, and how far the
 // estimates of steps and of memory are off.
 //
-//     random_plans MODEL CLUSTER [batch=N] [plans=N] [seed=N] [memory=SHARE] [extremes=FACTOR]
+//     random_plans MODEL CLUSTER [batch=N] [plans=N] [seed=N] [memory=SHARE] [zero=STAGE] [extremes=FACTOR]
 //
-// memory: of what the placer's plan takes where memory is as the cluster has it. extremes: plans whose step is
-// estimated by such a factor too long or too short are printed.
+// memory: of what the placer's plan takes where memory is as the cluster has it. zero: of all plans, not any. extremes:
+// plans whose step is estimated by such a factor too long or too short are printed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ const T& one_of(Random& random, const std::vector<T>& items) {
 }
 
 /// Any plan whose numbers are in range; whether it can be is asked of check_plan().
-ParallelPlan random_plan(Random& random, const PlanCosts& costs) {
+ParallelPlan random_plan(Random& random, const PlanCosts& costs, std::optional<std::size_t> zero) {
   ParallelPlan plan;
   const LayerDegree tensor = one_of(random, costs.layer_degrees);
   plan.tensor = tensor.ranks;
@@ -64,7 +64,7 @@ ParallelPlan random_plan(Random& random, const PlanCosts& costs) {
   while (cuts.size() + 1 < row * plan.chunks) cuts.insert(1 + random.below(costs.layers - 1));
   plan.cuts.assign(cuts.begin(), cuts.end());
   plan.microbatch = one_of(random, divisors(costs.batch / plan.data));
-  plan.zero = random.below(4);
+  plan.zero = zero ? *zero : random.below(4);
   if (row == 1 && tensor.communicates() && plan.microbatch % 2 == 0 && random.chance(0.3)) plan.slices = 2;
   if (random.chance(0.5))
     for (std::size_t s = 0; s < plan.stages(); ++s)
@@ -90,6 +90,7 @@ struct Asked {
   std::size_t batch = 64, plans = 400;
   std::uint64_t seed = 1;
   double memory = 0;
+  std::optional<std::size_t> zero;
   double extremes = 0;  // estimates that are off by more, as a factor, are printed with their plans
 
   PlanPlacerOptions options() const { return {.batch = static_cast<std::int64_t>(batch)}; }
@@ -109,10 +110,12 @@ Asked parsed(int count, char** words) {
       asked.seed = std::stoul(value);
     else if (name == "memory")
       asked.memory = std::stod(value);
+    else if (name == "zero")
+      asked.zero = std::stoul(value);
     else if (name == "extremes")
       asked.extremes = std::stod(value);
     else
-      throw std::invalid_argument("no option '" + name + "': batch, plans, seed, memory and extremes are");
+      throw std::invalid_argument("no option '" + name + "': batch, plans, seed, memory, zero and extremes are");
   }
   return asked;
 }
@@ -179,7 +182,7 @@ void compare(const Asked& asked) {
   std::vector<double> steps, peaks;
   std::size_t fitting = 0, below = 0;
   for (std::size_t tried = 0, made = 0; made < asked.plans && tried < 1000 * asked.plans; ++tried) {
-    const ParallelPlan plan = random_plan(random, costs);
+    const ParallelPlan plan = random_plan(random, costs, asked.zero);
     try {
       const PlanStep estimate = run_plan(costs, plan);
       const Step step = simulated(problem, place_by_plan(problem, plan, asked.options()));
@@ -214,8 +217,10 @@ void compare(const Asked& asked) {
 
 int main(int count, char** words) try {
   if (count < 3) {
-    std::fputs("usage: random_plans MODEL CLUSTER [batch=N] [plans=N] [seed=N] [memory=SHARE] [extremes=FACTOR]\n",
-               stderr);
+    std::fputs(
+        "usage: random_plans MODEL CLUSTER [batch=N] [plans=N] [seed=N] [memory=SHARE] [zero=STAGE] "
+        "[extremes=FACTOR]\n",
+        stderr);
     return 2;
   }
   compare(parsed(count, words));

@@ -9,10 +9,15 @@
 
 namespace trainyard {
 
-/// Whether plans like it are searched for with ZeRO 2 and 3, whose sums and gathers of each microbatch hold up other
-/// collectives.
-inline bool may_share_all(const ParallelPlan& plan) {
-  return plan.stages() == 1 && plan.replicas() > 1 && !plan.layer_degree().communicates();
+/// The ZeRO stages that are searched for with these degrees, schedule and slices.
+inline std::size_t most_zero(const PlanSearchOptions& options, const ParallelPlan& plan) {
+  if (plan.replicas() == 1) return 0;
+  const LayerDegree degree = plan.layer_degree();
+  if (degree.experts > 1 && degree.experts != plan.data) return 0;
+  if (plan.devices_in_row() == 1 && !degree.communicates()) return options.most_zero;
+  // Estimates do not know how slices, or chunks that gather in turn, hold up each other.
+  const std::size_t most = plan.slices > 1 ? 1 : plan.chunks > 1 ? 2 : 3;
+  return std::min({most, options.most_zero, options.most_zero_with_ranks});
 }
 
 /// visit(plan): one plan, with equal cuts, of each choice of degrees, microbatch, slices, schedule and ZeRO stage.
@@ -27,8 +32,6 @@ void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, co
       for (std::size_t v = chunks_of(schedule); v <= (interleaved ? options.most_chunks : chunks_of(schedule)); ++v) {
         if (p * v > costs.layers) break;
         for (const std::size_t zero : std::initializer_list<std::size_t>{0, 1, 2, 3}) {
-          if (zero > (data * tensor.context > 1 ? options.most_zero : 0)) break;
-          if (zero > 0 && tensor.experts > 1 && tensor.experts != data) break;
           ParallelPlan plan{.data = data,
                             .tensor = tensor.ranks,
                             .context = tensor.context,
@@ -39,12 +42,12 @@ void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, co
                             .schedule = schedule,
                             .zero = zero,
                             .experts = tensor.experts};
-          if (zero > 1 && (p > 1 || !may_share_all(plan))) break;
           for (std::size_t s = 1; s < p * v; ++s) plan.cuts.push_back(s * costs.layers / (p * v));
+          if (zero > most_zero(options, plan)) break;
           for (std::size_t slices = 2; p == 1 && tensor.communicates() && slices <= options.most_slices; ++slices) {
             if (microbatch % slices != 0) continue;
             plan.slices = slices;
-            visit(plan);
+            if (zero <= most_zero(options, plan)) visit(plan);
           }
           plan.slices = 1;
           visit(std::move(plan));

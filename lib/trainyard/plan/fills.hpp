@@ -67,6 +67,19 @@ class Releases {
   std::vector<Release> each_;
 };
 
+/// A sum of gradients without the additions that the device makes itself.
+inline Nanoseconds sum_on_links(const PlanCosts& costs, const ParallelPlan& like, std::size_t device, Bytes gradients) {
+  return costs.all_reduce(like, device, gradients) -
+         (costs.additions ? costs.additions(like, device, gradients) : Nanoseconds{0});
+}
+
+/// What replicas of several stages exchange behind their tasks, in no more than so long a sum: with ZeRO 2 updated
+/// weights alone, as each microbatch has scattered its gradients; with ZeRO 3 nothing.
+inline Nanoseconds sum_behind(const PlanCosts& costs, const ParallelPlan& like, std::size_t device, Bytes gradients) {
+  const Nanoseconds sum = like.zero < 3 ? costs.all_reduce(like, device, gradients) : Nanoseconds{0};
+  return like.zero == 2 ? Nanoseconds{sum.count / 2} : sum;
+}
+
 /// What several sums of `gradients` take, one after the other: that of one byte and of all else, as no other two do
 /// where a sum's time is a concave function of its bytes; rounded, in each step of the two rings.
 inline Nanoseconds least_several_sums(const PlanCosts& costs, const ParallelPlan& like, Bytes gradients) {

@@ -30,7 +30,6 @@ class LeastStep {
  public:
   LeastStep(const LeastCosts& costs, const PlanSearchOptions& options)
       : work_(costs.work),
-        sums_share_links_(costs.sums_share_links),
         alone_(costs.read_forward_alone),
         options_(options),
         tables_(costs.plan),
@@ -72,9 +71,10 @@ class LeastStep {
   Nanoseconds bound_of(const ParallelPlan& like) const {
     const std::size_t p = like.devices_in_row(), count = costs_.batch / like.data / like.microbatch;
     const auto m = static_cast<double>(count), row = static_cast<double>(p);
-    const std::size_t shards = like.zero > 0 ? like.replicas() : 1;
+    const Shards shards = like.shards();
     const LayerDegree degree = like.layer_degree();
-    const double copies = like.weights_held() + (count > 1 ? like.gradients_held() : 0);
+    const double copies =
+        1 / static_cast<double>(shards.weights) + (count > 1 ? 1 / static_cast<double>(shards.gradients) : 0);
     Bytes weights{0};
     double until_last = 0;  // a microbatch's passes until the last gradient can be made
     double ops = 0, backward_ops = 0, links = 0, links_back = 0, both = 0, made = 0, more = 0, added = 0, resident = 0,
@@ -92,7 +92,7 @@ class LeastStep {
       links += number(work.links);
       links_back += number(work.links_back);
       made += number(layer.weight_gradient);
-      more += like.scatters_gradients() ? 0 : number(work.accumulation);  // else by bucket, of shares
+      more += shards.gradients > 1 ? 0 : number(work.accumulation);  // else by bucket, of shares
       added += number(layer.accumulation);
       forward.push_back(number(layer.forward));
       passes.push_back(number(layer.forward + layer.input_gradient));
@@ -109,13 +109,13 @@ class LeastStep {
     }
     double again = 0, again_in_passes = 0;  // of a microbatch: that one at least is there at once
     if (costs_.memory) {
-      const double beyond = resident + state / static_cast<double>(shards) + number(saved) -
+      const double beyond = resident + state / static_cast<double>(shards.state) + number(saved) -
                             row * (static_cast<double>(costs_.memory->count) + 1);
       if (!of_ops.least(beyond)) return kLongestTime;
       again = *of_ops.least(beyond);
       again_in_passes = *of_passes.least(beyond);
     }
-    double behind = number(launches + costs_.update(weights, shards)), sums = 0;
+    double behind = number(launches + costs_.update(weights, shards.state)), sums = 0;
     if (like.replicas() > 1) {
       Nanoseconds least = kLongestTime, by_device = kLongestTime;
       for (std::size_t i = 0; i < p; ++i) {
@@ -141,7 +141,7 @@ class LeastStep {
             alone_ ? gathers + m * (sums + number(costs_.all_reduce(like, 0, std::max(Bytes{0}, weights - *alone_))))
                    : 2 * m * sums);
       if (count == 1) longest = std::max(longest, until_last_loss + backward_ops + behind);
-      if (sums > 0 && links > 0 && sums_share_links_(like))
+      if (sums > 0 && links > 0 && costs_.ranks_share_links(like, 0))
         longest = std::max({longest, m * links + sums, until_last_loss + links_back + sums,
                             m * (ops - backward_ops + links_back) - (m - 1) * most_before_last_loss(like) + sums});
       if (sums > 0 && degree.context * degree.experts == 1)
@@ -155,6 +155,8 @@ class LeastStep {
       const bool in_line = !apart && is_chain(like.microbatch, degree);
       const double but_last = std::max(tasks + fill - passes_back(like) - again_in_passes - made,
                                        m * ops + (m - 1) * (again + more) - backward_ops);
+      if (sums > 0 && shards.gradients > 1)  // links scatter, and gather, all of each microbatch
+        longest = std::max(longest, (like.zero == 2 ? (m + 1) / 2 : 2 * m) * sums / row);
       longest = std::max({longest, (tasks + behind + fill) / row,
                           like.chunks == 1 ? (but_last - std::max(more, added) + sums) / row : 0,
                           (m * both + (apart ? 0 : (m - 1) * (made + added)) + least_fill(std::move(passes), p)) / row,
@@ -197,7 +199,7 @@ class LeastStep {
 
   /// A layer's cost where gradients of weights are tasks of their own, or come behind those of inputs in one task.
   LayerCost in_tasks(LayerCost cost, std::size_t layer, const ParallelPlan& like) const {
-    if (like.scatters_gradients()) cost.accumulation = Nanoseconds{0};
+    if (like.shards().gradients > 1) cost.accumulation = Nanoseconds{0};
     if (!splits_backward(like.schedule)) return cost;
     const LeastWork work = work_(layer, like.microbatch, like.layer_degree());
     cost.input_gradient = work.input_gradient;
@@ -291,7 +293,6 @@ class LeastStep {
   }
 
   const std::function<LeastWork(std::size_t, std::size_t, LayerDegree)>& work_;
-  const std::function<bool(const ParallelPlan&)>& sums_share_links_;
   const std::optional<Bytes> alone_;
   const PlanSearchOptions& options_;
   LayerTables tables_;

@@ -40,8 +40,6 @@ struct LeastWork {
 struct LeastCosts {
   PlanCosts plan;
   std::function<LeastWork(std::size_t layer, std::size_t samples, LayerDegree tensor)> work;
-  /// Whether one of those links is held by sums of gradients too, for as long as they take.
-  std::function<bool(const ParallelPlan&)> sums_share_links;
   /// Bytes of weights that no op of the backward pass reads; nothing where a loss may be there before all weights are.
   std::optional<Bytes> read_forward_alone = {};
 };

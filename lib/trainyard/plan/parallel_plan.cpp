@@ -204,9 +204,14 @@ class PlanEvents {
     tasks_.resize(p_);
     now_.assign(p_, Nanoseconds{0});
     links_.assign(p_ * p_, Nanoseconds{0});
+    sharing_until_.assign(p_, Nanoseconds{0});
+    behind_.resize(p_);
     run_.starts.resize(p_);
-    find_shares();
-    input.front() = first_gather_;
+    for (std::size_t s = 0; s < stages_.size(); ++s) shares_.push_back(shares_of(s));
+    // Weights are gathered for no microbatch but the one at hand, and what ranks exchange waits for that.
+    if (shares_.front().gathers > Nanoseconds{0} && shares_.front().exchanges > Nanoseconds{0})
+      hidden_ = Nanoseconds{0};
+    input.front() = shares_.front().first_gather;
     std::size_t left = 0;
     for (std::size_t i = 0; i < p_; ++i) {
       tasks_[i] = pipeline_tasks(plan_.schedule, i, p_, m, plan_.chunks);
@@ -231,17 +236,15 @@ class PlanEvents {
           run_.starts[i].push_back(start);
           --left;
           const Nanoseconds weights =
-              own.weight_gradient + (task.microbatch > 0 ? plan_.accumulation(own.accumulation) : Nanoseconds{0});
+              own.weight_gradient + (task.microbatch > 0 ? accumulation(i, own.accumulation) : Nanoseconds{0});
           if (task.pass == Pass::forward) {
-            now_[i] = forward[at] = end_with_gathers(start, own.forward);
+            now_[i] = forward[at] = end_of(task, s, start, own.forward);
             if (s < last) input[at + m] = arrival(s, s + 1, now_[i]);
           } else if (task.pass == Pass::weight_gradient) {
-            now_[i] = start + weights;
+            now_[i] = end_of(task, s, start, weights);
           } else {
-            const bool both = task.pass == Pass::backward;
-            const Nanoseconds time = own.input_gradient + (both ? weights : Nanoseconds{0});
-            now_[i] = backward[at] =
-                task.microbatch + 1 < m ? end_with_scatters(start, time - hidden_) : end_with_gathers(start, time);
+            const Nanoseconds time = own.input_gradient + (task.pass == Pass::backward ? weights : Nanoseconds{0});
+            now_[i] = backward[at] = end_of(task, s, start, task.microbatch + 1 < m ? time - hidden_ : time);
             if (s > 0) gradient[at - m] = arrival(s, s - 1, now_[i]);
           }
         }
@@ -252,43 +255,64 @@ class PlanEvents {
     }
   }
 
-  /// With ZeRO 2 and 3, how long the only stage scatters a microbatch's gradients, and gathers its weights.
-  void find_shares() {
-    if (!plan_.scatters_gradients() || plan_.stages() > 1) return;
+  /// Adds a microbatch's gradients, or shares of them, to those of earlier ones.
+  Nanoseconds accumulation(std::size_t device, Nanoseconds whole) const {
+    return Nanoseconds{whole.count / static_cast<std::int64_t>(plan_.shards(device).gradients)};
+  }
+
+  /// What the replicas of a stage gather and scatter of each microbatch with ZeRO 2 and 3.
+  struct Shares {
+    Nanoseconds first_gather{0}, gathers{0};  // of weights, in either pass
+    Nanoseconds scatters{0}, last_scatter{0}, additions{0};
+    Nanoseconds exchanges{0};          // of ranks, in either pass, over the same links
+    Bytes gathered{0}, to_scatter{0};  // at most at once
+  };
+  Shares shares_of(std::size_t stage) const {
+    const std::size_t device = this->device(stage);
+    Shares shares;
+    if (plan_.shards(device).gradients == 1) return shares;
+    const bool weights = plan_.shards(device).weights > 1;
     Bytes largest{0}, at_once{0}, all{0};
-    for_buckets(0, [&](std::size_t, const LayerCost& layer, const std::optional<Gradients>& bucket) {
+    for_buckets(stage, [&](std::size_t, const LayerCost& layer, const std::optional<Gradients>& bucket) {
       // Those of a block that is computed again stay from then on.
       if (plan_.recomputing(StageRecompute::blocks) > 0) at_once = std::max(at_once, layer.weights);
       if (!bucket) return;
-      const Nanoseconds additions = time_of_additions(0, *bucket), sum = time_of_sum(0, *bucket) - additions;
-      first_gather_ = plan_.shares_weights() ? sum : Nanoseconds{sum.count / 2};
-      gathers_ += first_gather_;
-      additions_ += additions;
+      const Nanoseconds additions = time_of_additions(device, *bucket), sum = time_of_sum(device, *bucket) - additions;
+      shares.last_scatter = weights ? sum : Nanoseconds{sum.count / 2};
+      shares.scatters += shares.last_scatter;
+      shares.additions += additions;
       all += bucket->dense;
       largest = std::max(largest, bucket->dense);
     });
-    last_scatter_ = first_gather_;
-    scatters_ = gathers_;
-    to_scatter_ = std::min(2 * largest, all);
-    if (plan_.shares_weights())
-      gathered_ = std::min((microbatches_ > 1 ? 4 : 1) * std::max(at_once, largest), all);
-    else
-      first_gather_ = gathers_ = Nanoseconds{0};
+    shares.to_scatter = std::min(2 * largest, all);
+    if (weights) {
+      shares.first_gather = shares.last_scatter;
+      shares.gathers = shares.scatters;
+      shares.gathered = std::min((microbatches_ > 1 ? 4 : 1) * std::max(at_once, largest), all);
+    }
+    if (costs_.ranks_share_links && costs_.ranks_share_links(plan_, device))
+      shares.exchanges = Nanoseconds{stages_[stage].exchanged.count / 2};
+    return shares;
   }
-  /// The end of a task that begins at `start`, whose weights are gathered meanwhile.
-  Nanoseconds end_with_gathers(Nanoseconds start, Nanoseconds time) {
-    if (gathers_ == Nanoseconds{0}) return start + time;
-    shares_ = std::max(shares_, start) + gathers_;
-    return std::max(start + time, shares_);
-  }
-  /// The end of a backward task, behind which the last of its gradients may still be scattered.
-  Nanoseconds end_with_scatters(Nanoseconds start, Nanoseconds time) {
-    if (scatters_ == Nanoseconds{0}) return start + time;
-    if (gathers_ == Nanoseconds{0}) behind_.first = std::max(behind_.first, shares_ - start);
-    shares_ = std::max(shares_, start) + gathers_ + scatters_;
-    const Nanoseconds end = start + time + additions_;
-    if (gathers_ == Nanoseconds{0}) behind_.second = std::max(behind_.second, shares_ - end);
-    return gathers_ > Nanoseconds{0} ? std::max(end, shares_ - last_scatter_) : end;
+  /// The end of a task that begins at `start`, whose weights are gathered meanwhile, and behind which the last of its
+  /// gradients may still be scattered.
+  Nanoseconds end_of(const PipelineTask& task, std::size_t stage, Nanoseconds start, Nanoseconds time) {
+    const std::size_t device = this->device(stage);
+    const Shares& own = shares_[stage];
+    if (own.scatters == Nanoseconds{0}) return start + time;
+    const bool passes = task.pass != Pass::weight_gradient,
+               makes = task.pass == Pass::backward || task.pass == Pass::weight_gradient,
+               // The last ones of the only stage are added with its sums.
+        scatters = makes && (stages_.size() > 1 || task.microbatch + 1 < microbatches_);
+    const Nanoseconds ahead = passes ? own.gathers + own.exchanges : Nanoseconds{0};
+    Nanoseconds& until = sharing_until_[device];
+    auto& [begins, ends] = behind_[device];
+    if (scatters && ahead == Nanoseconds{0}) begins = std::max(begins, until - start);
+    if (ahead > Nanoseconds{0} || scatters)
+      until = std::max(until, start) + ahead + (scatters ? own.scatters : Nanoseconds{0});
+    const Nanoseconds end = start + time + (scatters ? own.additions : Nanoseconds{0});
+    if (scatters && ahead == Nanoseconds{0}) ends = std::max(ends, until - end);
+    return ahead > Nanoseconds{0} ? std::max(end, until - (scatters ? own.last_scatter : Nanoseconds{0})) : end;
   }
 
   /// Gradients of weights that replicas add at once, those of experts apart.
@@ -311,8 +335,7 @@ class PlanEvents {
                : Nanoseconds{0};
   }
   Nanoseconds time_of_update(std::size_t device, const Gradients& weights) const {
-    Nanoseconds time =
-        weights.launches + costs_.update(weights.dense, plan_.zero > 0 ? plan_.degrees_of(device).data : 1);
+    Nanoseconds time = weights.launches + costs_.update(weights.dense, plan_.shards(device).state);
     if (weights.experts > Bytes{0}) time += costs_.update(weights.experts, 1);
     return time;
   }
@@ -340,10 +363,11 @@ class PlanEvents {
   /// follows.
   Nanoseconds end_of_sums() const {
     const PipelineTask& task = tasks_.front().back();
-    Nanoseconds left = run_.starts.front().back(), end = plan_.shares_weights() ? Nanoseconds{0} : shares_;
+    Nanoseconds left = run_.starts.front().back(),
+                end = plan_.shards().weights > 1 ? Nanoseconds{0} : sharing_until_.front();
     std::deque<std::pair<Nanoseconds, Nanoseconds>> updates;  // from when on, and how long
     for_buckets(0, [&](std::size_t i, const LayerCost& layer, const std::optional<Gradients>& bucket) {
-      left += layer.weight_gradient + (task.microbatch > 0 ? plan_.accumulation(layer.accumulation) : Nanoseconds{0});
+      left += layer.weight_gradient + (task.microbatch > 0 ? accumulation(0, layer.accumulation) : Nanoseconds{0});
       if (task.pass == Pass::backward)
         left += layer.input_gradient +
                 again_of(layer, plan_.recompute.empty() ? StageRecompute::no : plan_.recompute[0].of(i));
@@ -355,7 +379,8 @@ class PlanEvents {
     });
     for (const auto& [ready, time] : updates) left = std::max(left, ready) + time;
     // The links have gathered weights for the last task, too.
-    const Nanoseconds on_links = std::max(shares_, run_.starts.front().back()) + scatters_;
+    const Nanoseconds on_links =
+        std::max(sharing_until_.front(), run_.starts.front().back()) + shares_.front().scatters;
     return std::max(left, on_links) + stages_.front().rank_sums;
   }
 
@@ -375,6 +400,11 @@ class PlanEvents {
     end += update;
     if (costs_.overlap && plan_.stages() == 1) {
       end = std::max(end + time_of_additions(device, weights), end_of_sums());
+    } else if (plan_.shards(device).gradients > 1 && plan_.stages() > 1) {
+      // All but what is yet to be scattered has been; with ZeRO 2 the updated weights are gathered.
+      end += std::max(Nanoseconds{0}, sharing_until_[device] - now_[device]);
+      for (std::size_t c = 0; plan_.zero == 2 && c < plan_.chunks; ++c) end += shares_[stage(device, c)].scatters;
+      end += time_of_sum(device, {tied_[device].weights});
     } else if (bucket() == Bytes{0} || plan_.degrees_of(device).data == 1) {
       end += time_of_sum(device, weights);
     } else {
@@ -397,7 +427,7 @@ class PlanEvents {
     // Ranks that have other shares send the whole; of whom there are fewer, each sends to several.
     const bool alike = a.tensor.ranks == b.tensor.ranks;
     const std::size_t more = std::max(a.devices(), b.devices()), fewer = std::min(a.devices(), b.devices());
-    const auto shards = static_cast<std::int64_t>(plan_.zero > 0 && plan_.degrees.empty() ? b.data : 1);
+    const auto shards = static_cast<std::int64_t>(plan_.degrees.empty() ? plan_.shards(device).state : 1);
     const auto ranks = static_cast<std::int64_t>(alike ? 1 : b.tensor.ranks);
     const Nanoseconds sent = static_cast<std::int64_t>((more + fewer - 1) / fewer) *
                              costs_.transfer(plan_, home, device, Bytes{weights.count / shards * ranks});
@@ -407,14 +437,16 @@ class PlanEvents {
   }
 
   /// What of a microbatch's gradients the links have yet to scatter.
-  Bytes waiting(Nanoseconds behind) const {
-    const Bytes all = stages_.front().weights - stages_.front().expert_weights;
-    if (behind <= Nanoseconds{0} || scatters_ == Nanoseconds{0}) return Bytes{0};
-    return Bytes{static_cast<std::int64_t>(static_cast<double>(behind.count) / static_cast<double>(scatters_.count) *
+  Bytes waiting(std::size_t stage, Nanoseconds behind) const {
+    const Bytes all = stages_[stage].weights - stages_[stage].expert_weights;
+    const Nanoseconds scatters = shares_[stage].scatters;
+    if (behind <= Nanoseconds{0} || scatters == Nanoseconds{0}) return Bytes{0};
+    return Bytes{static_cast<std::int64_t>(static_cast<double>(behind.count) / static_cast<double>(scatters.count) *
                                            static_cast<double>(all.count))};
   }
 
   void count_memory(std::size_t device, const Gradients& weights) {
+    const Shards shards = plan_.shards(device);
     Bytes state = tied_[device].state, expert_state{0}, working{0}, now{0}, most{0};
     for (std::size_t c = 0; c < plan_.chunks; ++c) {
       const StageCost& each = stages_[stage(device, c)];
@@ -423,16 +455,19 @@ class PlanEvents {
       if (!each.backward_memory) working = std::max(working, each.peak.passing);
     }
     const bool by_layer = stages_.front().backward_memory.has_value(), several = microbatches_ > 1 || !by_layer,
-               scatters = plan_.scatters_gradients();
-    const auto share = [&](double of_all) {
-      return Bytes{static_cast<std::int64_t>(of_all * static_cast<double>(weights.dense.count))};
+               scatters = shards.gradients > 1;
+    const auto share = [&](std::size_t replicas) {
+      return Bytes{
+          static_cast<std::int64_t>(1 / static_cast<double>(replicas) * static_cast<double>(weights.dense.count))};
     };
-    const Bytes sums = share(plan_.gradients_held());
+    const Bytes sums = share(shards.gradients);
+    const auto [begins, ends] = behind_[device];
     Bytes gradients{0};  // of chunks that are through with the only microbatch
     std::size_t held = 0;
     const auto holds = [&](Bytes besides) { most = std::max(most, now + gradients + besides); };
     for (const PipelineTask& task : tasks_[device]) {
-      const StageCost& each = stages_[stage(device, task.chunk)];
+      const std::size_t s = stage(device, task.chunk);
+      const StageCost& each = stages_[s];
       const BackwardPeak& peak = each.peak;
       if (task.pass == Pass::forward) {
         now += each.held;
@@ -447,22 +482,27 @@ class PlanEvents {
       }
       if (!both && !apart) continue;
       if (by_layer && both && scatters)
-        holds(std::min(peak.first + waiting(behind_.first),
-                       peak.passing + std::max(to_scatter_, waiting(behind_.first)) + (several ? Bytes{0} : sums)));
+        holds(
+            std::min(peak.first + waiting(s, begins),
+                     peak.passing + std::max(shares_[s].to_scatter, waiting(s, begins)) + (several ? Bytes{0} : sums)));
       else if (by_layer && both)
         holds(several ? peak.later : peak.first);
       if (by_layer && apart) holds(several ? 2 * each.backward_memory->largest_gradient : each.weights);
       now -= by_layer && apart ? each.backward_memory->for_weights : each.held;
       --held;
-      if (by_layer && both && scatters) holds(waiting(behind_.second));
+      if (by_layer && both && scatters) holds(waiting(s, ends));
       if (!several) gradients += scatters ? sums : each.weights;
     }
-    const std::size_t shards = plan_.zero > 0 ? plan_.degrees_of(device).data : 1;
     // The other's sum, and that of both.
-    most = std::max(most, Bytes{2 * tied_[device].exchanged.count / static_cast<std::int64_t>(shards)});
-    const Bytes dense = share(plan_.weights_held()) + (several ? sums : Bytes{0});
-    run_.peaks[device] = dense + (several ? 2 : 1) * weights.experts + gathered_ + (by_layer ? Bytes{0} : to_scatter_) +
-                         shared_state(state, expert_state, shards) + most + working + ahead();
+    most = std::max(most, Bytes{2 * tied_[device].exchanged.count / static_cast<std::int64_t>(shards.state)});
+    const Bytes dense = share(shards.weights) + (several ? sums : Bytes{0});
+    Bytes in_transit{0};  // of the chunk that has most
+    for (std::size_t c = 0; c < plan_.chunks; ++c) {
+      const Shares& each = shares_[stage(device, c)];
+      in_transit = std::max(in_transit, each.gathered + (by_layer ? Bytes{0} : each.to_scatter));
+    }
+    run_.peaks[device] = dense + (several ? 2 : 1) * weights.experts + in_transit +
+                         shared_state(state, expert_state, shards.state) + most + working + ahead();
   }
 
   /// What next microbatches hold that the ranks of the only stage run while they wait: one, or from four on two.
@@ -489,13 +529,12 @@ class PlanEvents {
   std::vector<Nanoseconds> forward_, backward_;  // over the cut behind each stage
   std::vector<std::vector<PipelineTask>> tasks_;
   std::vector<Nanoseconds> now_, links_;
-  Nanoseconds hidden_{0};  // of each microbatch but the last
-  // Times of a microbatch: gathers of either pass, scatters with their additions apart.
-  Nanoseconds first_gather_{0}, gathers_{0}, scatters_{0}, last_scatter_{0}, additions_{0};
-  Nanoseconds shares_{0};  // until when the links gather or scatter them
-  /// By how much they scatter behind the tasks with ZeRO 2, at most: when a backward task begins, and when it ends.
-  std::pair<Nanoseconds, Nanoseconds> behind_{};
-  Bytes gathered_{0}, to_scatter_{0};  // of weights, and of gradients before they are, at most at once
+  Nanoseconds hidden_{0};                   // of each microbatch but the last
+  std::vector<Shares> shares_;              // by stage
+  std::vector<Nanoseconds> sharing_until_;  // by device: its links gather or scatter
+  /// By device, by how much they scatter behind the tasks with ZeRO 2, at most: when a backward task begins, and when
+  /// it ends.
+  std::vector<std::pair<Nanoseconds, Nanoseconds>> behind_;
   PlanStep run_;
 };
 

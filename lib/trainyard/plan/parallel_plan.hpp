@@ -55,6 +55,14 @@ struct StageDegrees {
   friend auto operator<=>(const StageDegrees&, const StageDegrees&) = default;
 };
 
+/// Among how many of the replicas of a stage its optimizer's state, gradients and weights are divided: ZeRO 1, 2, 3.
+struct Shards {
+  Shards(std::size_t zero, std::size_t replicas)
+      : state(zero >= 1 ? replicas : 1), gradients(zero >= 2 ? replicas : 1), weights(zero >= 3 ? replicas : 1) {}
+
+  std::size_t state, gradients, weights;
+};
+
 /// How a chain of layers is trained on many devices. With c ranks that share the sequence in each of d shares of the
 /// batch, t tensor ranks and p stages in a row, d c t p devices take part, and the weights are there d c times: in
 /// replicas, each of which computes its part of its share's microbatches, each rank of a stage its part of every layer.
@@ -85,15 +93,6 @@ struct ParallelPlan {
   Bytes bucket = {};
 
   std::size_t stages() const { return cuts.size() + 1; }
-  bool scatters_gradients() const { return zero >= 2 && replicas() > 1; }
-  bool shares_weights() const { return zero >= 3 && replicas() > 1; }
-  /// What a replica holds of all weights, and of all gradients where these are there.
-  double weights_held() const { return shares_weights() ? 1 / static_cast<double>(replicas()) : 1; }
-  double gradients_held() const { return scatters_gradients() ? 1 / static_cast<double>(replicas()) : 1; }
-  /// The time to add a microbatch's gradients to those of earlier ones, of which replicas may have shares.
-  Nanoseconds accumulation(Nanoseconds whole) const {
-    return scatters_gradients() ? Nanoseconds{whole.count / static_cast<std::int64_t>(replicas())} : whole;
-  }
   std::size_t devices_in_row() const { return stages() / chunks; }  // p
   std::size_t replicas() const { return data * context; }
   std::size_t devices() const { return first_device(devices_in_row()); }
@@ -101,6 +100,8 @@ struct ParallelPlan {
   StageDegrees degrees_of(std::size_t i) const {
     return degrees.empty() ? StageDegrees{replicas(), layer_degree()} : degrees[i];
   }
+  /// Of that device's stages.
+  Shards shards(std::size_t i = 0) const { return {zero, degrees.empty() ? replicas() : degrees[i].data}; }
   /// Samples of a microbatch that a replica computes there.
   std::size_t samples_of(std::size_t i) const { return degrees.empty() ? microbatch : microbatch / degrees[i].data; }
   /// The devices of those before it: the first of its own.
@@ -186,6 +187,8 @@ struct PlanCosts {
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> additions = {};
   /// The optimizer on these weights, of which each replica does 1/shards; LayerCost::launches besides.
   std::function<Nanoseconds(Bytes weights, std::size_t shards)> update = {};
+  /// Whether what ranks of device i exchange holds the same links as such sums, for as long; none: of no plan.
+  std::function<bool(const ParallelPlan&, std::size_t device)> ranks_share_links = {};
 };
 
 /// A plan's training step, by events:

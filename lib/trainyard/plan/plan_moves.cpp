@@ -119,11 +119,11 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
   offer(moved);
   moved.microbatch = plan.microbatch;
   moved.slices = plan.slices == 1 ? options.most_slices : 1;
-  if (plan.stages() == 1 && plan.degrees.empty()) offer(moved);
+  if (plan.stages() == 1 && plan.degrees.empty() && plan.zero <= most_zero(options, moved)) offer(moved);
   moved.slices = plan.slices;
   for (const std::size_t zero : std::initializer_list<std::size_t>{0, 1, 2, 3}) {
     moved.zero = zero;
-    if (zero != plan.zero && plan.replicas() > 1 && (zero < 2 || may_share_all(plan))) offer(moved);
+    if (zero != plan.zero && zero <= most_zero(options, plan)) offer(moved);
   }
   moved.zero = plan.zero;
   const Bytes bucket = plan.bucket > Bytes{0} ? plan.bucket : costs.bucket;

@@ -34,6 +34,11 @@ std::pair<Bytes, Nanoseconds> outcome(const PlanStep& run, std::optional<Bytes> 
   return {run.excess(memory), run.step};
 }
 
+/// Adds a microbatch's gradients to those of earlier ones, of which replicas may have shares.
+Nanoseconds accumulation(const ParallelPlan& like, const LayerCost& layer) {
+  return Nanoseconds{layer.accumulation.count / static_cast<std::int64_t>(like.shards().gradients)};
+}
+
 /// The last bound of plan_bound(): `work` of a layer's time for a microbatch is its share of the step, `held` of its
 /// bytes times how long they are held; `least` is the step of all work without recomputation.
 double least_by_memory(const std::vector<LayerCost>& layers, const std::vector<double>& both, double work, double held,
@@ -79,8 +84,7 @@ double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std
                      double work) {
   const bool adds = costs.batch / like.data > like.microbatch;
   const LayerCost& first = layers.front();
-  const Nanoseconds update =
-      first.launches + costs.update(first.weights - first.expert_weights, like.zero > 0 ? like.replicas() : 1);
+  const Nanoseconds update = first.launches + costs.update(first.weights - first.expert_weights, like.shards().state);
   double left = work, begin = work, longest = 0;
   Bytes gradients{0};
   for (const LayerCost& layer : layers) {
@@ -89,8 +93,7 @@ double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std
     const Nanoseconds sums = gradients > Bytes{0} ? costs.all_reduce(like, 0, gradients) : Nanoseconds{0};
     longest = std::max(longest, left + static_cast<double>((sums + update).count));
     left -= static_cast<double>(
-        (layer.input_gradient + layer.weight_gradient + (adds ? like.accumulation(layer.accumulation) : Nanoseconds{0}))
-            .count);
+        (layer.input_gradient + layer.weight_gradient + (adds ? accumulation(like, layer) : Nanoseconds{0})).count);
   }
   if (gradients <= Bytes{1}) return longest;
   const double one = work + static_cast<double>((costs.all_reduce(like, 0, gradients) + update).count);
@@ -101,9 +104,10 @@ double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std
 /// plan_bound() without those of its bounds that take long, or with them.
 Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_bounds) {
   const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
-  const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
+  const Shards shards = like.shards();
   const bool at_once = m > 1 || !costs.layer(0, like.microbatch, like.layer_degree()).backward_memory;  // all gradients
-  const double copies = like.weights_held() + (at_once ? like.gradients_held() : 0);
+  const double copies =
+      1 / static_cast<double>(shards.weights) + (at_once ? 1 / static_cast<double>(shards.gradients) : 0);
   double gradients = 0, sums = 0, whole = 0, resident = 0, state = 0, saved = 0;
   Bytes weights{0}, of_experts{0};
   Nanoseconds end{0};
@@ -118,7 +122,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
     whole += static_cast<double>((layer.forward + layer.input_gradient).count);
     forward.push_back(static_cast<double>(layer.forward.count));
     both.push_back(static_cast<double>((layer.forward + layer.input_gradient).count));
-    const double more = static_cast<double>(m - 1) * static_cast<double>(like.accumulation(layer.accumulation).count);
+    const double more = static_cast<double>(m - 1) * static_cast<double>(accumulation(like, layer).count);
     all.push_back(static_cast<double>(m) * (both.back() + static_cast<double>(layer.weight_gradient.count)) + more);
     if (!splits_backward(like.schedule)) both.back() += static_cast<double>(layer.weight_gradient.count);
     gradients += static_cast<double>(layer.weight_gradient.count);
@@ -135,9 +139,9 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
   }
   const double without_recomputation = whole;
   // Each device rounds its share of the state.
-  const double memory =
-      costs.memory ? static_cast<double>(p) * (static_cast<double>(costs.memory->count) + 1) - resident - state / shards
-                   : 0;  // of all devices, for what microbatches hold
+  const double memory = costs.memory ? static_cast<double>(p) * (static_cast<double>(costs.memory->count) + 1) -
+                                           resident - state / static_cast<double>(shards.state)
+                                     : 0;  // of all devices, for what microbatches hold
   if (costs.memory) {
     const std::optional<double> again = releases.least(saved - memory);
     if (!again) return kLongestTime;
@@ -147,7 +151,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
     const auto sum = [&](std::size_t i) {
       if (costs.overlap && like.stages() == 1)
         return costs.additions ? costs.additions(like, i, weights - of_experts) : Nanoseconds{0};
-      Nanoseconds time = costs.all_reduce(like, i, weights - of_experts);
+      Nanoseconds time = sum_behind(costs, like, i, weights - of_experts);
       if (of_experts > Bytes{0} && like.data > like.experts) time += costs.expert_all_reduce(like, i, of_experts);
       return time;
     };
@@ -155,7 +159,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
     for (std::size_t i = 1; i < p; ++i) least = std::min(least, sum(i));
     end += least;
   }
-  end += costs.update(weights - of_experts, like.zero > 0 ? like.replicas() : 1);
+  end += costs.update(weights - of_experts, shards.state);
   if (of_experts > Bytes{0}) end += costs.update(of_experts, 1);
   const auto parts = static_cast<double>(m), row = static_cast<double>(p);
   const double passes = splits_backward(like.schedule) ? whole : whole + gradients;
@@ -172,6 +176,12 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
   if (all_bounds && costs.overlap && like.stages() == 1 && like.replicas() > 1)
     longest = std::max(longest,
                        least_by_sums(costs, like, layers, parts * (without_recomputation + gradients) + sums - hidden));
+  if (p > 1 && shards.gradients > 1) {  // links scatter, and gather, all of each microbatch
+    Nanoseconds sum = kLongestTime;     // of ZeRO 3, half of one
+    for (std::size_t i = 0; i < p; ++i) sum = std::min(sum, sum_on_links(costs, like, i, weights - of_experts));
+    const double times = shards.weights > 1 ? 3 * parts : (parts + 1) / 2;
+    longest = std::max(longest, times * static_cast<double>(sum.count) / row);
+  }
   const double until_last = parts * passes + (splits_backward(like.schedule) ? 0 : sums) - hidden;
   longest = std::max(longest, (until_last + least_fill(std::move(both), p)) / row);
   // Rounded: a step of each all-reduce, the update, on each device.
@@ -352,7 +362,6 @@ class PlanSearch {
     plan.recompute.assign(stages, StageRecompute::no);
     const StageTable table{costs_, plan.microbatch, plan.layer_degree()};
     const RatedPlan equal = rated(plan, evaluations);
-    const std::size_t shards = plan.zero > 0 ? plan.replicas() : 1;
     const bool several = costs_.batch / plan.data > plan.microbatch;
     const auto v = static_cast<std::int64_t>(plan.chunks);
     struct Cost {
@@ -382,7 +391,7 @@ class PlanSearch {
           for (std::size_t i = 0; i < table.levels().size(); ++i) {
             const auto offer = [&](const StageRecomputation& recompute) {
               const StageCost stage = table.of(begin, end, recompute);
-              const Cost each{beyond(stage.memory(held, shards, several)), stage.time() - stage.accumulation,
+              const Cost each{beyond(stage.memory(held, plan.shards(), several)), stage.time() - stage.accumulation,
                               recompute};
               if (std::tie(each.excess, each.time) < std::tie(cost.excess, cost.time)) cost = each;
               return each.excess;

@@ -11,12 +11,13 @@ namespace trainyard {
 
 struct PlanSearchOptions {
   std::vector<PipelineSchedule> schedules = {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b};
-  std::size_t most_zero = 1;    // 2 and 3 of plans that have replicas alone: they hold up other collectives
-  std::size_t most_chunks = 2;  // of interleaved
-  std::size_t most_slices = 1;  // of microbatches, of one stage whose ranks communicate
-  bool stage_degrees = false;   // plans of 1F1B whose stages differ besides
-  bool by_layer = false;        // stages may compute some of their layers again: the first ones
-  std::size_t kept = 1;         // how many of the best plans are returned
+  std::size_t most_zero = 1;
+  std::size_t most_zero_with_ranks = 1;  // or several stages, whose exchanges gathers and scatters hold up
+  std::size_t most_chunks = 2;           // of interleaved
+  std::size_t most_slices = 1;           // of microbatches, of one stage whose ranks communicate
+  bool stage_degrees = false;            // plans of 1F1B whose stages differ besides
+  bool by_layer = false;                 // stages may compute some of their layers again: the first ones
+  std::size_t kept = 1;                  // how many of the best plans are returned
   /// Asked of degrees, microbatch and schedule; the cuts are any, but for those of stages that differ.
   std::function<bool(const ParallelPlan&)> allowed = {};
   unsigned threads = 0;  // 0: as many as the machine runs at once; the result is the same

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/plan/fills.hpp"
 #include "trainyard/plan/schedule_graph.hpp"
 #include "trainyard/plan/stage_cost.hpp"
 #include "trainyard/solve/linear_program.hpp"
@@ -85,8 +86,11 @@ class BoundOfSchedule {
     const auto [dense, experts] = rates_after(layers, rules.inside == TaskParts::together);
     if (rules.own_sums.empty()) sums_.of_stage = 0;
     const std::vector<StageRecompute> levels = recompute_levels(costs, layers);
-    const auto shards = static_cast<double>(like.zero > 0 ? like.replicas() : 1);
     const auto number = [](auto quantity) { return static_cast<double>(quantity.count); };
+    const auto held = [&](Bytes all, Bytes of_experts, std::size_t shards) {
+      return number(all - of_experts) / static_cast<double>(shards) + number(of_experts);
+    };
+    const Shards shards = like.shards();
     for (const LayerCost& layer : layers) {
       LayerTimes times{.parts = PartSums({number(layer.forward), 0, number(layer.input_gradient),
                                           number(layer.weight_gradient), number(layer.accumulation), 0, 0}),
@@ -94,9 +98,9 @@ class BoundOfSchedule {
                                     ? sums_.per_byte * number(layer.weights - layer.expert_weights)
                                     : dense * number(layer.weights - layer.expert_weights) +
                                           experts * number(layer.expert_weights) + number(layer.launches),
-                       .resident = number(layer.weights) + number(layer.state - layer.expert_state) / shards +
-                                   number(layer.expert_state),
-                       .gradients = number(layer.weights)};
+                       .resident = held(layer.weights, layer.expert_weights, shards.weights) +
+                                   held(layer.state, layer.expert_state, shards.state),
+                       .gradients = held(layer.weights, layer.expert_weights, shards.gradients)};
       for (const StageRecompute level : levels)
         times.levels.push_back({number(again_of(layer, level)), number(held_of(layer, level))});
       layers_.push_back(std::move(times));
@@ -238,9 +242,9 @@ class BoundOfSchedule {
       for (std::size_t i = 1; i < p_; ++i) best = std::min(best, time(i));
       return best;
     };
-    Nanoseconds dense = costs_.update(weights, like_.zero > 0 ? like_.replicas() : 1), experts{0};
+    Nanoseconds dense = costs_.update(weights, like_.shards().state), experts{0};
     if (with_sums && like_.replicas() > 1)
-      dense += least([&](std::size_t i) { return costs_.all_reduce(like_, i, weights); });
+      dense += least([&](std::size_t i) { return sum_behind(costs_, like_, i, weights); });
     if (of_experts > Bytes{0}) {
       experts = costs_.update(of_experts, 1);
       if (with_sums && like_.replicas() > like_.experts)

@@ -51,7 +51,7 @@ class StageChoices {
 inline std::optional<StageRecomputation> least_recompute(const PlanCosts& costs, const StageChoice& choice,
                                                          std::size_t begin, std::size_t end, std::size_t in_flight,
                                                          bool several, std::size_t zero, bool by_layer) {
-  const std::size_t shards = zero > 0 ? choice.degrees.data : 1;
+  const Shards shards{zero, choice.degrees.data};
   const auto fits = [&](const StageCost& stage) {
     return !costs.memory || stage.memory(in_flight, shards, several) <= *costs.memory;
   };

@@ -111,14 +111,21 @@ struct StageCost {
   /// Time of any microbatch but the first, which adds its gradients to none.
   Nanoseconds backward() const { return input_gradient + weight_gradient + accumulation; }
   Nanoseconds time() const { return forward + backward(); }
-  /// What a device holds that has this stage alone, as PlanStep counts it: with so many microbatches in flight, of
-  /// `several` or one, the optimizer's state shared among `shards`.
-  Bytes memory(std::size_t in_flight, std::size_t shards, bool several = true) const {
-    return weights + (several || !backward_memory ? weights + peak.later : peak.first) + 2 * copied_weights +
-           shared_state(state + copied_state, expert_state, shards) + static_cast<std::int64_t>(in_flight) * held;
+  /// What a device holds that has this stage alone, as PlanStep counts it but for buckets in transit: with so many
+  /// microbatches in flight, of `several` or one.
+  Bytes memory(std::size_t in_flight, const Shards& shards, bool several = true) const {
+    const Bytes gradients = shards.gradients > 1          ? share(shards.gradients) + peak.passing
+                            : several || !backward_memory ? weights + peak.later
+                                                          : peak.first;
+    return share(shards.weights) + gradients + 2 * copied_weights +
+           shared_state(state + copied_state, expert_state, shards.state) + static_cast<std::int64_t>(in_flight) * held;
   }
 
  private:
+  /// Of weights, each of so many replicas; of experts its own.
+  Bytes share(std::size_t replicas) const {
+    return Bytes{(weights - expert_weights).count / static_cast<std::int64_t>(replicas)} + expert_weights;
+  }
   void add(const BackwardMemory& layer) {
     if (!backward_memory) backward_memory = BackwardMemory{};
     backward_memory->largest_gradient = std::max(backward_memory->largest_gradient, layer.largest_gradient);

@@ -82,7 +82,7 @@ void StageDegreesBound::count() {
 }
 
 double StageDegreesBound::memory_of(const StageCost& layer, const StageDegrees& degrees) const {
-  const double state = static_cast<double>(layer.state.count) / static_cast<double>(shards(degrees));
+  const double state = static_cast<double>(layer.state.count) / static_cast<double>(shards(degrees).state);
   const std::int64_t copies = m_ > 1 ? 2 : 1;  // with gradients, which are not there all at once of one microbatch
   return static_cast<double>(degrees.devices()) *
          (static_cast<double>((copies * layer.weights + layer.held).count) + state);
@@ -132,7 +132,7 @@ const StageDegreesBound::StageTimes& StageDegreesBound::stage_times(std::size_t 
   const bool apart = inside_ == TaskParts::apart;
   const double onward = end < n ? transfer_rate_ * number(stage.output) : 0,
                back = begin > 0 ? transfer_rate_ * number(stage.input) : 0,
-               update = number(stage.launches + costs_->update(stage.weights, shards(own.degrees))),
+               update = number(stage.launches + costs_->update(stage.weights, shards(own.degrees).state)),
                sum = sum_rates_[choice] * number(stage.weights),
                after = apart ? std::max(update, sum - number(stage.backward())) : sum + update, limit = number(limit_);
   if (number(work(stage)) + after >= limit || static_cast<double>(m_) * onward >= limit) return times;

@@ -59,7 +59,7 @@ class StageDegreesBound {
   std::size_t zero() const { return zero_; }
   std::int64_t microbatches() const { return m_; }
 
-  std::size_t shards(const StageDegrees& degrees) const { return zero_ > 0 ? degrees.data : 1; }
+  Shards shards(const StageDegrees& degrees) const { return {zero_, degrees.data}; }
   /// The least with which a stage that has so many behind it fits.
   std::optional<StageRecomputation> recompute(const StageChoice& choice, std::size_t begin, std::size_t end,
                                               std::size_t behind) const {

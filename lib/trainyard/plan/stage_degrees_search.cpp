@@ -171,7 +171,7 @@ class DegreesClass {
         longer.estimate = estimate();
         std::vector<Way>& ways = next[begin * (costs().devices + 1) + left];
         if (!all_ && ways.size() == kWays && longer.estimate >= ways.back().estimate) continue;
-        Nanoseconds end = stage.launches + costs().update(stage.weights, bound_.shards(choice.degrees));
+        Nanoseconds end = stage.launches + costs().update(stage.weights, bound_.shards(choice.degrees).state);
         if (choice.degrees.data > 1) end += costs().all_reduce(around, 1, stage.weights);
         longer.tail = std::max(longer.tail, end);
         longer.estimate = estimate();

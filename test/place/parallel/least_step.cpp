@@ -156,7 +156,7 @@ std::pair<int, int> check_bounds(const Problem& problem, std::size_t batch, Plan
   Ground ground{problem, batch, detail};
   const LeastCosts least = ground.chain.least_costs();
   const PlanCosts likely = ground.chain.costs();
-  const PlanSearchOptions all{.schedules = kSchedules, .most_zero = 3};
+  const PlanSearchOptions all{.schedules = kSchedules, .most_zero = 3, .most_zero_with_ranks = 3};
   int plans = 0, near = 0;
   std::size_t number = 0;
   each_candidate(likely, all, [&](const ParallelPlan& like) {
@@ -164,7 +164,8 @@ std::pair<int, int> check_bounds(const Problem& problem, std::size_t batch, Plan
     CAPTURE(describe(like));
     const auto alike = [&](const ParallelPlan& other) { return other == like; };
     const Nanoseconds bound =
-        least_step(least, {.schedules = {like.schedule}, .most_zero = 3, .allowed = alike}, kLongestTime);
+        least_step(least, {.schedules = {like.schedule}, .most_zero = 3, .most_zero_with_ranks = 3, .allowed = alike},
+                   kLongestTime);
     ParallelPlan plan = like;
     std::iota(plan.cuts.begin(), plan.cuts.end(), std::size_t{1});
     std::size_t cuts = 0;
@@ -313,8 +314,9 @@ TEST_CASE("one stage of tensor ranks whose sums of gradients hold the ranks' lin
             if (like.devices_in_row() > 1 || like.tensor == 1 || like.data == 1) return;
             CAPTURE(describe(like));
             const auto alike = [&](const ParallelPlan& other) { return other == like; };
-            const Nanoseconds bound =
-                least_step(least, {.schedules = {like.schedule}, .most_zero = 3, .allowed = alike}, kLongestTime);
+            const Nanoseconds bound = least_step(
+                least, {.schedules = {like.schedule}, .most_zero = 3, .most_zero_with_ranks = 3, .allowed = alike},
+                kLongestTime);
             for (const Bytes bucket : {Bytes{0}, Bytes{1 << 18}, Bytes{1 << 30}}) {
               ParallelPlan plan = like;
               plan.bucket = bucket;
@@ -365,28 +367,31 @@ TEST_CASE("no plan that fits by what it recomputes takes less than the bound of 
       Ground ground{problem, 16, detail};
       const LeastCosts least = ground.chain.least_costs();
       std::size_t number = 0;
-      each_candidate(ground.chain.costs(), {.schedules = kSchedules, .most_zero = 3}, [&](const ParallelPlan& like) {
-        if (number++ % 43 != 0) return;
-        const auto alike = [&](const ParallelPlan& other) { return other == like; };
-        const Nanoseconds bound =
-            least_step(least, {.schedules = {like.schedule}, .most_zero = 3, .allowed = alike}, kLongestTime);
-        for (const StageRecomputation what :
-             {StageRecomputation{}, StageRecomputation{StageRecompute::attention},
-              StageRecomputation{StageRecompute::attention, 1}, StageRecomputation{StageRecompute::blocks},
-              StageRecomputation{StageRecompute::blocks, 1}})
-          for (const bool everywhere : {false, true}) {
-            ParallelPlan plan = like;
-            plan.recompute.assign(plan.stages(), everywhere ? what : StageRecomputation{});
-            plan.recompute.front() = what;
-            CAPTURE(describe(plan));
-            const Timeline run = simulate(problem, place_by_plan(problem, plan, {.batch = 16, .detail = detail}));
-            if (!run.fits()) continue;
-            CHECK(bound <= run.makespan);
-            ++fitting;
-            recomputing += what.what != StageRecompute::no;
-            near += 2 * bound > run.makespan;
-          }
-      });
+      each_candidate(
+          ground.chain.costs(), {.schedules = kSchedules, .most_zero = 3, .most_zero_with_ranks = 3},
+          [&](const ParallelPlan& like) {
+            if (number++ % 43 != 0) return;
+            const auto alike = [&](const ParallelPlan& other) { return other == like; };
+            const Nanoseconds bound = least_step(
+                least, {.schedules = {like.schedule}, .most_zero = 3, .most_zero_with_ranks = 3, .allowed = alike},
+                kLongestTime);
+            for (const StageRecomputation what :
+                 {StageRecomputation{}, StageRecomputation{StageRecompute::attention},
+                  StageRecomputation{StageRecompute::attention, 1}, StageRecomputation{StageRecompute::blocks},
+                  StageRecomputation{StageRecompute::blocks, 1}})
+              for (const bool everywhere : {false, true}) {
+                ParallelPlan plan = like;
+                plan.recompute.assign(plan.stages(), everywhere ? what : StageRecomputation{});
+                plan.recompute.front() = what;
+                CAPTURE(describe(plan));
+                const Timeline run = simulate(problem, place_by_plan(problem, plan, {.batch = 16, .detail = detail}));
+                if (!run.fits()) continue;
+                CHECK(bound <= run.makespan);
+                ++fitting;
+                recomputing += what.what != StageRecompute::no;
+                near += 2 * bound > run.makespan;
+              }
+          });
     }
   CHECK(recomputing > fitting / 2);
   CHECK(near > fitting / 4);

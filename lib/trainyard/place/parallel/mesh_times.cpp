@@ -20,6 +20,7 @@ struct MeshTimes::Known {
   std::mutex mutex;
   std::map<std::pair<Mesh, Mesh>, std::pair<BytesPerSecond, Nanoseconds>> links;
   std::map<Mesh, SumTime> sums;
+  std::map<Mesh, bool> ranks_share_links;
 };
 
 std::pair<BytesPerSecond, Nanoseconds> MeshTimes::slowest_route(const Mesh& from, const Mesh& to) const {
@@ -49,9 +50,25 @@ std::pair<BytesPerSecond, Nanoseconds> MeshTimes::fastest_route(const Mesh& from
   return best;
 }
 
-MeshTimes::SumTime MeshTimes::sum_time(const Mesh& mesh, bool least) const {
+std::vector<DeviceId> MeshTimes::replicas_of(const Mesh& mesh, std::size_t rank) const {
   std::vector<DeviceId> replicas;
-  for (std::size_t r = 0; r < mesh.replicas; ++r) replicas.push_back(devices_[mesh.first + r * mesh.ranks]);
+  for (std::size_t r = 0; r < mesh.replicas; ++r) replicas.push_back(devices_[mesh.first + r * mesh.ranks + rank]);
+  return replicas;
+}
+
+std::size_t MeshTimes::sums_in_turn(const Mesh& mesh) const {
+  const auto channels = [&](std::size_t rank) {
+    return collective_run(problem_, {CollectiveKind::all_reduce, Bytes{1 << 20}}, replicas_of(mesh, rank)).channels;
+  };
+  const std::vector<ChannelId> first = channels(0);
+  std::size_t count = 1;
+  for (std::size_t rank = 1; rank < mesh.ranks; ++rank)
+    count += std::ranges::find_first_of(first, channels(rank)) != first.end();
+  return count;
+}
+
+MeshTimes::SumTime MeshTimes::sum_time(const Mesh& mesh, bool least) const {
+  const std::vector<DeviceId> replicas = replicas_of(mesh, 0);
   const auto run = [&](CollectiveKind kind, Bytes bytes) { return collective_run(problem_, {kind, bytes}, replicas); };
   // A step of a ring is the longest of several lines, so that one through two of its points is above it only between
   // them. Rounded, in each of its steps.
@@ -80,7 +97,8 @@ MeshTimes::SumTime MeshTimes::sum_time(const Mesh& mesh, bool least) const {
   return {lines([](const CollectiveRun& each) { return each.time; }),
           lines([this](const CollectiveRun& each) { return holding(each); }),
           {(n - 1) * one.none, (n - 1) / n * one.per_byte},
-          hosts};
+          hosts,
+          least ? std::size_t{1} : sums_in_turn(mesh)};
 }
 
 Sharing MeshTimes::sharing(DeviceId from, DeviceId to) const {
@@ -92,16 +110,16 @@ Sharing MeshTimes::sharing(DeviceId from, DeviceId to) const {
              : Sharing::serial;
 }
 
-bool MeshTimes::first_ranks_share_links(std::size_t replicas, std::size_t ranks) const {
+bool MeshTimes::first_ranks_share_links(const Mesh& mesh) const {
   const auto held = [&](std::size_t count, std::size_t apart) {
     std::vector<DeviceId> devices;
-    for (std::size_t i = 0; i < count; ++i) devices.push_back(devices_[i * apart]);
+    for (std::size_t i = 0; i < count; ++i) devices.push_back(devices_[mesh.first + i * apart]);
     const CollectiveRun run = collective_run(problem_, {CollectiveKind::all_reduce, Bytes{1 << 20}}, devices);
     const CollectiveRun::Hop& slowest = run.hops.at(run.slowest);
     const auto channels = problem_.cluster().route(slowest.from, slowest.to).channels;
     return std::vector<ChannelId>(channels.begin(), channels.end());
   };
-  const std::vector<ChannelId> of_ranks = held(ranks, 1), of_sums = held(replicas, ranks);
+  const std::vector<ChannelId> of_ranks = held(mesh.ranks, 1), of_sums = held(mesh.replicas, mesh.ranks);
   return std::ranges::find_first_of(of_ranks, of_sums) != of_ranks.end();
 }
 
@@ -182,7 +200,8 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
     };
     using Kind = CollectiveKind;
     if (!least)
-      return measured(half ? Kind::reduce_scatter : Kind::all_reduce, weights).value_or(by_link(sum.links)) +
+      return static_cast<std::int64_t>(sum.in_turn) *
+                 measured(half ? Kind::reduce_scatter : Kind::all_reduce, weights).value_or(by_link(sum.links)) +
              added(plan, sum, weights);
     Nanoseconds shortest = by_link(sum.holding);
     const int halves = half ? 1 : 2;
@@ -197,6 +216,16 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
   costs.additions = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     const std::lock_guard lock{known->mutex};
     return added(plan, sum_of(mesh(plan, device)), weights);
+  };
+  costs.ranks_share_links = [=, this](const ParallelPlan& plan, std::size_t device) {
+    const Mesh own = mesh(plan, device);
+    if (own.replicas == 1) return false;
+    // Those that share a sequence, or experts, are replicas.
+    if (own.ranks == 1) return plan.context * plan.experts > 1;
+    const std::lock_guard lock{known->mutex};
+    const auto [at, is_new] = known->ranks_share_links.try_emplace(own);
+    if (is_new) at->second = first_ranks_share_links(own);
+    return at->second;
   };
   costs.expert_all_reduce = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     const Mesh all = mesh(plan, device);  // those that hold the same experts are as many replicas apart

@@ -18,7 +18,8 @@ namespace trainyard {
 ///     transfer             the slowest route between the devices of two neighbours; least: the fastest, as long as it
 ///                          holds links from others
 ///     gradients' sum       an all-reduce over the replicas of a stage (collective_run, without tables linear in the
-///                          bytes); ZeRO 1 sends as much, ZeRO 3's sum half
+///                          bytes), as often as ranks have such sums over the same channels, each after the other, but
+///                          for the least; ZeRO 1 sends as much, ZeRO 3's sum half
 ///     additions            of a ring's n - 1 steps, which each device makes as ops of its own where plans have rings
 class MeshTimes {
  public:
@@ -29,11 +30,9 @@ class MeshTimes {
   MeshTimes(const Problem& problem, std::vector<DeviceId> devices, HasRings has_rings = {})
       : problem_(problem), devices_(std::move(devices)), has_rings_(std::move(has_rings)) {}
 
-  /// Sets PlanCosts::transfer, ::all_reduce, ::additions and ::expert_all_reduce, likely or least; the object must
-  /// outlive them.
+  /// Sets PlanCosts::transfer, ::all_reduce, ::additions, ::expert_all_reduce and ::ranks_share_links, likely or least;
+  /// the object must outlive them.
   void add_to(PlanCosts& costs, bool least) const;
-  /// Whether the first ranks and the first replicas hold one link each for all of a collective, which is the same.
-  bool first_ranks_share_links(std::size_t replicas, std::size_t ranks) const;
   /// How long a collective holds its slowest hop from others.
   Nanoseconds holding(const CollectiveRun& run) const;
 
@@ -59,7 +58,7 @@ class MeshTimes {
   struct SumTime {
     RingOrTree links, holding;
     LinearTime additions;
-    std::size_t hosts;
+    std::size_t hosts, in_turn;  // sums_in_turn()
   };
 
   /// The least bandwidth and the longest latency between the first ranks of replicas that have samples in common.
@@ -67,6 +66,11 @@ class MeshTimes {
   /// The most and the shortest that transfers hold from each other.
   std::pair<BytesPerSecond, Nanoseconds> fastest_route(const Mesh& from, const Mesh& to) const;
   SumTime sum_time(const Mesh& mesh, bool least) const;
+  std::vector<DeviceId> replicas_of(const Mesh& mesh, std::size_t rank) const;
+  /// Ranks whose replicas' sums hold channels of the first one's, with that: they are due at once.
+  std::size_t sums_in_turn(const Mesh& mesh) const;
+  /// Whether the first ranks and the first replicas hold one link each for all of a collective, which is the same.
+  bool first_ranks_share_links(const Mesh& mesh) const;
   Sharing sharing(DeviceId from, DeviceId to) const;
   /// The time in which a device adds two parts (CollectiveOps).
   LinearTime addition_time() const;

@@ -493,9 +493,6 @@ LeastCosts ChainOfBlocks::least_costs() {
   least.work = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {
     return known_.at({samples, tensor}).work[layer];
   };
-  least.sums_share_links = [this](const ParallelPlan& plan) {
-    return times_.first_ranks_share_links(plan.replicas(), plan.layer_degree().ranks);
-  };
   least.read_forward_alone = read_forward_alone();
   return least;
 }

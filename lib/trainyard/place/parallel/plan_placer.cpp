@@ -420,9 +420,7 @@ void improve(Simulated& found, PlanGround& ground, const PlanSearchOptions& sear
 std::optional<RatedPlan> nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) {
   std::optional<RatedPlan> best;
   std::size_t fewest = 4;
-  std::set<std::size_t> zeros{plan.zero, std::max<std::size_t>(plan.zero, 1)};
-  if (may_share_all(plan)) zeros.insert({2, 3});
-  for (const std::size_t zero : zeros)
+  for (const std::size_t zero : std::set<std::size_t>{plan.zero, std::max<std::size_t>(plan.zero, 1), 2, 3})
     for (const std::size_t microbatch : divisors(plan.microbatch))
       for (const StageRecompute what : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks}) {
         ParallelPlan each = plan;
@@ -466,6 +464,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   PlanGround ground{problem, options};
   PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved},
                            .most_zero = 3,
+                           .most_zero_with_ranks = std::size_t{has_hosts(problem.cluster()) ? 1u : 3u},
                            .most_slices = kSlices,
                            .stage_degrees = ground.may_differ_by_stage(),
                            .by_layer = true,

@@ -78,7 +78,7 @@ std::int64_t microbatches_of(const PlanCosts& costs, const ParallelPlan& plan) {
 
 Bytes memory_of(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage, const StageCost& cost) {
   const std::size_t in_flight = std::min(costs.batch / plan.data / plan.microbatch, plan.stages() - stage);
-  return cost.memory(in_flight, plan.zero > 0 ? plan.degrees_of(stage).data : 1);
+  return cost.memory(in_flight, plan.shards(stage));
 }
 
 bool fits(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage, const StageCost& cost) {
