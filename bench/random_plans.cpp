@@ -164,7 +164,8 @@ void compare(const Asked& asked) {
     memory = Bytes{static_cast<std::int64_t>(asked.memory * static_cast<double>(step.peak.count))};
   }
   const Problem problem = problem_of(asked, memory);
-  const std::string where = fmt::format("{} {}", asked.model, asked.cluster);
+  const std::string where =
+      fmt::format("{} {}{}", asked.model, asked.cluster, memory ? " of " + format_bytes(*memory) : "");
   std::optional<Schedule> placed;
   try {
     placed = place_plan(problem, asked.options());

@@ -179,6 +179,37 @@ TEST_CASE(
   CHECK(run_plan(adding, shared).step == Nanoseconds{1200 + 35 + 100});
 }
 
+TEST_CASE("two stages of replicas with ZeRO 2 and 3 scatter and gather behind their tasks, by hand") {
+  // F of 100 and B of 200, which ends at 930; gradients of 40 bytes are summed in 2 (10 + 20).
+  ParallelPlan plan{.data = 2, .cuts = {1}, .microbatch = 1, .zero = 1};
+  CHECK(run_plan(two_layers(4), plan).step == Nanoseconds{930 + 60});
+  plan.zero = 2;  // the last half of a sum, of weights
+  CHECK(run_plan(two_layers(4), plan).step == Nanoseconds{930 + 30});
+  plan.zero = 3;  // whose halves these costs have as long as sums
+  CHECK(run_plan(two_layers(4), plan).step == Nanoseconds{60 + 930});
+  // With a latency of 500, 1040 of each and transfers of 505: stage 0 gathers ahead of its first F, in F and once more,
+  // sends at 2080; stage 1 has F until 3625, scatters once it has gathered for B, until 5705, gathers for its second F
+  // until 6745 and for B until 7785, and sends; stage 0 gathers and scatters from 8290 on.
+  CHECK(run_plan(two_layers(4, 500), plan).step == Nanoseconds{8290 + 2 * 1040});
+}
+
+TEST_CASE("what ranks exchange waits where it shares links with the scatters of ZeRO 2, by hand") {
+  PlanCosts costs = two_layers(2, 500);
+  costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+    LayerCost cost = layer(i, samples, degree);
+    cost.exchanged = Nanoseconds{100};
+    return cost;
+  };
+  // The first B of 400, 200 of which the second F fills, ends at 400, and the ring of 80 bytes follows the second, 600
+  // later.
+  const ParallelPlan plan{.data = 2, .microbatch = 1, .zero = 2};
+  CHECK(run_plan(costs, plan).step == Nanoseconds{400 + 600 + 1080});
+  // Both layers' 520 and 100 of what ranks exchange keep links from 200 on: the first B ends ahead of the last of
+  // these, the second F after its own 100 behind it, at 1440.
+  costs.ranks_share_links = [](const ParallelPlan&, std::size_t) { return true; };
+  CHECK(run_plan(costs, plan).step == Nanoseconds{200 + 2 * 520 + 100 + 100 + 400 + 1080});
+}
+
 TEST_CASE("additions of a sum keep the device from the last task, launches of updates are not shared, by hand") {
   PlanCosts costs = two_layers(2);
   costs.overlap = true;
@@ -455,9 +486,9 @@ TEST_CASE("no plan that fits takes less than its bound: every schedule, with sum
   CHECK(by_schedule > test::rounds(2000U));
 }
 
-TEST_CASE("where ranks may share the sequence the best of all plans is found and proven") {
+TEST_CASE("where ranks may share the sequence, and replicas all, the best of all plans is found and proven") {
   Random random{29};
-  int sharing = 0;
+  int sharing = 0, scattering = 0;
   for (int round = 0; round < 20; ++round) {
     CAPTURE(round);
     const std::size_t layers = 2 + random.below(3), devices = 3 + random.below(2);
@@ -470,7 +501,7 @@ TEST_CASE("where ranks may share the sequence the best of all plans is found and
       for (const std::size_t data : divisors(costs.batch))
         for (const std::size_t microbatch : divisors(costs.batch / data))
           for (unsigned cut = 0; cut < 1u << (layers - 1); ++cut)
-            for (const std::size_t zero : {0u, 1u}) {
+            for (const std::size_t zero : {0u, 1u, 2u, 3u}) {
               ParallelPlan plan{.data = data,
                                 .tensor = degree.ranks,
                                 .context = degree.context,
@@ -489,7 +520,8 @@ TEST_CASE("where ranks may share the sequence the best of all plans is found and
                 if (!best || outcome < *best) best = outcome;
               }
             }
-    const PlanSearchOptions options{.schedules = {PipelineSchedule::one_f_one_b}};
+    const PlanSearchOptions options{
+        .schedules = {PipelineSchedule::one_f_one_b}, .most_zero = 3, .most_zero_with_ranks = 3};
     REQUIRE(best);
     if (best->first > Bytes{0}) continue;
     const PlanSearchResult found = search_plans(costs, options);
@@ -497,8 +529,10 @@ TEST_CASE("where ranks may share the sequence the best of all plans is found and
     CHECK(found.bound == best->second);
     CHECK(found.exact);
     sharing += found.best.front().plan.context > 1;
+    scattering += found.best.front().plan.zero > 1;
   }
   CHECK(sharing > 3);
+  CHECK(scattering > 3);
 }
 
 TEST_CASE("where stages may compute some layers again the best of all plans is found and proven") {

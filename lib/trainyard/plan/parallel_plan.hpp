@@ -100,7 +100,7 @@ struct ParallelPlan {
   StageDegrees degrees_of(std::size_t i) const {
     return degrees.empty() ? StageDegrees{replicas(), layer_degree()} : degrees[i];
   }
-  /// Of that device's stages.
+  /// ZeRO's, of the stages of device i in the row.
   Shards shards(std::size_t i = 0) const { return {zero, degrees.empty() ? replicas() : degrees[i].data}; }
   /// Samples of a microbatch that a replica computes there.
   std::size_t samples_of(std::size_t i) const { return degrees.empty() ? microbatch : microbatch / degrees[i].data; }
@@ -198,16 +198,20 @@ struct PlanCosts {
 ///     B of stage s                needs B of stage s + 1, the last stage's its F; W needs B of its stage
 ///     a task's time               the sum over the layers of its stage; B of a stage that recomputes has F's besides,
 ///                                 or that of the scores; W has accumulation's, but for the first microbatch
-///     with ZeRO 2 and 3           additions of the only stage are of shares, and the sums of each microbatch's
-///                                 gradients keep the device and, behind its B, the links
-///     with ZeRO 3                 a task of the only stage takes no less than to gather the weights, B besides to
-///                                 scatter all buckets but the last; the first task waits for the first bucket
+///     with ZeRO 2 and 3           additions are of shares, and the sums of each microbatch's gradients keep the device
+///                                 and, behind B or W, the links; where ranks exchange over these
+///                                 (ranks_share_links), a task ends once links are through with all of its and the
+///                                 earlier ones' but the last bucket
+///     with ZeRO 3                 F and B take no less than to gather the stage's weights, B besides to scatter all
+///                                 buckets but the last; the first task waits for the first bucket
 ///     ranks of the only stage     run the next microbatch while they exchange something: B of each but the last is
-///                                 shorter by what they compute or exchange of a microbatch, whichever is less
+///                                 shorter by what they compute or exchange of a microbatch, whichever is less; not
+///                                 with ZeRO 3 over the same links, where they wait for its weights
 ///     a transfer                  from the end of its producer, over one link per ordered pair of devices, which
 ///                                 carries one at a time, first come first served
-///     after its last task         a device adds its gradients to those of the other replicas, then those that are
-///                                 terms on its tensor ranks, and updates;
+///     after its last task         a device adds its gradients to those of the other replicas (of several stages with
+///                                 ZeRO 2, it gathers updated weights alone), then those that are terms on its tensor
+///                                 ranks, and updates;
 ///     with copies                 of weights that an earlier layer holds, the two devices then send each other these
 ///                                 sums, before they update these weights
 ///                                 PlanCosts::overlap, one stage: in buckets from the last layer on, each once that

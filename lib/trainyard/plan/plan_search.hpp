@@ -37,7 +37,7 @@ struct PlanSearchResult {
   bool exact = false;  // every plan that could be better was looked at
 };
 
-/// The best plan: data, tensor and pipeline degrees, microbatch, schedule, ZeRO 0 and 1, cuts, and the stages that
+/// The best plan: data, tensor and pipeline degrees, microbatch, schedule, ZeRO stage, cuts, and the stages that
 /// recompute, or how many of their layers.
 ///
 /// Degrees, microbatch, ZeRO and schedule are enumerated in the order of their bounds (plan_bound), and left out once

@@ -122,7 +122,7 @@ struct StageCost {
   }
 
  private:
-  /// Of weights, each of so many replicas; of experts its own.
+  /// What each of so many replicas holds of the weights; its own of experts.
   Bytes share(std::size_t replicas) const {
     return Bytes{(weights - expert_weights).count / static_cast<std::int64_t>(replicas)} + expert_weights;
   }

@@ -576,7 +576,6 @@ TEST_CASE("of all plans of a small network on four devices none is shorter than 
                  {.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved, PipelineSchedule::zb_h1,
                                 PipelineSchedule::zb_h2, PipelineSchedule::zb_v, PipelineSchedule::v_half},
                   .most_zero = 3,
-                  .most_zero_with_ranks = 3,
                   .most_slices = 2},
                  [&](const ParallelPlan& plan) {
                    if (number++ % 5 == 0) plans.push_back(plan);

@@ -464,7 +464,6 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   PlanGround ground{problem, options};
   PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved},
                            .most_zero = 3,
-                           .most_zero_with_ranks = std::size_t{has_hosts(problem.cluster()) ? 1u : 3u},
                            .most_slices = kSlices,
                            .stage_degrees = ground.may_differ_by_stage(),
                            .by_layer = true,
