@@ -42,9 +42,8 @@ LeastMemory::LeastMemory(const PlanCosts& costs, LayerTables& tables) : costs_(c
 /// shares as there are replicas with ZeRO, and a share of the experts; however stages and ranks divide that, the mean
 /// device holds 1/(p t) of it. Padding only adds.
 double LeastMemory::of_device(const ParallelPlan& plan) const {
-  const auto [state, gradients, weights] = plan.shards();
-  const double copies = (1 / static_cast<double>(weights) + 1 / static_cast<double>(gradients)) / 2;
-  const double dense = copies * dense_.weights + dense_.state / static_cast<double>(state);
+  const Shards shards = plan.shards();
+  const double dense = shards.copies() / 2 * dense_.weights + dense_.state / static_cast<double>(shards.state);
   const double all = dense + experts_.held() / static_cast<double>(plan.experts);
   return all / static_cast<double>(plan.devices_in_row() * plan.tensor);
 }

@@ -73,8 +73,7 @@ class LeastStep {
     const auto m = static_cast<double>(count), row = static_cast<double>(p);
     const Shards shards = like.shards();
     const LayerDegree degree = like.layer_degree();
-    const double copies =
-        1 / static_cast<double>(shards.weights) + (count > 1 ? 1 / static_cast<double>(shards.gradients) : 0);
+    const double copies = shards.copies(count > 1);
     Bytes weights{0};
     double until_last = 0;  // a microbatch's passes until the last gradient can be made
     double ops = 0, backward_ops = 0, links = 0, links_back = 0, both = 0, made = 0, more = 0, added = 0, resident = 0,

@@ -64,7 +64,8 @@ struct LeastCosts {
 ///                                 leaving the device before those of weights are made: the mean device, with what it
 ///                                 waits at first, and before the end; or with one stage a device all but its last
 ///                                 backward task, and the sums of its gradients; the layers that the fullest device
-///                                 has; stages one behind the other
+///                                 has; stages one behind the other; with ZeRO 2 and 3 the mean device's links: (m +
+///                                 1)/2 times the sums, and 2 m times the halves that gather or scatter
 ///
 ///         (m A + (m - 1) (1 - 1/m)^(p-1) W) / (m (1 - (1 - 1/m)^p))       A = F + B, one stage a device
 ///

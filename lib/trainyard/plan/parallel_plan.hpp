@@ -60,6 +60,15 @@ struct Shards {
   Shards(std::size_t zero, std::size_t replicas)
       : state(zero >= 1 ? replicas : 1), gradients(zero >= 2 ? replicas : 1), weights(zero >= 3 ? replicas : 1) {}
 
+  /// Adds a microbatch's gradients, or a replica's share of them, to those of earlier ones.
+  Nanoseconds accumulation(Nanoseconds whole) const {
+    return Nanoseconds{whole.count / static_cast<std::int64_t>(gradients)};
+  }
+  /// How many times all weights a replica holds as weights, and as gradients where these are there.
+  double copies(bool with_gradients = true) const {
+    return 1 / static_cast<double>(weights) + (with_gradients ? 1 / static_cast<double>(gradients) : 0);
+  }
+
   std::size_t state, gradients, weights;
 };
 

@@ -34,11 +34,6 @@ std::pair<Bytes, Nanoseconds> outcome(const PlanStep& run, std::optional<Bytes> 
   return {run.excess(memory), run.step};
 }
 
-/// Adds a microbatch's gradients to those of earlier ones, of which replicas may have shares.
-Nanoseconds accumulation(const ParallelPlan& like, const LayerCost& layer) {
-  return Nanoseconds{layer.accumulation.count / static_cast<std::int64_t>(like.shards().gradients)};
-}
-
 /// The last bound of plan_bound(): `work` of a layer's time for a microbatch is its share of the step, `held` of its
 /// bytes times how long they are held; `least` is the step of all work without recomputation.
 double least_by_memory(const std::vector<LayerCost>& layers, const std::vector<double>& both, double work, double held,
@@ -92,8 +87,9 @@ double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std
     gradients += layer.weights - layer.expert_weights;
     const Nanoseconds sums = gradients > Bytes{0} ? costs.all_reduce(like, 0, gradients) : Nanoseconds{0};
     longest = std::max(longest, left + static_cast<double>((sums + update).count));
-    left -= static_cast<double>(
-        (layer.input_gradient + layer.weight_gradient + (adds ? accumulation(like, layer) : Nanoseconds{0})).count);
+    left -= static_cast<double>((layer.input_gradient + layer.weight_gradient +
+                                 (adds ? like.shards().accumulation(layer.accumulation) : Nanoseconds{0}))
+                                    .count);
   }
   if (gradients <= Bytes{1}) return longest;
   const double one = work + static_cast<double>((costs.all_reduce(like, 0, gradients) + update).count);
@@ -106,8 +102,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
   const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
   const Shards shards = like.shards();
   const bool at_once = m > 1 || !costs.layer(0, like.microbatch, like.layer_degree()).backward_memory;  // all gradients
-  const double copies =
-      1 / static_cast<double>(shards.weights) + (at_once ? 1 / static_cast<double>(shards.gradients) : 0);
+  const double copies = shards.copies(at_once);
   double gradients = 0, sums = 0, whole = 0, resident = 0, state = 0, saved = 0;
   Bytes weights{0}, of_experts{0};
   Nanoseconds end{0};
@@ -122,7 +117,8 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
     whole += static_cast<double>((layer.forward + layer.input_gradient).count);
     forward.push_back(static_cast<double>(layer.forward.count));
     both.push_back(static_cast<double>((layer.forward + layer.input_gradient).count));
-    const double more = static_cast<double>(m - 1) * static_cast<double>(accumulation(like, layer).count);
+    const double more =
+        static_cast<double>(m - 1) * static_cast<double>(like.shards().accumulation(layer.accumulation).count);
     all.push_back(static_cast<double>(m) * (both.back() + static_cast<double>(layer.weight_gradient.count)) + more);
     if (!splits_backward(like.schedule)) both.back() += static_cast<double>(layer.weight_gradient.count);
     gradients += static_cast<double>(layer.weight_gradient.count);

@@ -62,7 +62,8 @@ PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& o
 ///     A / (1 - (1 - 1/m)^p)                                               stages one behind the other
 ///     A                                                                   the first microbatch's own path
 ///     m times the j + 1 shortest of the p j + 1 longest layers, and sums  one device has so many of them, for any j
-///     m A - backward of l layers + sum of l + 1 layers' gradients + update one stage whose sums overlap, for any l
+///     ((m + 1)/2 times the sums of ZeRO 2, 3 m halves of 3) / p           several stages: what the mean device's links
+///     do m A - backward of l layers + sum of l + 1 layers' gradients + update one stage whose sums overlap, for any l
 ///     m sum over layers of b_l D_l / (p M - R)                            memory over time
 ///
 /// A device's stage waits for a microbatch to pass the stages before it, forward first, and then back: p - 1, p - 2,
