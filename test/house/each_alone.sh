@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Compiles each header of the library and each source alone, as far as its meaning, warnings as errors: each_alone.sh BUILD
+# The builds compile many sources as one, where the second finds what the first has included. BUILD is a folder of its
+# own: a header that a source includes first is compiled by that source, behind a precompiled header, as the others are not.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+build=$1
+[ -f "$build/build.ninja" ] ||
+  CXX=clang++ meson setup "$build" -Dunity=off -Dwerror=true -Dtests=false -Dbenchmarks=disabled -Dnvrtc=disabled -Ddebug=false >/dev/null
+ninja -C "$build" -t targets all | sed -n 's/\.pch: .*/.pch/p' | xargs ninja -C "$build" --quiet
+python3 - "$build" <<'END' | xargs -0 -P "$(nproc)" -I COMMAND sh -c 'COMMAND || exit 255'
+import json, pathlib, re, shlex, sys
+
+build, top = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path.cwd()
+for entry in json.loads((build / "compile_commands.json").read_text()):
+    source = (build / entry["file"]).resolve()
+    if build in source.parents:  # written by the build
+        continue
+    command = re.sub(r" -(o|MQ|MF) \S+| -MD", "", entry["command"]).replace(" -c ", " -fsyntax-only ")
+    print(f"cd {shlex.quote(str(build))} && {command}", end="\0")
+END
+cd lib
+alone() {
+  [ "$(grep -m1 . "$1")" = "#pragma once" ] || { echo "$1: #pragma once is to be its first line"; return 255; }
+  local source=${1%.hpp}.cpp
+  [ "$(grep -m1 '^#include' "$source" 2>/dev/null)" != "#include \"$1\"" ] || return 0
+  printf '#include "%s"\n#include "%s"\n' "$1" "$1" |
+    g++ -std=c++20 -Wall -Wextra -Werror -Wno-missing-field-initializers -fsyntax-only -I. -isystem /usr/include/eigen3 -x c++ - ||
+    { echo "$1 does not compile alone"; return 255; }
+}
+export -f alone
+find trainyard -name '*.hpp' | sort | xargs -P "$(nproc)" -I HEADER bash -c 'alone HEADER || exit 255'
+echo "$(find trainyard -name '*.hpp' | wc -l) headers compile alone"
