@@ -138,6 +138,7 @@ TEST_CASE("a placement by 1, 2 and 3 ranks is that of one process, said once") {
     const auto alone = run_trainyard(folder.path(), words + " -o alone.json");
     REQUIRE(alone.exit_code == 0);
     for (const char* ranks : {"1", "2", "3"}) {
+      if (is_sanitized() && *ranks != '2') continue;
       CAPTURE(ranks);
       const auto run = run_trainyard(folder.path(), words + " -o ranks.json", kRanks + ranks);
       CHECK(run.exit_code == 0);

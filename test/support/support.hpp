@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@ template <std::integral Count>
 Count rounds(Count usual) {
   return is_sanitized() ? (usual + 9) / 10 : usual;
 }
+/// Every how many cases of a list a test looks at one: `usual`, or five times that under sanitizers.
+inline std::size_t stride(std::size_t usual) { return is_sanitized() ? 5 * usual : usual; }
 /// Tells the runner that the current test case did not run, and why. Return from the test case after it.
 void report_skipped(const std::string& why);
 /// A new empty folder, removed when the object goes.

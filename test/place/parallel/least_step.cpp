@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/instances.hpp"
+#include "support/support.hpp"
 #include "support/written_out.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/random.hpp"
@@ -149,9 +150,9 @@ const std::vector<PipelineSchedule> kSchedules{PipelineSchedule::one_f_one_b, Pi
                                                PipelineSchedule::zb_h1,       PipelineSchedule::zb_h2,
                                                PipelineSchedule::zb_v,        PipelineSchedule::v_half};
 
-/// Every `stride`-th choice of degrees with all its cuts and two sizes of buckets; how many, and of these how many have
-/// a bound of half the step or more.
-std::pair<int, int> check_bounds(const Problem& problem, std::size_t batch, PlanDetail detail, std::size_t stride,
+/// Every `usual`-th choice of degrees (test::stride) with all its cuts and two sizes of buckets; how many, and of these
+/// how many have a bound of half the step or more.
+std::pair<int, int> check_bounds(const Problem& problem, std::size_t batch, PlanDetail detail, std::size_t usual,
                                  std::size_t most_cuts) {
   Ground ground{problem, batch, detail};
   const LeastCosts least = ground.chain.least_costs();
@@ -160,7 +161,7 @@ std::pair<int, int> check_bounds(const Problem& problem, std::size_t batch, Plan
   int plans = 0, near = 0;
   std::size_t number = 0;
   each_candidate(likely, all, [&](const ParallelPlan& like) {
-    if (number++ % stride != 0) return;
+    if (number++ % test::stride(usual) != 0) return;
     CAPTURE(describe(like));
     const auto alike = [&](const ParallelPlan& other) { return other == like; };
     const Nanoseconds bound =
@@ -309,9 +310,11 @@ TEST_CASE("one stage of tensor ranks whose sums of gradients hold the ranks' lin
       Ground ground{problem, each.batch, detail};
       const LeastCosts least = ground.chain.least_costs();
       double furthest = 1;
+      std::size_t number = 0;
       each_candidate(
           ground.chain.costs(), {.schedules = {PipelineSchedule::one_f_one_b}}, [&](const ParallelPlan& like) {
             if (like.devices_in_row() > 1 || like.tensor == 1 || like.data == 1) return;
+            if (number++ % test::stride(1) != 0) return;
             CAPTURE(describe(like));
             const auto alike = [&](const ParallelPlan& other) { return other == like; };
             const Nanoseconds bound = least_step(
@@ -370,7 +373,7 @@ TEST_CASE("no plan that fits by what it recomputes takes less than the bound of 
       each_candidate(
           ground.chain.costs(), {.schedules = kSchedules, .most_zero = 3, .most_zero_with_ranks = 3},
           [&](const ParallelPlan& like) {
-            if (number++ % 43 != 0) return;
+            if (number++ % test::stride(43) != 0) return;
             const auto alike = [&](const ParallelPlan& other) { return other == like; };
             const Nanoseconds bound = least_step(
                 least, {.schedules = {like.schedule}, .most_zero = 3, .most_zero_with_ranks = 3, .allowed = alike},
