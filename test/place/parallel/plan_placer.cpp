@@ -577,6 +577,7 @@ TEST_CASE("of all plans of a small network on four devices none is shorter than 
                  {.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved, PipelineSchedule::zb_h1,
                                 PipelineSchedule::zb_h2, PipelineSchedule::zb_v, PipelineSchedule::v_half},
                   .most_zero = 3,
+                  .most_zero_with_ranks = 3,
                   .most_slices = 2},
                  [&](const ParallelPlan& plan) {
                    if (number++ % test::stride(5) == 0) plans.push_back(plan);
@@ -589,7 +590,7 @@ TEST_CASE("of all plans of a small network on four devices none is shorter than 
 }
 
 TEST_CASE("where memory is short, plans are fitted to it as simulated, and none that fits is shorter") {
-  // Each was shorter than the placer's, when the estimate alone said what fits: by 18 to 47 %.
+  // The first four were shorter than the placer's, when the estimate alone said what fits: by 18 to 47 %.
   struct Case {
     const char *network, *cluster;
     std::int64_t batch, megabytes;
@@ -616,7 +617,19 @@ TEST_CASE("where memory is short, plans are fitted to it as simulated, and none 
         .sequence = true,
         .microbatch = 4,
         .recompute = {StageRecompute::blocks},
-        .experts = 2}}};
+        .experts = 2}},
+      // By 6 % when ZeRO 2 was for one stage alone.
+      {"gpt2:layers=4,hidden=256,heads=4,seq=128,vocabulary=1000,positions=128,batch=16",
+       "8xV100",
+       16,
+       23,
+       {.data = 4,
+        .cuts = {2, 3, 4},
+        .chunks = 2,
+        .microbatch = 2,
+        .recompute = {StageRecompute::blocks, StageRecompute::blocks, StageRecompute::blocks, StageRecompute::no},
+        .schedule = PipelineSchedule::zb_v,
+        .zero = 2}}};
   for (const Case& each : std::span{cases}.first(test::rounds(cases.size()))) {
     CAPTURE(each.network);
     ClusterSpec small = preset_cluster(each.cluster);

@@ -212,6 +212,13 @@ struct Simulated {
   };
   std::optional<PlannedSchedule> best;
   std::vector<Plan> all;
+
+  void add(Simulated more) {
+    if (!more.best) return;
+    std::ranges::move(more.all, std::back_inserter(all));
+    std::ranges::stable_sort(all, {}, &Plan::outcome);
+    if (!best || more.best->outcome < best->outcome) best = std::move(more.best);
+  }
 };
 
 /// Those that fit by the estimate, in turn with those that almost do, and may as simulated; then the others. In: by
@@ -344,12 +351,35 @@ void search_with_less_memory(Simulated& found, std::vector<RatedPlan> tried, Nan
     std::erase_if(plans, [&](const RatedPlan& each) { return (ops += ops_of(each.plan)) > kSmallOps; });
     tried.insert(tried.end(), plans.begin(), plans.end());
     std::optional<Finding> refusal;
-    Simulated more = best_of(plans, options, plans.size(), false, simulated, refusal, fit);
-    if (!more.best) continue;
-    found.all.insert(found.all.end(), more.all.begin(), more.all.end());
-    if (more.best->outcome < found.best->outcome) found.best = std::move(more.best);
-    std::ranges::stable_sort(found.all, {}, &Simulated::Plan::outcome);
+    found.add(best_of(plans, options, plans.size(), false, simulated, refusal, fit));
   }
+}
+
+/// Where memory makes steps longer by the estimate: plans of ZeRO 2 and 3 with ranks or several stages that are shorter
+/// by it than what was `found`; `search` and `bound` cover these too then. They are searched for apart: beside the
+/// usual plans they would be simulated in place of some that are shorter once simulated.
+Simulated search_with_more_zero(const Outcome& found, Nanoseconds promised, Nanoseconds& bound, const PlanCosts& costs,
+                                PlanSearchOptions& search, const PlanPlacerOptions& options, bool small,
+                                const std::function<PlannedSchedule(const ParallelPlan&)>& simulated,
+                                const std::function<double(const ParallelPlan&)>& ops_of) {
+  PlanCosts roomy = costs;
+  roomy.memory.reset();
+  if (search_plans(roomy, search).best.front().run.step.count > promised.count / 100 * 99) return {};
+  PlanSearchOptions all = search;
+  all.most_zero_with_ranks = 3;
+  PlanSearchResult more = search_plans(costs, all);
+  search = all;
+  bound = std::min(bound, more.bound);
+  double ops = 0;
+  std::erase_if(more.best, [&](const RatedPlan& each) {
+    const bool usual =
+        each.plan.zero < 2 || (each.plan.devices_in_row() == 1 && !each.plan.layer_degree().communicates());
+    return usual || found <= Outcome{each.run.excess(costs.memory), each.run.step} ||
+           (ops += ops_of(each.plan)) > (small ? kSmallOps : kMovedOps);
+  });
+  std::optional<Finding> refusal;
+  const auto fit = [&](const RatedPlan& rated) { return Fitting{costs, search, rated, small}; };
+  return best_of(more.best, options, small ? more.best.size() : options.candidates, !small, simulated, refusal, fit);
 }
 
 /// So many of the best plans that were simulated, `filled` with what they compute again or not yet, and moves from
@@ -503,12 +533,20 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
                       .message = fmt::format("graph '{}' is too large to be simulated as any plan over {} devices",
                                              graph.name(), ground.devices.size()),
                       .help = "give fewer devices, or a coarser graph"});
+  Simulated more;
   try {
     if (small && costs.memory)
       search_with_less_memory(best, found.best, promised, costs, search, options, simulated, ops_of);
-    if (options.candidates > 1) improve(best, ground, search, small ? kTried : kImproved, small);
+    const std::size_t improved = small ? kTried : kImproved;
+    if (options.candidates > 1) improve(best, ground, search, improved, small);
+    if (options.candidates > 1 && costs.memory && !has_hosts(problem.cluster())) {  // where gathers hold NVLink as long
+      more = search_with_more_zero(best.best->outcome, promised, found.bound, costs, search, options, small, simulated,
+                                   ops_of);
+      if (more.best) improve(more, ground, search, improved, small);
+    }
   } catch (const OutOfTime&) {  // the best so far
   }
+  best.add(std::move(more));
   Schedule schedule = std::move(best.best->schedule);
   schedule.plan_bound = {least_step(ground.chain.least_costs(), search, best.best->outcome.makespan), found.bound};
   return schedule;

@@ -49,7 +49,8 @@ struct PlanPlacerOptions {
 /// state, or weights too. Plans are searched by their estimates (search_plans over ChainOfBlocks); the best of
 /// different degrees are simulated, as schedules of the problem (schedule_of), and fitted to the memory that they then
 /// have (Fitting), where none fits more; the best of these are improved by single moves, simulated too, and the best is
-/// returned. Schedule::plan_bound is of all of them, as simulated (least_step).
+/// returned. ZeRO 2 and 3 are tried with replicas alone, and within one host, where memory is short, with ranks and
+/// stages. Schedule::plan_bound is of all of them, as simulated (least_step).
 ///
 /// Throws InputError ("no-training"), "plan" where no plan fits, "too-large" where none can be simulated, with what
 /// stands in the way of a fold; OutOfTime where none was simulated in time.
