@@ -212,6 +212,7 @@ struct Simulated {
   };
   std::optional<PlannedSchedule> best;
   std::vector<Plan> all;
+  std::optional<Finding> refusal = {};  // of the last one that is too large
 
   void add(Simulated more) {
     if (!more.best) return;
@@ -243,12 +244,45 @@ std::vector<RatedPlan> by_likely_step(std::vector<RatedPlan> plans, std::optiona
   return turns;
 }
 
+/// Plans of a graph, simulated.
+class PlanTrials {
+ public:
+  PlanTrials(PlanGround& ground, PlanSearchOptions search)
+      : ground_(ground), costs_(ground.chain.costs()), search_(std::move(search)) {}
+
+  const PlanCosts& costs() const { return costs_; }
+  const PlanSearchOptions& search() const { return search_; }
+  /// All plans are simulated, of the same degrees and schedules too, as these make no more than kSmallOps.
+  void are_small() { small_ = true; }
+  double ops_of(const ParallelPlan& plan) const {
+    return planned_ops(ground_.problem.graph(), plan, ground_.batch / plan.data / plan.microbatch);
+  }
+  Simulated best_of(const std::vector<RatedPlan>& rated) {
+    return best_of(rated, small_ ? rated.size() : ground_.options.candidates, !small_, true);
+  }
+  void search_with_less_memory(Simulated& found, std::vector<RatedPlan> tried, Nanoseconds promised);
+  Simulated search_with_more_zero(const Outcome& found, Nanoseconds promised, Nanoseconds& bound);
+  void improve(Simulated& found);
+
+ private:
+  /// The first at any time, if it is not too large: something is to be answered.
+  PlannedSchedule simulated(const ParallelPlan& plan) {
+    const bool whole = !std::exchange(answered_, true) && ops_of(plan) <= kHastyOps;
+    return whole ? ground_.planned(plan, true, {}) : ground_.planned(plan);
+  }
+  Simulated best_of(const std::vector<RatedPlan>& rated, std::size_t candidates, bool different, bool fitted);
+
+  const PlanGround& ground_;
+  PlanCosts costs_;
+  PlanSearchOptions search_;
+  bool small_ = false, answered_ = false;
+};
+
 /// The best of the plans in this order, simulated until `candidates` fit, of different degrees and schedules if
-/// `different`; each rank of a team simulates the next one, and what it is fitted to (`fit`). With the last
-/// refusal of what is too large; throws OutOfTime where none was done in time.
-Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& options, std::size_t candidates,
-                  bool different, const std::function<PlannedSchedule(const ParallelPlan&)>& simulated,
-                  std::optional<Finding>& refusal, const std::function<Fitting(const RatedPlan&)>& fit = {}) {
+/// `different`; each rank of a team simulates the next one, and if `fitted` what that is fitted to. Throws OutOfTime
+/// where none was done in time.
+Simulated PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::size_t candidates, bool different,
+                              bool fitted) {
   const auto kind = [&](std::size_t i) {
     const ParallelPlan& plan = rated[i].plan;
     const std::size_t shared = plan.zero < 2 ? 0 : plan.zero;
@@ -262,7 +296,7 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
     Trial trial{Trial::End::simulated, {}};
     try {
       std::optional<Fitting> fits;
-      if (fit) fits.emplace(fit(rated[i]));
+      if (fitted) fits.emplace(costs_, search_, rated[i], small_);
       for (const RatedPlan* now = &rated[i]; now != nullptr;) {
         PlannedSchedule each = simulated(now->plan);
         trial.spares.push_back(each.spare);
@@ -278,7 +312,7 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
     } catch (const InputError& error) {
       if (error.findings().front().code != "too-large") throw;
       if (!trial.spares.empty()) return trial;
-      refusal = error.findings().front();
+      result.refusal = error.findings().front();
       trial.end = Trial::End::too_large;
     }
     return trial;
@@ -286,14 +320,14 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
   // As try_plan() has found it, on this rank or another.
   const auto plan_of = [&](std::size_t i, const Trial& trial) {
     if (trial.fits == 0) return rated[i];
-    Fitting fits = fit(rated[i]);
+    Fitting fits{costs_, search_, rated[i], small_};
     for (std::size_t k = 0; k < trial.fits; ++k) fits.next(trial.spares[k]);
     return fits.plan(trial.fits);
   };
   std::optional<std::size_t> best;
   ParallelPlan best_plan;
   Outcome outcome;
-  const std::size_t ranks = options.team ? options.team->count() : 1;
+  const std::size_t ranks = ground_.options.team ? ground_.options.team->count() : 1;
   bool late = false;
   for (std::size_t next = 0; next < rated.size() && fitting.size() < candidates && !late;) {
     std::vector<std::size_t> turn;
@@ -301,8 +335,8 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
       if (!fitting.contains(kind(next))) turn.push_back(next);
     std::vector<Trial> trials(turn.size());
     for (std::size_t t = 0; t < turn.size(); ++t)
-      if (is_mine(options.team, t)) trials[t] = try_plan(turn[t]);
-    share_values(options.team, trials);
+      if (is_mine(ground_.options.team, t)) trials[t] = try_plan(turn[t]);
+    share_values(ground_.options.team, trials);
     // One after the other again: what another rank has done too much does not count.
     for (std::size_t t = 0; t < turn.size() && fitting.size() < candidates && !late; ++t) {
       if (fitting.contains(kind(turn[t])) || trials[t].end == Trial::End::too_large) continue;
@@ -327,19 +361,15 @@ Simulated best_of(const std::vector<RatedPlan>& rated, const PlanPlacerOptions& 
 
 /// Where no plan is nearly as short as the estimate has `promised`, those that did so do not fit as simulated, and what
 /// is no shorter by the estimate was not looked at: small plans that do with less memory by the estimate.
-void search_with_less_memory(Simulated& found, std::vector<RatedPlan> tried, Nanoseconds promised, PlanCosts costs,
-                             const PlanSearchOptions& search, const PlanPlacerOptions& options,
-                             const std::function<PlannedSchedule(const ParallelPlan&)>& simulated,
-                             const std::function<double(const ParallelPlan&)>& ops_of) {
-  const Bytes memory = *costs.memory;
-  const PlanCosts whole = costs;
-  const auto fit = [&](const RatedPlan& rated) { return Fitting{whole, search, rated, true}; };
+void PlanTrials::search_with_less_memory(Simulated& found, std::vector<RatedPlan> tried, Nanoseconds promised) {
+  if (!small_ || !costs_.memory) return;
+  PlanCosts costs = costs_;
   for (std::int64_t tenths = 8; tenths >= kLeastTenths; --tenths) {
     if (found.best->outcome <= Outcome{Bytes{0}, Nanoseconds{promised.count / 20 * 21}}) return;
-    costs.memory = Bytes{memory.count / 10 * tenths};
+    costs.memory = Bytes{costs_.memory->count / 10 * tenths};
     std::vector<RatedPlan> plans;
     try {
-      plans = search_plans(costs, search).best;
+      plans = search_plans(costs, search_).best;
     } catch (const InputError&) {  // nothing fits in so little
       return;
     }
@@ -350,56 +380,48 @@ void search_with_less_memory(Simulated& found, std::vector<RatedPlan> tried, Nan
     double ops = 0;
     std::erase_if(plans, [&](const RatedPlan& each) { return (ops += ops_of(each.plan)) > kSmallOps; });
     tried.insert(tried.end(), plans.begin(), plans.end());
-    std::optional<Finding> refusal;
-    found.add(best_of(plans, options, plans.size(), false, simulated, refusal, fit));
+    found.add(best_of(plans));
   }
 }
 
 /// Where memory makes steps longer by the estimate: plans of ZeRO 2 and 3 with ranks or several stages that are shorter
 /// by it than what was `found`; `search` and `bound` cover these too then. They are searched for apart: beside the
 /// usual plans they would be simulated in place of some that are shorter once simulated.
-Simulated search_with_more_zero(const Outcome& found, Nanoseconds promised, Nanoseconds& bound, const PlanCosts& costs,
-                                PlanSearchOptions& search, const PlanPlacerOptions& options, bool small,
-                                const std::function<PlannedSchedule(const ParallelPlan&)>& simulated,
-                                const std::function<double(const ParallelPlan&)>& ops_of) {
-  PlanCosts roomy = costs;
+Simulated PlanTrials::search_with_more_zero(const Outcome& found, Nanoseconds promised, Nanoseconds& bound) {
+  // Over hosts gathers hold NVLink as long as network cards.
+  if (ground_.options.candidates == 1 || !costs_.memory || has_hosts(ground_.problem.cluster())) return {};
+  PlanCosts roomy = costs_;
   roomy.memory.reset();
-  if (search_plans(roomy, search).best.front().run.step.count > promised.count / 100 * 99) return {};
-  PlanSearchOptions all = search;
+  if (search_plans(roomy, search_).best.front().run.step.count > promised.count / 100 * 99) return {};
+  PlanSearchOptions all = search_;
   all.most_zero_with_ranks = 3;
-  PlanSearchResult more = search_plans(costs, all);
-  search = all;
+  PlanSearchResult more = search_plans(costs_, all);
+  search_ = std::move(all);
   bound = std::min(bound, more.bound);
   double ops = 0;
   std::erase_if(more.best, [&](const RatedPlan& each) {
     const bool usual =
         each.plan.zero < 2 || (each.plan.devices_in_row() == 1 && !each.plan.layer_degree().communicates());
-    return usual || found <= Outcome{each.run.excess(costs.memory), each.run.step} ||
-           (ops += ops_of(each.plan)) > (small ? kSmallOps : kMovedOps);
+    return usual || found <= Outcome{each.run.excess(costs_.memory), each.run.step} ||
+           (ops += ops_of(each.plan)) > (small_ ? kSmallOps : kMovedOps);
   });
-  std::optional<Finding> refusal;
-  const auto fit = [&](const RatedPlan& rated) { return Fitting{costs, search, rated, small}; };
-  return best_of(more.best, options, small ? more.best.size() : options.candidates, !small, simulated, refusal, fit);
+  return best_of(more.best);
 }
 
-/// So many of the best plans that were simulated, `filled` with what they compute again or not yet, and moves from
-/// them, simulated too, as long as they make the step shorter; and for the best one the sizes of buckets.
-void improve(Simulated& found, PlanGround& ground, const PlanSearchOptions& search, std::size_t plans, bool filled) {
-  const PlanCosts costs = ground.chain.costs();
+/// The best of the plans that were simulated, fitted to memory where they are not yet, and moves from them, simulated
+/// too, as long as they make the step shorter; and for the best one the sizes of buckets.
+void PlanTrials::improve(Simulated& found) {
+  if (ground_.options.candidates == 1 || !found.best) return;
+  const std::size_t plans = small_ ? kTried : kImproved;
   const auto simulated = [&](const std::vector<RatedPlan>& rated) {
-    std::optional<Finding> refusal;
-    const auto planned = [&](const ParallelPlan& plan) { return ground.planned(plan); };
-    return best_of(rated, ground.options, rated.size(), false, planned, refusal);
-  };
-  const auto ops_of = [&](const ParallelPlan& plan) {
-    return planned_ops(ground.problem.graph(), plan, ground.batch / plan.data / plan.microbatch);
+    return best_of(rated, rated.size(), false, false);
   };
   double left = kMovedOps;
   ParallelPlan best = found.all.front().rated.plan;
   bool is_sized = false;
   const auto find_size = [&] {
-    const std::vector<RatedPlan> sizes = bucket_sizes_of(costs, best);
-    if (sizes.empty() || ops_of(best) * static_cast<double>(sizes.size()) > kMovedOps || !ground.detail_of(best))
+    const std::vector<RatedPlan> sizes = bucket_sizes_of(costs_, best);
+    if (sizes.empty() || ops_of(best) * static_cast<double>(sizes.size()) > kMovedOps || !ground_.detail_of(best))
       return;
     Simulated next = simulated(sizes);
     if (next.best && next.best->outcome < found.best->outcome) found.best = std::move(next.best);
@@ -416,10 +438,10 @@ void improve(Simulated& found, PlanGround& ground, const PlanSearchOptions& sear
       is_sized = false;
       return true;
     };
-    Fitting fitting{costs, search, now.rated, true};
-    for (std::optional<Bytes> spare = now.spare; !filled && left >= ops_of(now.rated.plan);) {
+    Fitting fitting{costs_, search_, now.rated, true};
+    for (std::optional<Bytes> spare = now.spare; !small_ && left >= ops_of(now.rated.plan);) {
       const RatedPlan* next = fitting.next(spare);
-      if (next == nullptr || !ground.detail_of(next->plan)) break;
+      if (next == nullptr || !ground_.detail_of(next->plan)) break;
       left -= ops_of(next->plan);
       Simulated each = simulated({*next});
       if (!each.best) break;
@@ -427,11 +449,11 @@ void improve(Simulated& found, PlanGround& ground, const PlanSearchOptions& sear
       is_better(std::move(each));
     }
     for (bool goes_on = true; goes_on;) {
-      PlanCosts full = costs;
-      if (costs.memory && now.spare)  // a fiftieth more: as simulated they may fit
-        full.memory = Bytes{estimated_when_full(now.rated.run, *costs.memory, *now.spare).count / 50 * 51};
-      std::vector<RatedPlan> moves = moves_of(full, search, now.rated.plan);
-      std::erase_if(moves, [&](const RatedPlan& move) { return !ground.detail_of(move.plan); });
+      PlanCosts full = costs_;
+      if (costs_.memory && now.spare)  // a fiftieth more: as simulated they may fit
+        full.memory = Bytes{estimated_when_full(now.rated.run, *costs_.memory, *now.spare).count / 50 * 51};
+      std::vector<RatedPlan> moves = moves_of(full, search_, now.rated.plan);
+      std::erase_if(moves, [&](const RatedPlan& move) { return !ground_.detail_of(move.plan); });
       const double each = ops_of(now.rated.plan);
       moves.resize(std::min({moves.size(), kMoves, static_cast<std::size_t>(std::max(0.0, left) / each)}));
       left -= each * static_cast<double>(moves.size());
@@ -505,50 +527,34 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
                             PipelineSchedule::v_half, PipelineSchedule::v_min})
       search.schedules.push_back(each);
   search.allowed = [&](const ParallelPlan& plan) { return ground.detail_of(plan).has_value(); };
-  const PlanCosts costs = ground.chain.costs();
-  PlanSearchResult found = search_plans(costs, search);
-
-  std::optional<Finding> refusal;
-  const auto ops_of = [&](const ParallelPlan& plan) {
-    return planned_ops(graph, plan, ground.batch / plan.data / plan.microbatch);
-  };
-  bool answered = false;
-  const auto simulated = [&](const ParallelPlan& plan) {
-    const bool whole = !std::exchange(answered, true) && ops_of(plan) <= kHastyOps;
-    return whole ? ground.planned(plan, true, {}) : ground.planned(plan);
-  };
+  PlanTrials trials{ground, std::move(search)};
+  PlanSearchResult found = search_plans(trials.costs(), trials.search());
   const Nanoseconds promised = found.best.front().run.step;
-  found.best = by_likely_step(std::move(found.best), costs.memory);
-  // Small ones all, of the same degrees and schedules too.
+  found.best = by_likely_step(std::move(found.best), trials.costs().memory);
   std::size_t within = 0;
-  for (double ops = 0; within < found.best.size() && (ops += ops_of(found.best[within].plan)) <= kSmallOps;) ++within;
+  for (double ops = 0; within < found.best.size(); ++within)
+    if ((ops += trials.ops_of(found.best[within].plan)) > kSmallOps) break;
   const bool small = options.candidates > 1 && within >= std::min(kTried, found.best.size());
+  if (small) trials.are_small();
   found.best.resize(std::min(found.best.size(), small ? within : kTried));
-  const auto fit = [&](const RatedPlan& rated) { return Fitting{costs, search, rated, small}; };
-  Simulated best =
-      best_of(found.best, options, small ? found.best.size() : options.candidates, !small, simulated, refusal, fit);
-  if (!best.best && refusal) throw InputError(*refusal);
+  Simulated best = trials.best_of(found.best), more;
+  if (!best.best && best.refusal) throw InputError(*best.refusal);
   if (!best.best)
     throw InputError({.code = "too-large",
                       .message = fmt::format("graph '{}' is too large to be simulated as any plan over {} devices",
                                              graph.name(), ground.devices.size()),
                       .help = "give fewer devices, or a coarser graph"});
-  Simulated more;
   try {
-    if (small && costs.memory)
-      search_with_less_memory(best, found.best, promised, costs, search, options, simulated, ops_of);
-    const std::size_t improved = small ? kTried : kImproved;
-    if (options.candidates > 1) improve(best, ground, search, improved, small);
-    if (options.candidates > 1 && costs.memory && !has_hosts(problem.cluster())) {  // where gathers hold NVLink as long
-      more = search_with_more_zero(best.best->outcome, promised, found.bound, costs, search, options, small, simulated,
-                                   ops_of);
-      if (more.best) improve(more, ground, search, improved, small);
-    }
+    trials.search_with_less_memory(best, found.best, promised);
+    trials.improve(best);
+    more = trials.search_with_more_zero(best.best->outcome, promised, found.bound);
+    trials.improve(more);
   } catch (const OutOfTime&) {  // the best so far
   }
   best.add(std::move(more));
   Schedule schedule = std::move(best.best->schedule);
-  schedule.plan_bound = {least_step(ground.chain.least_costs(), search, best.best->outcome.makespan), found.bound};
+  schedule.plan_bound = {least_step(ground.chain.least_costs(), trials.search(), best.best->outcome.makespan),
+                         found.bound};
   return schedule;
 }
 
