@@ -32,6 +32,8 @@ struct Catalogue {
       std::ranges::copy(later, std::back_inserter(members));
       std::ranges::move(later, std::back_inserter(rows));
     }
+    // Auto asks it for fewer devices than all (relay_on_fewer).
+    std::erase_if(members, [](const Placer& placer) { return placer.name == "relay"; });
     for (auto* family : {meta_placers, planner_placers, offload_placers})
       std::ranges::move(family(), std::back_inserter(rows));
     placers.insert(placers.begin() + static_cast<std::ptrdiff_t>(pesto), rows.begin(), rows.end());

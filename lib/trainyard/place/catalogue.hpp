@@ -14,12 +14,11 @@ std::span<const Placer> placers();
 const Placer& find_placer(std::string_view name);
 
 /// The placers that `auto` starts from: all that neither search (Placer::searches) nor train (Placer::trains), but for
-/// later_list_placers() and celeritas_placers(), which added nothing measurable (bench/README.md), and
-/// planner_placers(), whose plans are among those that `plan` searches.
+/// planner_placers(), whose plans are among those that `plan` searches, and `relay`, which it asks for fewer devices.
 std::span<const Placer> auto_members();
 /// `auto`, with placers of one's own behind its members of the catalogue: never worse than any of them. One whose
-/// schedule does not hold (check_schedule), or that throws, is left out; and one named "relay", which auto asks for
-/// fewer devices alone.
+/// schedule does not hold (check_schedule), or that throws, is left out. Set Placer::name where it is to stand beside
+/// `auto` itself.
 Placer auto_with(std::vector<Placer> mine);
 
 namespace detail {

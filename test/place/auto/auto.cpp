@@ -246,7 +246,7 @@ TEST_CASE("a placer of one's own is a member of auto") {
   // find.
   const Problem problem = test::make_problem({{{5, 5}, {5, 5}}, {{0, 1, 9}}});
   int asked = 0;
-  const Placer mine{.name = "mine", .place = [&](const Problem& given, const PlaceOptions& options) {
+  const Placer mine{.name = "relay", .place = [&](const Problem& given, const PlaceOptions& options) {
                       ++asked;
                       CHECK(options.seed == 7);
                       return Schedule{.placement = Placement(given.op_count(), DeviceId{1})};

@@ -51,9 +51,6 @@ inline constexpr std::array<std::string_view, 6> kLargeFirst{"celeritas", "m-etf
 
 inline bool is_large(const Problem& problem) { return problem.op_count() * problem.device_count() > kLargePairs; }
 
-/// No member: auto asks it for fewer devices than all (relay_on_fewer).
-inline constexpr std::string_view kFewerDevices = "relay";
-
 /// The member that works for longer than the others where it has to: on training steps over many devices its answer is
 /// most often the best by far, and moves of single ops do not lead there.
 inline constexpr std::string_view kPatient = "plan";
@@ -72,7 +69,6 @@ inline bool is_asked(const Placer& member, const Problem& problem, Objective obj
       std::ranges::find(kSlow, member.name) != kSlow.end())
     return false;
   if (member.name == kAskedLast && problem.op_count() > kProvable) return false;
-  if (member.name == kFewerDevices) return false;
   return !member.exhaustive || problem.op_count() <= kExhaustible ||
          (objective == Objective::max_load && member.name == "load-search");
 }
