@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compiles each header of the library and each source alone, as far as its meaning, warnings as errors: each_alone.sh BUILD
-# The builds compile many sources as one, where the second finds what the first has included. BUILD is a folder of its
-# own: a header that a source includes first is compiled by that source, behind a precompiled header, as the others are not.
+# Compiles each source and each header of the library alone, without making code: each_alone.sh BUILD
+# Other builds compile many sources as one, where the second finds what the first has included. BUILD is a folder for
+# this check. A header that the source beside it includes first is compiled with that one.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1
@@ -11,7 +11,7 @@ ninja -C "$build" -t targets all | sed -n 's/\.pch: .*/.pch/p' | xargs ninja -C 
 python3 - "$build" <<'END' | xargs -0 -P "$(nproc)" -I COMMAND sh -c 'COMMAND || exit 255'
 import json, pathlib, re, shlex, sys
 
-build, top = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path.cwd()
+build = pathlib.Path(sys.argv[1]).resolve()
 for entry in json.loads((build / "compile_commands.json").read_text()):
     source = (build / entry["file"]).resolve()
     if build in source.parents:  # written by the build
