@@ -1,7 +1,5 @@
 #include "trainyard/rewrite/data_parallel.hpp"
 
-#include <fmt/format.h>
-
 #include <cassert>
 #include <map>
 #include <string>
@@ -40,7 +38,7 @@ class Replication {
  private:
   static std::string weights_of(const std::string& name) { return name + "/weights"; }
   static std::string copy_of(std::string_view name, std::size_t replica) {
-    return fmt::format("{}@{}", name, replica + 1);
+    return copy_name(name, kReplicaMark, replica);
   }
 
   void add(OpSpec spec, std::size_t replica, OpId original) {

@@ -54,7 +54,7 @@ class Batching {
   }
 
  private:
-  static std::string copy_of(std::string_view name, std::size_t part) { return fmt::format("{}~{}", name, part + 1); }
+  static std::string copy_of(std::string_view name, std::size_t part) { return copy_name(name, kMicrobatchMark, part); }
   std::string accumulation_of(TensorId tensor) const { return fmt::format("{}/accumulate", graph_.name(tensor)); }
 
   /// Held once, and read by all parts.

@@ -58,6 +58,13 @@ void view_op(const Graph& graph, OpId op, OpView& view) {
   if (const CollectiveTask* collective = graph.collective(op)) view.collective = *collective;
 }
 
+std::string copy_name(std::string_view name, char mark, std::size_t copy) {
+  const std::string number = std::to_string(copy + 1);
+  std::string text;
+  text.reserve(name.size() + 1 + number.size());
+  return text.append(name).append(1, mark).append(number);
+}
+
 void take_part_of_work(OpSpec& spec, std::size_t part, std::size_t parts) {
   spec.flops.value /= static_cast<double>(parts);
   spec.bytes_accessed = Bytes{share_of(spec.bytes_accessed.count, part, parts)};

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainyard/graph/builder.hpp"
@@ -13,6 +15,10 @@ namespace trainyard {
 OpSpec spec_of(const Graph& graph, OpId op);
 /// A view of the op; its texts are those of the graph.
 void view_op(const Graph& graph, OpId op, OpView& view);
+
+/// The name of a copy, counted from 0, behind the mark of its kind: "conv@2" is replica 1's.
+std::string copy_name(std::string_view name, char mark, std::size_t copy);
+inline constexpr char kReplicaMark = '@', kMicrobatchMark = '~';
 
 /// Leaves it part `part` of `parts` of its work.
 void take_part_of_work(OpSpec& spec, std::size_t part, std::size_t parts);

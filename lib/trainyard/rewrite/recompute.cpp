@@ -326,6 +326,8 @@ class Recomputation {
 }  // namespace
 
 RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments) {
+  if (std::ranges::all_of(segments, [](const std::vector<OpId>& segment) { return segment.empty(); }))
+    return {graph, IdMap<OpId, OpId>{{graph.ops().begin(), graph.ops().end()}}};
   return Recomputation{graph, segments}.run();
 }
 

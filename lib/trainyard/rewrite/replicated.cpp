@@ -35,7 +35,7 @@ Replicas::Replicas(const Graph& graph, const Replicate& options, bool divide_bat
 }
 
 std::string Replicas::copy_of(std::string_view name, std::size_t replica) {
-  return fmt::format("{}@{}", name, replica + 1);
+  return copy_name(name, kReplicaMark, replica);
 }
 std::string Replicas::name_in(std::size_t bucket, std::string_view what) const {
   return fmt::format("{}{}/{}", buckets_.buckets[bucket].model, what, first_bucket_ + bucket);

@@ -141,7 +141,7 @@ class RewrittenPieces {
   /// A copy on stage s.
   std::string copy_name(std::size_t s, std::string_view name, std::size_t replica, std::size_t rank) const {
     const std::string copy = mesh(s).ranks > 1 ? rank_name(name, rank) : std::string{name};
-    return mesh(s).replicas > 1 ? fmt::format("{}@{}", copy, replica + 1) : copy;
+    return mesh(s).replicas > 1 ? trainyard::copy_name(copy, kReplicaMark, replica) : copy;
   }
   static std::string arrives(std::string_view tensor) { return fmt::format("{}/arrives", tensor); }
   static std::string leaves(std::string_view tensor) { return fmt::format("{}/leaves", tensor); }

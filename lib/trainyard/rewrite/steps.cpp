@@ -56,7 +56,7 @@ class Unrolling {
  private:
   template <class Text>
   static std::string at(const Text& name, std::size_t step) {
-    return fmt::format("{}@{}", name, step + 1);
+    return copy_name(name, '@', step);
   }
   std::string keeper_name(OpId op) const { return std::string{graph_.name(op)} + kept_suffix_; }
 

@@ -700,9 +700,7 @@ class Ranks {
 
 }  // namespace
 
-std::string rank_name(std::string_view name, std::size_t rank) {
-  return fmt::format("{}{}{}", name, kRankMark, rank + 1);
-}
+std::string rank_name(std::string_view name, std::size_t rank) { return copy_name(name, kRankMark, rank); }
 
 std::size_t tensor_rank(std::string_view name) {
   const std::size_t mark = name.rfind(kRankMark);

@@ -21,7 +21,7 @@ RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, 
     const std::size_t part = made.microbatch[op];
     const auto in_part = [&](TensorId tensor) {
       const bool once = graph.type(graph.producer(tensor)) == kVariableType;
-      return names.at(fmt::format("{}~{}", graph.name(tensor), once ? 1 : part + 1));
+      return names.at(copy_name(graph.name(tensor), kMicrobatchMark, once ? 0 : part));
     };
     if (part == microbatch.parts) {  // an op of the update, once
       const auto sum_of = [&](TensorId tensor) {
@@ -36,7 +36,7 @@ RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, 
       result.ops.push_back(std::move(how));
       continue;
     }
-    if (made.graph.name(op) != fmt::format("{}~{}", graph.name(original), part + 1)) {
+    if (made.graph.name(op) != copy_name(graph.name(original), kMicrobatchMark, part)) {
       OpRecipe sum;  // of the gradients of earlier parts and this one
       sum.kind = OpRecipe::Kind::sum;
       for (const TensorId tensor : made.graph.inputs(op)) sum.reads.push_back({.tensor = tensor});

@@ -31,7 +31,7 @@ std::size_t count_of(const Model& model, ValueId id) {
   return static_cast<std::size_t>(elements(model.values[id].shape));
 }
 
-std::string copy_name(std::string_view name, std::size_t replica) { return fmt::format("{}@{}", name, replica + 1); }
+std::string replica_name(std::string_view name, std::size_t replica) { return copy_name(name, kReplicaMark, replica); }
 
 class ReplicatedRecipe {
  public:
@@ -368,11 +368,12 @@ class ReplicatedRecipe {
     const std::string name{graph_.name(op)};
     const std::string_view step = made_.graph.name(made);
     std::size_t j = c - 1;
-    if (step != copy_name(name, replica)) j = std::stoul(std::string{step.substr(name.size() + 6)});  // NAME/step/J@1
+    if (step != replica_name(name, replica))
+      j = std::stoul(std::string{step.substr(name.size() + 6)});  // NAME/step/J@1
     OpRecipe how =
         shares_.share(op, index(replica),
                       {.tensor = [](TensorId tensor) { return tensor; }, .held = [](ValueId value) { return value; }});
-    const auto at = [&](std::string_view tensor) { return names_.at(copy_name(tensor, replica)); };
+    const auto at = [&](std::string_view tensor) { return names_.at(replica_name(tensor, replica)); };
     const auto so_far = [&](TensorId tensor, std::size_t number) {
       return number + 1 == c ? at(graph_.name(tensor)) : at(fmt::format("{}/step/{}", graph_.name(tensor), number));
     };
@@ -419,7 +420,7 @@ class ReplicatedRecipe {
     const auto inputs = made_.graph.inputs(made);
     const auto outputs = made_.graph.outputs(made);
     for (const char* word : {"", "/all", "/all#2", "/heads", "/exchanged"})
-      if (const auto found = names_.find(copy_name(fmt::format("{}{}", graph_.name(tensor), word), replica));
+      if (const auto found = names_.find(replica_name(fmt::format("{}{}", graph_.name(tensor), word), replica));
           found && (std::find(inputs.begin(), inputs.end(), *found) != inputs.end() ||
                     std::find(outputs.begin(), outputs.end(), *found) != outputs.end()))
         return *found;
@@ -459,7 +460,7 @@ class ReplicatedRecipe {
   std::size_t zero() const { return n_ > 1 ? options_.zero : 0; }
   std::size_t bundle(const ReplicaCollective& each) const { return bundle_of_.at(each.tensors.front()).first; }
   TensorId copy_of(TensorId tensor, std::size_t replica) const {
-    return names_.at(copy_name(graph_.name(tensor), replica));
+    return names_.at(replica_name(graph_.name(tensor), replica));
   }
 
   /// A parameter or buffer of the replica's own.
@@ -504,7 +505,7 @@ class ReplicatedRecipe {
       const auto at = bundle_of_.find(tensor);
       if (!update || at == bundle_of_.end()) return named(tensor, replica, made);
       if (bundles_[at->second.first].shared) return sums_[at->second.first][replica];
-      return names_.at(copy_name(fmt::format("{}/sum", graph_.name(tensor)), replica));
+      return names_.at(replica_name(fmt::format("{}/sum", graph_.name(tensor)), replica));
     };
     BatchShares::Names names{.tensor = name, .held = [&](ValueId value) { return own(value, replica); }};
     if (options_.experts > 1) names.held_form = [&](ValueId value) { return held_form(value); };
