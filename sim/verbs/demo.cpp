@@ -31,8 +31,8 @@ struct DemoRow {
 /// Small enough for seconds, large enough that an op takes far longer than its bookkeeping.
 constexpr const char* kDemoModels[] = {
     "lenet:batch=64", "transformer:batch=2,seq=16,layers=2,hidden=128,heads=4,inner=256,vocabulary=500"};
-constexpr double kSearchSeconds = 0.5;                   // of each placer that searches
-constexpr auto kPlacerBudget = std::chrono::seconds{4};  // for each model: the rest is then left out
+constexpr double kSearchSeconds = 0.25;                  // of each placer that searches
+constexpr auto kPlacerBudget = std::chrono::milliseconds{2500};  // for each model: the rest is then left out
 constexpr std::size_t kShownPlacers = 6;
 
 struct Placed {

@@ -91,7 +91,7 @@ TEST_CASE("auto finds the optimum of small problems: no placement and no order o
 
 TEST_CASE("auto is no worse than any of its members, and the same on any number of threads") {
   Random random{2};
-  for (int round = 0; round < test::rounds(6); ++round) {
+  for (int round = 0; round < test::rounds(3); ++round) {
     CAPTURE(round);
     const Problem problem = test::random_problem(random, {.most_ops = 40});
     const PlaceOptions options{.seed = 9, .budget = {.evaluations = 600}, .threads = 1};
@@ -416,7 +416,7 @@ TEST_CASE("auto goes on after a race of graphs that made all schedules from befo
 }
 
 TEST_CASE("auto is no worse than its members on networks, with the smallest budgets") {
-  for (const std::string network : {"lenet:batch=64", "alexnet", "squeezenet1_1"}) {
+  for (const std::string network : {"lenet:batch=64", "alexnet"}) {
     if (test::is_sanitized() && network != "lenet:batch=64") continue;
     CAPTURE(network);
     const Problem problem{training_graph(make_network(network)), make_cluster(preset_cluster("4xV100"))};

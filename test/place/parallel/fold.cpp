@@ -101,7 +101,7 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
       if (fair) share_links(spec, Sharing::fair);
       const Problem problem{training_graph(make_network(network)), make_cluster(std::move(spec))};
       const Layers layers = find_layers(problem.graph());
-      for (std::uint64_t seed = 0; seed < test::rounds<std::uint64_t>(12); ++seed) {
+      for (std::uint64_t seed = 0; seed < test::rounds<std::uint64_t>(6); ++seed) {
         Random random = Random::stream(22, seed);
         const std::size_t t = std::size_t{1} << random.below(3), d = std::size_t{1} << random.below(3),
                           p = std::size_t{1} << random.below(3);
@@ -146,10 +146,10 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
         }
       }
     }
-  CHECK(folded > test::rounds<std::size_t>(40));
-  CHECK(sharing > test::rounds<std::size_t>(10));
-  CHECK(dividing > test::rounds<std::size_t>(10));
-  CHECK((refused > 2 || test::is_sanitized()));
+  CHECK(folded > test::rounds<std::size_t>(20));
+  CHECK(sharing > test::rounds<std::size_t>(5));
+  CHECK(dividing > test::rounds<std::size_t>(5));
+  CHECK((refused > 1 || test::is_sanitized()));
 }
 
 TEST_CASE("sixteen tensor ranks, in one NVSwitch domain or over two hosts, fold as eight do") {
@@ -170,7 +170,7 @@ TEST_CASE("random small plans, some on machines with a device or link of its own
   const Graph graph = training_graph(make_network("gpt2:batch=8,seq=16,layers=2"));
   std::size_t folded = 0, several = 0, refused = 0;
   for (const char* cluster : {"8xA100", "4x2xH100", "2x4xA100", "4x4xA100"})
-    for (std::uint64_t seed = 0; seed < test::rounds(120U); ++seed) {
+    for (std::uint64_t seed = 0; seed < test::rounds(60U); ++seed) {
       Random random = Random::stream(23, seed);
       const std::size_t t = std::size_t{1} << random.below(3), d = 1 + random.below(4), p = 1 + random.below(4);
       const std::size_t microbatches = 1 + random.below(2), zero = d > 1 ? random.below(3) : 0;
@@ -201,9 +201,9 @@ TEST_CASE("random small plans, some on machines with a device or link of its own
   CAPTURE(folded);
   CAPTURE(several);
   CAPTURE(refused);
-  CHECK(folded > test::rounds(120U));
-  CHECK((several > 12 || test::is_sanitized()));
-  CHECK((refused > 4 || test::is_sanitized()));
+  CHECK(folded > test::rounds(60U));
+  CHECK((several > 5 || test::is_sanitized()));
+  CHECK((refused > 2 || test::is_sanitized()));
 }
 
 TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores fairly: refused, or folded as whole") {
@@ -216,7 +216,7 @@ TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores
   const Layers layers_of[] = {find_layers(graphs[0]), find_layers(graphs[1]), find_layers(graphs[2])};
   std::size_t folded = 0, several = 0, refused = 0, meeting = 0, over_cores = 0, groups[3] = {};
   for (const char* cluster : {"8x4xH100", "16x2xH100", "4x8xH100", "32x1xH100"})
-    for (std::uint64_t seed = 0; seed < test::rounds(75U); ++seed) {
+    for (std::uint64_t seed = 0; seed < test::rounds(36U); ++seed) {
       Random random = Random::stream(24, seed);
       const std::size_t network = seed % 3;
       const Graph& graph = graphs[network];
@@ -274,10 +274,10 @@ TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores
   CAPTURE(several);
   CAPTURE(meeting);
   CAPTURE(over_cores);
-  CHECK(folded > test::rounds(175U));
-  CHECK(meeting > test::rounds(75U));
+  CHECK(folded > test::rounds(80U));
+  CHECK(meeting > test::rounds(35U));
   for (const std::size_t some : {refused, several, over_cores, groups[1], groups[2]})
-    CHECK((some > 10 || test::is_sanitized()));
+    CHECK((some > 5 || test::is_sanitized()));
 }
 
 TEST_CASE("what is not alike is not folded, and the reason names the devices or links") {

