@@ -7,13 +7,12 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "trainyard/cost/op_signature.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
+#include "trainyard/rewrite/op_copy.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 
@@ -77,39 +76,25 @@ class Batching {
     added(original, part);
   }
 
-  /// Most of the ops that are made: without a text of its own for any of them.
   void add_copy(OpId op, std::size_t part) {
-    view_op(graph_, op, view_);
-    if (take_share_of_work(view_, graph_, op, use_, part, parts_)) view_.signature = part_of(view_.signature);
-    const std::vector<OpId> earlier_readers = part > 0 ? readers_before(op) : std::vector<OpId>{};
-    texts_.resize(std::max(
-        texts_.size(), 2 + view_.inputs.size() + view_.outputs.size() + view_.after.size() + earlier_readers.size()));
-    std::size_t used = 0;
-    const auto rename_to = [&](std::string_view& name, std::string_view suffix) {
-      std::string& text = texts_[used++];
-      text.assign(name).append(suffix);
-      name = text;
-    };
-    const auto rename = [&](std::string_view& name) { rename_to(name, suffix_); };
-    rename(view_.name);
-    for (std::size_t i = 0; i < view_.inputs.size(); ++i)
-      rename_to(view_.inputs[i], is_variable(graph_.producer(graph_.inputs(op)[i])) ? first_suffix_ : suffix_);
-    for (OpView::Output& output : view_.outputs) rename(output.name);
-    for (std::string_view& earlier : view_.after) rename(earlier);
-    for (const OpId reader : earlier_readers) rename_to(view_.after.emplace_back(graph_.name(reader)), earlier_suffix_);
+    OpView& view = copy_.start(op);
+    if (take_share_of_work(view, graph_, op, use_, part, parts_)) copy_.divide_signature();
+    copy_.append(view.name, suffix_);
+    for (std::size_t i = 0; i < view.inputs.size(); ++i)
+      copy_.append(view.inputs[i], is_variable(graph_.producer(graph_.inputs(op)[i])) ? first_suffix_ : suffix_);
+    for (OpView::Output& output : view.outputs) copy_.append(output.name, suffix_);
+    for (std::string_view& earlier : view.after) copy_.append(earlier, suffix_);
+    if (part > 0)
+      for (const OpId reader : readers_before(op))
+        copy_.append(view.after.emplace_back(graph_.name(reader)), earlier_suffix_);
     if (holds_parameters(graph_, op)) {
-      if (part > 0) view_.parameter_bytes = view_.state_bytes = Bytes{0};
-      if (view_.colocate.empty()) view_.colocate = graph_.name(op);
-    } else if (!use_.in_group[op] && !view_.colocate.empty()) {
-      rename(view_.colocate);
+      if (part > 0) view.parameter_bytes = view.state_bytes = Bytes{0};
+      if (view.colocate.empty()) view.colocate = graph_.name(op);
+    } else if (!use_.in_group[op] && !view.colocate.empty()) {
+      copy_.append(view.colocate, suffix_);
     }
-    builder_.add_view(view_);
+    builder_.add_view(view);
     added(op, part);
-  }
-  std::string_view part_of(std::string_view signature) {
-    std::string& part = parts_of_[signature];
-    if (part.empty()) part = detail::part_signature(signature, 1 / static_cast<double>(parts_));
-    return part;
   }
 
   void accumulate(OpId maker, TensorId tensor, std::size_t part) {
@@ -144,11 +129,9 @@ class Batching {
   std::map<std::pair<std::string_view, Phase>, std::vector<OpId>> readers_;  // of weights, by group and pass
   MicrobatchGraph result_;
   GraphBuilder builder_{graph_.name()};
-  OpView view_;                                                 // of the copy at hand,
-  std::vector<std::string> texts_;                              // and its names
-  const std::string first_suffix_ = copy_of("", 0);             // of names of the first part,
-  std::string earlier_suffix_, suffix_;                         // of the part before, and of this one
-  std::unordered_map<std::string_view, std::string> parts_of_;  // signatures
+  OpCopy copy_{graph_, parts_};
+  const std::string first_suffix_ = copy_of("", 0);  // of names of the first part,
+  std::string earlier_suffix_, suffix_;              // of the part before, and of this one
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
+#include "trainyard/rewrite/op_copy.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 
@@ -18,6 +20,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kNoSegment = static_cast<std::size_t>(-1), kNever = kNoSegment;
+constexpr std::size_t kTogether = 64;  // segments
 
 class Recomputation {
  public:
@@ -42,19 +45,19 @@ class Recomputation {
 
   RecomputingGraph run() {
     for (const OpId op : graph_.ops()) {
-      OpSpec spec = spec_of(graph_, op);
+      OpView& view = copy_.start(op);
       if (graph_.phase(op) == Phase::backward)
-        for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+        for (std::size_t i = 0; i < view.inputs.size(); ++i) {
           const TensorId tensor = graph_.inputs(op)[i];
-          if (again_[graph_.producer(tensor)] && !is_checkpoint(tensor)) spec.inputs[i] = copy_of(spec.inputs[i]);
+          if (again_[graph_.producer(tensor)] && !is_checkpoint(tensor)) copy_.append(view.inputs[i], kAgain);
         }
       if (const auto at = until_.find(op); at != until_.end()) {
         std::set<OpId> waits;
         add_waits(op, at->second, waits);
-        spec.after.clear();
-        for (const OpId earlier : waits) spec.after.emplace_back(graph_.name(earlier));
+        view.after.clear();
+        for (const OpId earlier : waits) view.after.emplace_back(graph_.name(earlier));
       }
-      builder_.add(spec);
+      builder_.add_view(view);
       result_.original.push_back(op);
     }
     for (const OpId op : graph_.ops())
@@ -190,7 +193,7 @@ class Recomputation {
     for (auto& readers : readers_) readers.clear();
     for (auto& triggers : triggers_) triggers.clear();
     find_copied();
-    for (std::size_t s = 0; s < triggers_.size(); ++s) find_triggers(s);
+    for (std::size_t s = 0; s < triggers_.size(); s += kTogether) find_triggers(s);
   }
 
   /// Whether a copy in another segment reads the tensor as it is, which so stays for the backward pass.
@@ -242,21 +245,26 @@ class Recomputation {
     }
   }
 
-  /// The backward ops that hand gradients to the segment's, and need nothing of it themselves.
-  void find_triggers(std::size_t segment) {
-    if (readers_[segment].empty()) return;  // nothing of it is copied
-    IdMap<OpId, bool> behind(graph_.op_count(), false);
-    for (const OpId reader : readers_[segment]) behind[reader] = true;
+  /// The backward ops that hand gradients to a segment's, and need nothing of it themselves; of kTogether segments from
+  /// the first on.
+  void find_triggers(std::size_t first) {
+    IdMap<OpId, std::uint64_t> behind(graph_.op_count(), 0);  // a bit for each segment of which it needs a reader
+    const std::size_t end = std::min(first + kTogether, readers_.size());
+    for (std::size_t s = first; s < end; ++s)
+      for (const OpId reader : readers_[s]) behind[reader] |= std::uint64_t{1} << (s - first);
     for (const OpId op : graph_.topological_order()) {
-      if (behind[op]) continue;
-      const auto reads = graph_.inputs(op);
-      const auto after = graph_.after(op);
-      behind[op] = std::ranges::any_of(reads, [&](TensorId t) { return behind[graph_.producer(t)]; }) ||
-                   std::ranges::any_of(after, [&](OpId earlier) { return behind[earlier]; });
+      for (const TensorId tensor : graph_.inputs(op)) behind[op] |= behind[graph_.producer(tensor)];
+      for (const OpId earlier : graph_.after(op)) behind[op] |= behind[earlier];
     }
+    for (std::size_t s = first; s < end; ++s)
+      if (!readers_[s].empty())  // something of it is copied
+        find_triggers(s, [&](OpId op) { return (behind[op] >> (s - first) & 1) != 0; });
+  }
+  template <class IsBehind>
+  void find_triggers(std::size_t segment, const IsBehind& is_behind) {
     std::vector<OpId>& triggers = triggers_[segment];
     const auto offer = [&](OpId earlier) {
-      if (of_gradients_[earlier] && !behind[earlier] && !graph_.collective(earlier)) triggers.push_back(earlier);
+      if (of_gradients_[earlier] && !is_behind(earlier) && !graph_.collective(earlier)) triggers.push_back(earlier);
     };
     for (const OpId reader : readers_[segment]) {
       for (const TensorId tensor : graph_.inputs(reader)) offer(graph_.producer(tensor));
@@ -321,6 +329,7 @@ class Recomputation {
   std::vector<std::vector<OpId>> readers_;   // backward ops that read what its ops make
   RecomputingGraph result_;
   GraphBuilder builder_{graph_.name()};
+  OpCopy copy_{graph_};
 };
 
 }  // namespace

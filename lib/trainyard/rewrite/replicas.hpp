@@ -11,6 +11,7 @@
 #include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/rewrite/expert_use.hpp"
 #include "trainyard/rewrite/gradient_buckets.hpp"
+#include "trainyard/rewrite/op_copy.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 
 namespace trainyard::detail {
@@ -56,6 +57,11 @@ class Replicas {
   void add(const CollectiveOps& collective, const Bucket& bucket, ReplicaCollective::Of of);
   /// A replica's copy of an op.
   OpSpec copy(OpId op, std::size_t replica) const;
+  /// Whether copies of the op have its share of the batch and names of their own, and differ in nothing else.
+  bool is_plain(OpId op) const {
+    return graph_.phase(op) != Phase::update && spread_ == 1 && options_.context == 1 && zero_ < 3;
+  }
+  void add_plain(OpId op, std::size_t replica);
 
   // --- of buckets ---
   std::vector<OpSpec> ranks(std::size_t bucket, Phase phase) const;
@@ -103,6 +109,8 @@ class Replicas {
   GradientBuckets buckets_;
   DataParallelGraph result_;
   GraphBuilder builder_;
+  OpCopy copy_;
+  std::vector<std::string> suffixes_;  // of names, by replica
 };
 
 }  // namespace trainyard::detail

@@ -30,7 +30,9 @@ Replicas::Replicas(const Graph& graph, const Replicate& options, bool divide_bat
       experts_(graph),
       context_(graph, options.context, options.exchange),
       buckets_(graph, options, use_, experts_),
-      builder_(graph.name()) {
+      builder_(graph.name()),
+      copy_(graph, parts_) {
+  for (std::size_t r = 0; r < made_; ++r) suffixes_.push_back(copy_of("", r));
   if (zero_ == 3) buckets_.find_fetches();
 }
 
@@ -54,7 +56,11 @@ DataParallelGraph Replicas::run() {
       continue;
     }
     if (context_.is_attention(op)) gather_again(op);
-    for (std::size_t r = 0; r < made_; ++r) add(copy(op, r), r, op);
+    for (std::size_t r = 0; r < made_; ++r)
+      if (is_plain(op))
+        add_plain(op, r);
+      else
+        add(copy(op, r), r, op);
     for (const TensorId tensor : graph_.outputs(op)) {
       if (std::ranges::any_of(graph_.consumers(tensor), [&](OpId reader) { return is_exchanged(tensor, reader); }))
         exchange_tokens(op, tensor);
@@ -78,6 +84,21 @@ void Replicas::add(OpSpec spec, std::size_t replica, OpId original) {
   builder_.add(spec);
   result_.replica.push_back(replica);
   result_.original.push_back(original);
+}
+void Replicas::add_plain(OpId op, std::size_t replica) {
+  OpView& view = copy_.start(op);
+  if (take_share_of_work(view, graph_, op, use_, replica % parts_, parts_)) copy_.divide_signature();
+  if (shares_state(op)) view.state_bytes = Bytes{share_of(view.state_bytes.count, replica, n_)};
+  if (buckets_.unit[op] != kNone) view.colocate = buckets_.units[buckets_.unit[op]].group;
+  const auto rename = [&](std::string_view& name) { copy_.append(name, suffixes_[replica]); };
+  rename(view.name);
+  std::ranges::for_each(view.inputs, rename);
+  std::ranges::for_each(view.outputs, rename, &OpView::Output::name);
+  std::ranges::for_each(view.after, rename);
+  if (!view.colocate.empty()) rename(view.colocate);
+  builder_.add_view(view);
+  result_.replica.push_back(replica);
+  result_.original.push_back(op);
 }
 void Replicas::add(const CollectiveOps& collective, const std::vector<std::size_t>& members, OpId original,
                    ReplicaCollective note) {
