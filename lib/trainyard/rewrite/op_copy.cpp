@@ -1,5 +1,7 @@
 #include "trainyard/rewrite/op_copy.hpp"
 
+#include <utility>
+
 #include "trainyard/cost/op_signature.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 
@@ -11,11 +13,13 @@ OpView& OpCopy::start(OpId op) {
   return view_;
 }
 
-void OpCopy::append(std::string_view& text, std::string_view suffix) {
+void OpCopy::append(std::string_view& text, std::string_view suffix) { text = next_text().assign(text).append(suffix); }
+
+std::string_view OpCopy::lend(std::string text) { return next_text() = std::move(text); }
+
+std::string& OpCopy::next_text() {
   if (used_ == texts_.size()) texts_.emplace_back();
-  std::string& own = texts_[used_++];
-  own.assign(text).append(suffix);
-  text = own;
+  return texts_[used_++];
 }
 
 void OpCopy::divide_signature() {

@@ -21,10 +21,14 @@ class OpCopy {
   OpView& start(OpId op);
   /// Puts the suffix behind a text of the view.
   void append(std::string_view& text, std::string_view suffix);
+  /// A text for the view.
+  std::string_view lend(std::string text);
   /// One of `parts` (detail::part_signature).
   void divide_signature();
 
  private:
+  std::string& next_text();
+
   const Graph& graph_;
   const std::size_t parts_;
   OpView view_;

@@ -16,6 +16,7 @@
 #include "trainyard/cost/op_signature.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
+#include "trainyard/rewrite/op_copy.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 
@@ -486,34 +487,40 @@ class Ranks {
   }
 
   void add_copy(OpId op, std::size_t rank) {
-    OpSpec spec = spec_of(graph_, op);
-    spec.name = rank_name(spec.name, rank);
-    spec.inputs.clear();
+    OpView& view = copy_.start(op);
+    const std::string suffix = rank_name("", rank);
+    copy_.append(view.name, suffix);
+    view.inputs.clear();
     for (const TensorId tensor : graph_.inputs(op)) {
       const Layout taken = sharding_.taken(op, tensor);
       if (rank > 0 && taken == Layout::whole && sharding_.sums_partial(op)) continue;  // one rank adds it
-      spec.inputs.push_back(taken == sharding_.layout(tensor)
-                                ? rank_name(graph_.name(tensor), rank)
-                                : converted(tensor, taken, gathers_again(op, tensor), rank));
+      if (taken == sharding_.layout(tensor))
+        copy_.append(view.inputs.emplace_back(graph_.name(tensor)), suffix);
+      else
+        view.inputs.push_back(copy_.lend(converted(tensor, taken, gathers_again(op, tensor), rank)));
     }
-    spec.outputs.clear();
-    if (sharding_.is_loss(op))
-      spec.outputs.push_back({rank_name(rows_of(op), rank), row_bytes(op)});
-    else
-      for (const TensorId tensor : graph_.outputs(op))
-        spec.outputs.push_back({rank_name(graph_.name(tensor), rank), bytes_of(tensor, sharding_.layout(tensor), rank),
-                                graph_.kept(tensor), graph_.statistics(tensor)});
-    for (std::string& earlier : spec.after) earlier = rank_name(earlier, rank);
-    if (!spec.colocate.empty()) spec.colocate = rank_name(spec.colocate, rank);
-    if (sharding_.is_divided(op)) take_share(spec, op, rank);
-    add(std::move(spec), rank, op);
+    if (sharding_.is_loss(op)) {
+      view.outputs = {{copy_.lend(rank_name(rows_of(op), rank)), row_bytes(op)}};
+    } else {
+      std::size_t number = 0;
+      for (const TensorId tensor : graph_.outputs(op)) {
+        OpView::Output& output = view.outputs[number++];
+        copy_.append(output.name, suffix);
+        output.bytes = bytes_of(tensor, sharding_.layout(tensor), rank);
+      }
+    }
+    for (std::string_view& earlier : view.after) copy_.append(earlier, suffix);
+    if (!view.colocate.empty()) copy_.append(view.colocate, suffix);
+    if (sharding_.is_divided(op)) take_share(view, op, rank);
+    builder_.add_view(view);
+    added(rank, op);
   }
 
-  void take_share(OpSpec& spec, OpId op, std::size_t rank) const {
+  void take_share(OpView& view, OpId op, std::size_t rank) {
     const auto part = [&](auto whole) { return decltype(whole){share_of(whole.count, rank, n_)}; };
-    spec.flops.value /= static_cast<double>(n_);
-    spec.workspace_bytes = part(spec.workspace_bytes);
-    for (GivenTime& given : spec.times) given.time = part(given.time);
+    view.flops.value /= static_cast<double>(n_);
+    view.workspace_bytes = part(view.workspace_bytes);
+    for (OpView::Time& given : view.times) given.time = part(given.time);
     Bytes undivided{0};
     if (sharding_.way(op) != Way::share) {
       for (const TensorId tensor : graph_.inputs(op))
@@ -521,16 +528,16 @@ class Ranks {
       for (const TensorId tensor : graph_.outputs(op))
         if (!is_part(sharding_.layout(tensor))) undivided += graph_.bytes(tensor);
     }
-    undivided = std::min(undivided, spec.bytes_accessed);
-    spec.bytes_accessed = undivided + part(spec.bytes_accessed - undivided);
+    undivided = std::min(undivided, view.bytes_accessed);
+    view.bytes_accessed = undivided + part(view.bytes_accessed - undivided);
     const double held = sharding_.held(op);
     const auto resident = [&](Bytes whole) {
       if (held * static_cast<double>(n_) == 1) return part(whole);
       return Bytes{static_cast<std::int64_t>(held * static_cast<double>(whole.count) + 0.5)};
     };
-    spec.parameter_bytes = resident(spec.parameter_bytes);
-    spec.state_bytes = resident(spec.state_bytes);
-    spec.signature = sharding_.signature(op);
+    view.parameter_bytes = resident(view.parameter_bytes);
+    view.state_bytes = resident(view.state_bytes);
+    view.signature = copy_.lend(sharding_.signature(op));
   }
   /// A whole tensor of which the rank's product reads its share alone.
   bool reads_share(OpId op, TensorId tensor) const {
@@ -539,8 +546,11 @@ class Ranks {
            (sharding_.way(op) == Way::row && !(backward && first));
   }
 
-  void add(OpSpec spec, std::size_t rank, OpId original) {
+  void add(const OpSpec& spec, std::size_t rank, OpId original) {
     builder_.add(spec);
+    added(rank, original);
+  }
+  void added(std::size_t rank, OpId original) {
     result_.rank.push_back(rank);
     result_.original.push_back(original);
   }
@@ -696,6 +706,7 @@ class Ranks {
   std::map<std::string_view, std::vector<TensorId>> terms_;    // to be added up, by layer
   TensorParallelGraph result_;
   GraphBuilder builder_{graph_.name()};
+  OpCopy copy_{graph_};
 };
 
 }  // namespace

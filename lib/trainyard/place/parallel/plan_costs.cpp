@@ -15,6 +15,7 @@
 #include "trainyard/rewrite/context_use.hpp"
 #include "trainyard/rewrite/expert_use.hpp"
 #include "trainyard/rewrite/microbatches.hpp"
+#include "trainyard/rewrite/op_copy.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 #include "trainyard/rewrite/recompute.hpp"
@@ -36,13 +37,21 @@ Graph share_of_batch(const Graph& graph, std::size_t parts, LayerDegree degree) 
   const detail::ContextUse context{graph, degree.context, degree.exchange};
   const detail::ExpertUse experts{graph};
   GraphBuilder builder{graph.name()};
+  OpCopy copy{graph, parts};
   for (const OpId op : graph.ops()) {
-    OpSpec spec = spec_of(graph, op);
-    if (graph.phase(op) != Phase::update) take_share(spec, graph, op, use, 0, parts);
-    if (degree.experts > 1 && experts.inside[op])
+    const Bytes besides{context.accessed_besides(graph, op).count / static_cast<std::int64_t>(parts)};
+    if (degree.experts > 1 && experts.inside[op]) {
+      OpSpec spec = spec_of(graph, op);
+      if (graph.phase(op) != Phase::update) take_share(spec, graph, op, use, 0, parts);
       detail::take_experts(spec, graph, op, use, {0, degree.experts}, parts);
-    spec.bytes_accessed += Bytes{context.accessed_besides(graph, op).count / static_cast<std::int64_t>(parts)};
-    builder.add(spec);
+      spec.bytes_accessed += besides;
+      builder.add(spec);
+      continue;
+    }
+    OpView& view = copy.start(op);
+    if (graph.phase(op) != Phase::update && take_share_of_work(view, graph, op, use, 0, parts)) copy.divide_signature();
+    view.bytes_accessed += besides;
+    builder.add_view(view);
   }
   return std::move(builder).build();
 }
