@@ -167,8 +167,8 @@ std::string validation_text(const Problem& problem, const Schedule& schedule, co
   for (const DeviceId device : problem.devices())
     text += fmt::format("{}: peak {} predicted, {} measured\n", printable(problem.cluster().device(device).name),
                         format_bytes(v.predicted_peak[device]), format_bytes(v.measured_peak[device]));
-  using Align = Table::Align;
-  Table table{{{"op"}, {"device"}, {"predicted", Align::right}, {"measured", Align::right}, {"known by"}}};
+  using Align = TextTable::Align;
+  TextTable table{{{"op"}, {"device"}, {"predicted", Align::right}, {"measured", Align::right}, {"known by"}}};
   table.fit(format);
   for (std::size_t i = 0; i < std::min<std::size_t>(10, v.ops.size()); ++i) {
     const OpError& op = v.ops[i];

@@ -31,15 +31,15 @@ int run_collectives(const SuiteOptions& options, std::ostream& out) {
     throw MissingError(
         "no measured collectives here",
         "--data FOLDER, with formats/vtrain, formats/aceso, formats/galvatron or published/collectives.json");
-  using Align = Table::Align;
-  Table page{{{"source"},
-              {"tables", Align::right},
-              {"sizes"},
-              {"points", Align::right},
-              {"median %", Align::right},
-              {"p95 %", Align::right},
-              {"worst %", Align::right},
-              {"median of tables' medians %", Align::right}}};
+  using Align = TextTable::Align;
+  TextTable page{{{"source"},
+                  {"tables", Align::right},
+                  {"sizes"},
+                  {"points", Align::right},
+                  {"median %", Align::right},
+                  {"p95 %", Align::right},
+                  {"worst %", Align::right},
+                  {"median of tables' medians %", Align::right}}};
   std::vector<std::string> sets{"all"};
   for (const PublishedTable& each : tables)
     if (each.set != sets.back()) sets.push_back(each.set);

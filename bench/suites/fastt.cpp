@@ -34,19 +34,19 @@ const std::vector<FasttRow> kFasttRows{
 }  // namespace
 
 int run_fastt(const SuiteOptions& options, std::ostream& out) {
-  using Align = Table::Align;
-  Table table{{{"network"},
-               {"GPUs", Align::right},
-               {"one GPU", Align::right},
-               {"ring", Align::right},
-               {"server", Align::right},
-               {"os-dpos", Align::right},
-               {"its plan", Align::right},
-               {"vs ring", Align::right},
-               {"vs server", Align::right},
-               {"published", Align::right},
-               {"search", Align::right},
-               {"published", Align::right}}};
+  using Align = TextTable::Align;
+  TextTable table{{{"network"},
+                   {"GPUs", Align::right},
+                   {"one GPU", Align::right},
+                   {"ring", Align::right},
+                   {"server", Align::right},
+                   {"os-dpos", Align::right},
+                   {"its plan", Align::right},
+                   {"vs ring", Align::right},
+                   {"vs server", Align::right},
+                   {"published", Align::right},
+                   {"search", Align::right},
+                   {"published", Align::right}}};
   const std::vector<std::string> clusters{"2xV100", "4xV100", "dgx1-v100"};
   for (const FasttRow& row : kFasttRows) {
     for (std::size_t i = 0; i < clusters.size(); ++i) {

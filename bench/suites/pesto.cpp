@@ -28,20 +28,20 @@ const std::vector<PestoRow> kPestoRows{
 }  // namespace
 
 int run_pesto(const SuiteOptions& options, std::ostream& out) {
-  using Align = Table::Align;
-  Table table{{{"network"},
-               {"one GPU", Align::right},
-               {"expert", Align::right},
-               {"m-sct", Align::right},
-               {"pesto", Align::right},
-               {"auto", Align::right},
-               {"pesto vs expert", Align::right},
-               {"published", Align::right},
-               {"pesto vs m-sct", Align::right},
-               {"published", Align::right},
-               {"auto vs expert", Align::right},
-               {"search m-sct / pesto", Align::right},
-               {"published", Align::right}}};
+  using Align = TextTable::Align;
+  TextTable table{{{"network"},
+                   {"one GPU", Align::right},
+                   {"expert", Align::right},
+                   {"m-sct", Align::right},
+                   {"pesto", Align::right},
+                   {"auto", Align::right},
+                   {"pesto vs expert", Align::right},
+                   {"published", Align::right},
+                   {"pesto vs m-sct", Align::right},
+                   {"published", Align::right},
+                   {"auto vs expert", Align::right},
+                   {"search m-sct / pesto", Align::right},
+                   {"published", Align::right}}};
   for (const PestoRow& row : kPestoRows) {
     const Problem problem = zoo_problem(row.network, "2xV100");
     const Result one = place_and_simulate(problem, "single"), expert = place_and_simulate(problem, "expert");

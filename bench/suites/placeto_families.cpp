@@ -17,7 +17,7 @@ namespace {
 
 using learned::PlacementCosts;
 using learned::PlacementTask;
-using Align = Table::Align;
+using Align = TextTable::Align;
 
 constexpr const char* kCluster = "4xV100";
 constexpr const char* kOthers[] = {"expert", "heft", "auto"};
@@ -63,17 +63,17 @@ std::span<const NetworkFamily> families(const PlacetoEffort& effort) {
 }  // namespace
 
 void placeto_families(const PlacetoEffort& effort, std::ostream& out) {
-  Table table{{{"family"},
-               {"policy of"},
-               {"zero-shot", Align::right},
-               {"start", Align::right},
-               {"descent", Align::right},
-               {"random", Align::right},
-               {"expert", Align::right},
-               {"heft", Align::right},
-               {"auto", Align::right},
-               {"zero-shot ms", Align::right},
-               {"training s", Align::right}}};
+  TextTable table{{{"family"},
+                   {"policy of"},
+                   {"zero-shot", Align::right},
+                   {"start", Align::right},
+                   {"descent", Align::right},
+                   {"random", Align::right},
+                   {"expert", Align::right},
+                   {"heft", Align::right},
+                   {"auto", Align::right},
+                   {"zero-shot ms", Align::right},
+                   {"training s", Align::right}}};
   std::optional<LearnedPolicy> given;
   if (!effort.policy.empty()) given = read_policy(effort.policy);
   for (const NetworkFamily& family : families(effort)) {
@@ -138,11 +138,11 @@ void placeto_families(const PlacetoEffort& effort, std::ostream& out) {
 }
 
 void placeto_starts(const PlacetoEffort& effort, std::ostream& out) {
-  Table table{{{"family"},
-               {"auto with the start, over auto", Align::right},
-               {"shorter", Align::right},
-               {"equal", Align::right},
-               {"longer", Align::right}}};
+  TextTable table{{{"family"},
+                   {"auto with the start, over auto", Align::right},
+                   {"shorter", Align::right},
+                   {"equal", Align::right},
+                   {"longer", Align::right}}};
   const LearnedPolicy policy = read_policy(effort.policy);
   for (const NetworkFamily& family : families(effort)) {
     std::vector<double> ratios;

@@ -17,7 +17,7 @@ namespace {
 using learned::Devices;
 using learned::PlacementCosts;
 using learned::PlacementTask;
-using Align = Table::Align;
+using Align = TextTable::Align;
 
 constexpr const char* kTeacherCluster = "4xV100";
 constexpr std::size_t kBudgets[] = {100, 400, 1600};  // evaluations
@@ -74,12 +74,12 @@ std::vector<PlacementTask> members(std::string_view family, std::size_t first, s
 }  // namespace
 
 void placeto_imitation(const PlacetoEffort& effort, std::ostream& out) {
-  Table table{{{"family"},
-               {"from"},
-               {"1", Align::right},
-               {"100", Align::right},
-               {"400", Align::right},
-               {"1,600", Align::right}}};
+  TextTable table{{{"family"},
+                   {"from"},
+                   {"1", Align::right},
+                   {"100", Align::right},
+                   {"400", Align::right},
+                   {"1,600", Align::right}}};
   const std::size_t half = effort.count / 2;
   const auto all = network_families();
   for (const NetworkFamily& family : all.first(effort.smallest ? 1 : all.size())) {

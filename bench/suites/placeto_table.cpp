@@ -48,7 +48,7 @@ class Page {
   std::string text() const { return table_.text(); }
 
  private:
-  using Align = Table::Align;
+  using Align = TextTable::Align;
 
   void add_placers(const PlacetoRow& row) {
     one_ = 0;
@@ -145,16 +145,16 @@ class Page {
   const PlacetoRow* row_ = nullptr;
   double one_ = 0;
   RangeChart chart_;
-  Table table_{{{"network"},
-                {"GPUs", Align::right},
-                {"placer"},
-                {"step ms", Align::right},
-                {"to one GPU", Align::right},
-                {"published", Align::right},
-                {"found at", Align::right},
-                {"simulated", Align::right},
-                {"published", Align::right},
-                {"search s", Align::right}}};
+  TextTable table_{{{"network"},
+                    {"GPUs", Align::right},
+                    {"placer"},
+                    {"step ms", Align::right},
+                    {"to one GPU", Align::right},
+                    {"published", Align::right},
+                    {"found at", Align::right},
+                    {"simulated", Align::right},
+                    {"published", Align::right},
+                    {"search s", Align::right}}};
 };
 
 }  // namespace

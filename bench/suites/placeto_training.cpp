@@ -19,7 +19,7 @@ namespace trainyard::bench {
 using learned::Devices;
 using learned::PlacementCosts;
 using learned::PlacementTask;
-using Align = Table::Align;
+using Align = TextTable::Align;
 
 double median_of(std::vector<double> values) {
   std::ranges::sort(values);
@@ -89,12 +89,12 @@ struct Variant {
 
 void compare_trainings(const PlacetoEffort& effort, const std::string& head, std::span<const Variant> variants,
                        std::ostream& out) {
-  Table table{{{"network"},
-               {"variant"},
-               {"best to start", Align::right},
-               {"last tenth to start", Align::right},
-               {"decides, to start", Align::right},
-               {"seconds each", Align::right}}};
+  TextTable table{{{"network"},
+                   {"variant"},
+                   {"best to start", Align::right},
+                   {"last tenth to start", Align::right},
+                   {"decides, to start", Align::right},
+                   {"seconds each", Align::right}}};
   for (const char* network : networks(effort)) {
     const PlacementTask task{adam_problem(network, "4xK80")};
     RangeChart chart{.title = fmt::format("{}: best placement seen over the start", network)};
@@ -126,11 +126,11 @@ void compare_trainings(const PlacetoEffort& effort, const std::string& head, std
 void placeto_curves(const PlacetoEffort& effort, std::ostream& out) {
   constexpr const char* kCurves[] = {"inception_v3:batch=64", "nmt:batch=256,layers=4", "nasnet_mobile:batch=64"};
   constexpr double kShares[] = {0, 0.05, 0.1, 0.25, 0.5, 0.75, 1};
-  std::vector<Table::Column> columns{{"network"}, {"placer"}};
+  std::vector<TextTable::Column> columns{{"network"}, {"placer"}};
   for (const double share : kShares) columns.push_back({fmt::format("{:.0f} %", 100 * share), Align::right});
   columns.push_back({"best seen", Align::right});
   columns.push_back({"heft", Align::right});
-  Table table{columns};
+  TextTable table{columns};
   for (const char* network : std::span{kCurves}.first(effort.smallest ? 1 : std::size(kCurves))) {
     const PlacementTask task{adam_problem(network, "4xK80")};
     const double heft = cost_of("heft", task.problem, effort) / task.start_cost;
@@ -166,12 +166,12 @@ void placeto_curves(const PlacetoEffort& effort, std::ostream& out) {
 }
 
 void placeto_orders(const PlacetoEffort& effort, std::ostream& out) {
-  Table table{{{"network"},
-               {"as trained", Align::right},
-               {"mean", Align::right},
-               {"best", Align::right},
-               {"worst", Align::right},
-               {"spread %", Align::right}}};
+  TextTable table{{{"network"},
+                   {"as trained", Align::right},
+                   {"mean", Align::right},
+                   {"best", Align::right},
+                   {"worst", Align::right},
+                   {"spread %", Align::right}}};
   for (const char* network : networks(effort)) {
     const PlacementTask task{adam_problem(network, "4xK80")};
     const TrainedNetwork trained = trained_on({&task, 1}, "placeto", effort, effort.first_seed);

@@ -32,7 +32,7 @@
 namespace trainyard::bench {
 namespace {
 
-using Align = Table::Align;
+using Align = TextTable::Align;
 
 /// A plan of DAPPLE's paper (Table 5, configuration A): 16 replicas, or two stages of 8, the second from this layer on.
 struct DappleRow {
@@ -134,22 +134,22 @@ double add_steps(Steps& steps, const PlanCosts& costs, PlanSearchOptions options
   return seconds;
 }
 
-void add_row(Table& table, std::vector<std::string> row, const Steps& steps, double seconds) {
+void add_row(TextTable& table, std::vector<std::string> row, const Steps& steps, double seconds) {
   row.push_back(cell(steps.front()));
   row.push_back(seconds_text(seconds));
   for (std::size_t i = 1; i < steps.size(); ++i) row.push_back(cell(steps[i]));
   table.add_row(std::move(row));
 }
 
-Table table_of(std::vector<Table::Column> columns) {
+TextTable table_of(std::vector<TextTable::Column> columns) {
   columns.push_back({"plan", Align::right});
   columns.push_back({"search", Align::right});
   for (const Planner& planner : planners()) columns.push_back({planner.name, Align::right});
-  return Table{std::move(columns)};
+  return TextTable{std::move(columns)};
 }
 
 std::string dapple_table(const SuiteOptions& options) {
-  Table table = table_of({{"profile"}, {"batch", Align::right}, {"published", Align::right}});
+  TextTable table = table_of({{"profile"}, {"batch", Align::right}, {"published", Align::right}});
   for (const DappleRow& of : kDapple) {
     const LayerProfile profile = read_pipedream_profile(options.data / "formats/dapple" / (of.profile + ".txt.gz"));
     const PlanCosts costs = dapple_costs(profile, of.profiled, of.batch);
@@ -164,7 +164,7 @@ std::string dapple_table(const SuiteOptions& options) {
 }
 
 std::string piper_table(const SuiteOptions& options) {
-  Table table = table_of({{"input"}, {"devices", Align::right}, {"no plan below", Align::right}});
+  TextTable table = table_of({{"input"}, {"devices", Align::right}, {"no plan below", Align::right}});
   for (const std::string& name : kPiper) {
     const PiperInput input = read_piper_input(options.data / "formats/piper" / (name + ".json.gz"));
     const PlanCosts& costs = input.costs;
@@ -196,12 +196,12 @@ std::string aceso_table(const SuiteOptions& options) {
     double predicted, measured;  // seconds
   };
   const auto profile = tar_members(options.data / "formats/aceso/profiled.tar.gz", "profiler/");
-  Table table = table_of({{"network"},
-                          {"V100", Align::right},
-                          {"batch", Align::right},
-                          {"Aceso's", Align::right},
-                          {"measured", Align::right},
-                          {"plan, 1F1B, no ZeRO", Align::right}});
+  TextTable table = table_of({{"network"},
+                              {"V100", Align::right},
+                              {"batch", Align::right},
+                              {"Aceso's", Align::right},
+                              {"measured", Align::right},
+                              {"plan, 1F1B, no ZeRO", Align::right}});
   const std::string large = "profiled-time-eurosys", small = "profiled-time-miniset";
   const std::vector<std::size_t> few{1, 2, 4, 8}, many{16, 32, 48, 64};
   for (const Row& of : {Row{{large, "gpt", "350M", 24, 1, 1024}, few, 200.71, 190.58},
@@ -247,12 +247,12 @@ std::string aceso_table(const SuiteOptions& options) {
 /// recomputation, and with all.
 std::string sailor_table(const SuiteOptions& options) {
   const auto artifact = tar_members(options.data / "formats/sailor/sailor.tar.gz", "");
-  Table table = table_of({{"plan of Sailor's"},
-                          {"GH200", Align::right},
-                          {"batch", Align::right},
-                          {"measured", Align::right},
-                          {"in its model", Align::right},
-                          {"plan, 1F1B, no ZeRO", Align::right}});
+  TextTable table = table_of({{"plan of Sailor's"},
+                              {"GH200", Align::right},
+                              {"batch", Align::right},
+                              {"measured", Align::right},
+                              {"in its model", Align::right},
+                              {"plan, 1F1B, no ZeRO", Align::right}});
   for (const SailorPlan& of : sailor_plans(artifact)) {
     const PlanCosts costs = sailor_costs(artifact, of.devices, of.batch);
     PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b}, .most_zero = 0};
@@ -342,7 +342,7 @@ std::string alpa_step(const PlanCosts& costs, const AlpaRow& of) {
 }
 
 std::string alpa_table(const SuiteOptions& options) {
-  Table table = table_of({{"network"}, {"V100", Align::right}, {"published", Align::right}});
+  TextTable table = table_of({{"network"}, {"V100", Align::right}, {"published", Align::right}});
   for (const AlpaRow& of : kAlpa) {
     const Problem problem = alpa_problem(of);
     const Layers layers = find_layers(problem.graph());

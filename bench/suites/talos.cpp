@@ -25,7 +25,7 @@
 namespace trainyard::bench {
 namespace {
 
-using Align = Table::Align;
+using Align = TextTable::Align;
 
 const std::string kTalosCluster = "cpu-2x2080ti";
 
@@ -100,13 +100,13 @@ std::string less(const Completion& each, const Completion& than) {
 }
 
 void print_packs(bool smallest, std::ostream& out) {
-  std::vector<Table::Column> columns{{"packs"}};
+  std::vector<TextTable::Column> columns{{"packs"}};
   const std::size_t count = smallest ? 1 : kTalosNetworks.size();
   for (std::size_t i = 0; i < count; ++i) {
     columns.push_back({kTalosNetworks[i].title, Align::right});
     columns.push_back({"published", Align::right});
   }
-  Table table{columns};
+  TextTable table{columns};
   std::vector<std::vector<std::string>> rows(kPacks.size());
   for (std::size_t r = 0; r < kPacks.size(); ++r) rows[r] = {kPacks[r].title};
   for (std::size_t i = 0; i < count; ++i) {
@@ -123,18 +123,18 @@ void print_packs(bool smallest, std::ostream& out) {
 }
 
 void print_pairs(bool smallest, std::ostream& out) {
-  Table table{{{"networks"},
-               {"affinity", Align::right},
-               {"published", Align::right},
-               {"aswm", Align::right},
-               {"tsam", Align::right},
-               {"talos", Align::right},
-               {"auto", Align::right},
-               {"bound", Align::right},
-               {"talos vs aswm", Align::right},
-               {"talos vs tsam", Align::right},
-               {"auto vs talos", Align::right},
-               {"search", Align::right}}};
+  TextTable table{{{"networks"},
+                   {"affinity", Align::right},
+                   {"published", Align::right},
+                   {"aswm", Align::right},
+                   {"tsam", Align::right},
+                   {"talos", Align::right},
+                   {"auto", Align::right},
+                   {"bound", Align::right},
+                   {"talos vs aswm", Align::right},
+                   {"talos vs tsam", Align::right},
+                   {"auto vs talos", Align::right},
+                   {"search", Align::right}}};
   for (const Pair& pair : kPairs) {
     const Network &a = kTalosNetworks[pair.a], &b = kTalosNetworks[pair.b];
     const Problem problem = together({graph_of(a), graph_of(b)}, {a.title, b.title});

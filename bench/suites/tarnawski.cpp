@@ -69,19 +69,19 @@ std::string published(double value, double one) { return value > 0 ? fmt::format
 }  // namespace
 
 int run_tarnawski(const SuiteOptions& options, std::ostream& out) {
-  using Align = Table::Align;
-  Table table{{{"workload"},
-               {"one accelerator", Align::right},
-               {"published", Align::right},
-               {"expert", Align::right},
-               {"published", Align::right},
-               {"dp-ideals", Align::right},
-               {"published", Align::right},
-               {"dpl", Align::right},
-               {"published", Align::right},
-               {"load-search", Align::right},
-               {"published", Align::right},
-               {"seconds of the three", Align::right}}};
+  using Align = TextTable::Align;
+  TextTable table{{{"workload"},
+                   {"one accelerator", Align::right},
+                   {"published", Align::right},
+                   {"expert", Align::right},
+                   {"published", Align::right},
+                   {"dp-ideals", Align::right},
+                   {"published", Align::right},
+                   {"dpl", Align::right},
+                   {"published", Align::right},
+                   {"load-search", Align::right},
+                   {"published", Align::right},
+                   {"seconds of the three", Align::right}}};
   for (const TarnawskiRow& row : kTarnawskiRows) {
     const auto path = options.data / (row.file + ".json");
     const bool given = !options.data.empty() && std::filesystem::exists(path);

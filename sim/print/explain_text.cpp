@@ -23,7 +23,7 @@ std::string count_text(std::size_t count, std::string_view word) {
 constexpr std::size_t kName = 44;  // names of models are long
 
 class Text {
-  using Align = Table::Align;
+  using Align = TextTable::Align;
 
  public:
   Text(const ExplainResult& result, const TextFormat& format)
@@ -54,7 +54,7 @@ class Text {
       Nanoseconds& longest = is_op ? for_device : for_link;
       longest = std::max(longest, task.waited());
     }
-    Table table{{{""}, {""}}};
+    TextTable table{{{""}, {""}}};
     table.fit(format_);
     table.add_row({"step time", format_time(makespan_) + (run_.summary.fits ? "" : " (does not fit in memory)")});
     table.add_row({"lower bound", fmt::format("{} ({})", format_time(run_.summary.bound.value),
@@ -77,11 +77,11 @@ class Text {
   }
 
   std::string shares() const {
-    Table table{{{"on the critical path"},
-                 {"tasks", Align::right, 1},
-                 {"time", Align::right},
-                 {"of step", Align::right, 2},
-                 {"longest wait", Align::right, 3}}};
+    TextTable table{{{"on the critical path"},
+                     {"tasks", Align::right, 1},
+                     {"time", Align::right},
+                     {"of step", Align::right, 2},
+                     {"longest wait", Align::right, 3}}};
     table.fit(format_);
     for (std::size_t i = 0; i < std::min(why_.shares.size(), result_.top); ++i) {
       const PathShare& share = why_.shares[i];
@@ -105,11 +105,11 @@ class Text {
     std::ranges::stable_sort(shown, std::ranges::greater{}, [&](std::size_t i) { return runs[i].end - runs[i].start; });
     if (shown.size() > result_.top) shown.resize(result_.top);
     std::ranges::sort(shown);
-    Table table{{{"from", Align::right},
-                 {"to", Align::right, 1},
-                 {"of step", Align::right, 2},
-                 {"on"},
-                 {shown.size() < runs.size() ? "the longest pieces of the critical path" : "the critical path"}}};
+    TextTable table{{{"from", Align::right},
+                     {"to", Align::right, 1},
+                     {"of step", Align::right, 2},
+                     {"on"},
+                     {shown.size() < runs.size() ? "the longest pieces of the critical path" : "the critical path"}}};
     table.fit_paragraphs(format_);
     for (const std::size_t i : shown) {
       const PathRun& run = runs[i];
@@ -145,7 +145,7 @@ class Text {
 
   std::string waits() const {
     if (result_.waits.empty()) return "";
-    Table table{{{"waited", Align::right}, {"for"}, {"the longest waits, and what went before"}}};
+    TextTable table{{{"waited", Align::right}, {"for"}, {"the longest waits, and what went before"}}};
     table.fit_paragraphs(format_);
     for (const Wait& wait : result_.waits) {
       const PathTask& task = why_.path[wait.task];
@@ -168,11 +168,11 @@ class Text {
   }
 
   std::string devices() const {
-    Table table{{{"device"},
-                 {"runs ops", Align::right},
-                 {"awaits a transfer", Align::right},
-                 {"idle, nothing sent", Align::right, 1},
-                 {"done", Align::right, 2}}};
+    TextTable table{{{"device"},
+                     {"runs ops", Align::right},
+                     {"awaits a transfer", Align::right},
+                     {"idle, nothing sent", Align::right, 1},
+                     {"done", Align::right, 2}}};
     table.fit(format_);
     constexpr std::size_t kMost = 32;
     for (const DeviceId id : run_.problem.devices()) {
@@ -191,10 +191,10 @@ class Text {
         std::ranges::any_of(result_.what_ifs, [](const auto& each) { return each.placed_again.has_value(); });
     const bool memory =
         !run_.summary.fits || std::ranges::any_of(result_.what_ifs, [](const auto& each) { return !each.fits; });
-    std::vector<Table::Column> columns{{"what if"}, {"step time", Align::right}, {"saves", Align::right}};
+    std::vector<TextTable::Column> columns{{"what if"}, {"step time", Align::right}, {"saves", Align::right}};
     if (memory) columns.push_back({"fits"});
     if (again) columns.push_back({"placed again", Align::right});
-    Table table{columns};
+    TextTable table{columns};
     table.fit(format_);
     for (std::size_t i = 0; i < std::min(result_.what_ifs.size(), result_.top); ++i) {
       const WhatIfResult& each = result_.what_ifs[i];

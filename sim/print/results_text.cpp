@@ -17,14 +17,14 @@ namespace {
 constexpr std::size_t kMostDevices = 32;  // lines of the device table; --json lists all
 
 std::string device_table(const Run& run, const TextFormat& format) {
-  using Align = Table::Align;
-  Table table{{{"device"},
-               {"ops", Align::right, 1},
-               {"busy", Align::right, 3},
-               {"of step", Align::right},
-               {"exposed comm", Align::right, 2},
-               {"peak memory", Align::right},
-               {"at", Align::right, 4}}};
+  using Align = TextTable::Align;
+  TextTable table{{{"device"},
+                   {"ops", Align::right, 1},
+                   {"busy", Align::right, 3},
+                   {"of step", Align::right},
+                   {"exposed comm", Align::right, 2},
+                   {"peak memory", Align::right},
+                   {"at", Align::right, 4}}};
   table.fit(format);
   IdMap<DeviceId, std::int64_t> ops(run.problem.device_count(), 0);
   for (const OpId op : run.problem.ops()) ++ops[run.schedule.placement[op]];
@@ -87,7 +87,7 @@ std::string steady_reason(const SteadyState& steady) {
   return "load of the busiest device";
 }
 
-void add_noise_rows(Table& table, const NoiseResult& noise) {
+void add_noise_rows(TextTable& table, const NoiseResult& noise) {
   table.add_row({"with noise",
                  fmt::format("mean {}, deviation {}", format_time(rounded(noise.mean_ns)), percent(noise.deviation))});
   table.add_row(
@@ -95,7 +95,7 @@ void add_noise_rows(Table& table, const NoiseResult& noise) {
                        format_time(noise.p99), counted(static_cast<std::int64_t>(noise.samples.size()), "sample"))});
 }
 
-void add_step_rows(Table& table, const StepTimes& steps) {
+void add_step_rows(TextTable& table, const StepTimes& steps) {
   const auto count = static_cast<std::int64_t>(steps.ends.size());
   table.add_row(
       {"steady step time", fmt::format("{} ({})", format_time(steps.steady.step_time), steady_reason(steps.steady))});
@@ -135,7 +135,7 @@ GraphFacts facts_of(const LoadedModel& model) {
 std::string run_text(const RunResult& run, const TextFormat& format) {
   const std::string who = run.placer.empty() ? "The schedule" : run.placer;
   std::string text = problem_title(run.model, run.problem, run.ops) + "\n\n";
-  Table table{{{""}, {""}}};
+  TextTable table{{{""}, {""}}};
   table.fit(format);
   if (run.load_bound)
     table.add_row({"largest load", fmt::format("{} (at least {}: {})", format_time(run.summary.max_load),

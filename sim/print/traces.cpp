@@ -63,7 +63,7 @@ auto counted_messages(const TracedGraph& traced) {
 }  // namespace
 
 std::string trace_text(const TracedGraph& traced, const TextFormat& format) {
-  Table table{{{""}, {""}}};
+  TextTable table{{{""}, {""}}};
   table.fit(format);
   const TracedGraph::Step& step = traced.steps[traced.step];
   table.add_row({"trace", fmt::format("schema {}, {} nodes", printable(traced.schema), number_text(traced.nodes))});

@@ -30,15 +30,15 @@ std::string time_text(double ns) {
 }
 
 std::string link_table(const Calibration& calibration, const TextFormat& format) {
-  using Align = Table::Align;
-  Table table{{{"link"},
-               {"up to", Align::right},
-               {"latency", Align::right},
-               {"95 %", Align::left, 4},
-               {"bandwidth", Align::right},
-               {"R2", Align::right, 3},
-               {"worst", Align::right, 1},
-               {"held out", Align::right, 2}}};
+  using Align = TextTable::Align;
+  TextTable table{{{"link"},
+                   {"up to", Align::right},
+                   {"latency", Align::right},
+                   {"95 %", Align::left, 4},
+                   {"bandwidth", Align::right},
+                   {"R2", Align::right, 3},
+                   {"worst", Align::right, 1},
+                   {"held out", Align::right, 2}}};
   table.fit(format);
   for (const CalibratedLink& link : calibration.links) {
     std::string name = fmt::format("{} -> {}", link.from, link.to);
@@ -62,15 +62,15 @@ std::string link_table(const Calibration& calibration, const TextFormat& format)
 }
 
 std::string fit_table(const Calibration& calibration, const TextFormat& format) {
-  using Align = Table::Align;
-  Table table{{{"op type"},
-               {"kind"},
-               {"fixed", Align::right},
-               {"rate", Align::right},
-               {"memory", Align::right},
-               {"points", Align::right, 3},
-               {"worst", Align::right, 1},
-               {"held out", Align::right, 2}}};
+  using Align = TextTable::Align;
+  TextTable table{{{"op type"},
+                   {"kind"},
+                   {"fixed", Align::right},
+                   {"rate", Align::right},
+                   {"memory", Align::right},
+                   {"points", Align::right, 3},
+                   {"worst", Align::right, 1},
+                   {"held out", Align::right, 2}}};
   table.fit(format);
   for (const CalibratedFit& fit : calibration.fits)
     table.add_row({fit.type, fit.device_kind, time_text(fit.fit.fixed_ns),

@@ -23,11 +23,11 @@ constexpr std::size_t kMostRows = 64;  // --json lists all
 std::string rate_or_unknown(double value, const std::string& text) { return value > 0 ? text : "unknown"; }
 
 std::string fabric_text(const FabricSpec& fabric, const TextFormat& format) {
-  Table table{{{"fabric"},
-               {"count", Table::Align::right},
-               {"bandwidth", Table::Align::right},
-               {"latency", Table::Align::right},
-               {"what"}}};
+  TextTable table{{{"fabric"},
+                   {"count", TextTable::Align::right},
+                   {"bandwidth", TextTable::Align::right},
+                   {"latency", TextTable::Align::right},
+                   {"what"}}};
   table.fit(format);
   const auto count = [](std::size_t number) { return with_separators(static_cast<std::int64_t>(number)); };
   table.add_row({"host", count(fabric.hosts), "", "", fmt::format("{} devices each", fabric.devices_per_host)});
@@ -57,16 +57,16 @@ std::string fabric_text(const FabricSpec& fabric, const TextFormat& format) {
 }
 
 std::string one_text(const ClusterFacts& facts, const TextFormat& format) {
-  using Align = Table::Align;
+  using Align = TextTable::Align;
   std::string text = printable(facts.name) + (facts.summary.empty() ? "" : ": " + facts.summary) + "\n";
   if (!facts.source.empty()) text += wrapped(facts.source, format.paragraph());
-  Table devices{{{"device"},
-                 {"count", Align::right},
-                 {"kind"},
-                 {"memory", Align::right},
-                 {"peak", Align::right},
-                 {"memory bandwidth", Align::right, 2},
-                 {"launch", Align::right, 1}}};
+  TextTable devices{{{"device"},
+                     {"count", Align::right},
+                     {"kind"},
+                     {"memory", Align::right},
+                     {"peak", Align::right},
+                     {"memory bandwidth", Align::right, 2},
+                     {"launch", Align::right, 1}}};
   devices.fit(format);
   // Devices in a row that are alike but for their names are one line.
   std::vector<std::vector<std::string>> rows;
@@ -95,12 +95,12 @@ std::string one_text(const ClusterFacts& facts, const TextFormat& format) {
     text += fmt::format(" ... and {} more devices (--json lists all)\n", facts.spec.devices.size() - first[kMostRows]);
   if (facts.spec.fabric) text += fabric_text(*facts.spec.fabric, format);
   if (!facts.spec.links.empty()) {
-    Table links{{{"link"},
-                 {"from"},
-                 {"to"},
-                 {"bandwidth", Align::right},
-                 {"latency", Align::right},
-                 {"duplex", Align::left, 1}}};
+    TextTable links{{{"link"},
+                     {"from"},
+                     {"to"},
+                     {"bandwidth", Align::right},
+                     {"latency", Align::right},
+                     {"duplex", Align::left, 1}}};
     links.fit(format);
     for (const Link& link : facts.spec.links)
       if (links.row_count() < kMostRows)
@@ -117,7 +117,7 @@ std::string one_text(const ClusterFacts& facts, const TextFormat& format) {
 }
 
 std::string list_text(const std::vector<ClusterFacts>& clusters, const TextFormat& format) {
-  Table table{{{"cluster"}, {"devices", Table::Align::right}, {"what"}}};
+  TextTable table{{{"cluster"}, {"devices", TextTable::Align::right}, {"what"}}};
   table.fit_paragraphs(format);
   for (const ClusterFacts& facts : clusters)
     table.add_row({facts.name, with_separators(static_cast<std::int64_t>(facts.spec.devices.size())), facts.summary});

@@ -34,7 +34,7 @@ std::string compare_text(std::span<const Comparison> comparisons, const TextForm
   for (const Comparison& comparison : comparisons)
     text += (text.empty() ? "" : "\n") + comparison_text(comparison, format, top);
   if (comparisons.size() < 2) return text;
-  Table overview = overview_table(comparisons);
+  TextTable overview = overview_table(comparisons);
   overview.fit(format);
   return text + "\n" + overview.text();
 }

@@ -31,7 +31,7 @@ struct DemoRow {
 /// Small enough for seconds, large enough that an op takes far longer than its bookkeeping.
 constexpr const char* kDemoModels[] = {
     "lenet:batch=64", "transformer:batch=2,seq=16,layers=2,hidden=128,heads=4,inner=256,vocabulary=500"};
-constexpr double kSearchSeconds = 0.25;                  // of each placer that searches
+constexpr double kSearchSeconds = 0.25;                          // of each placer that searches
 constexpr auto kPlacerBudget = std::chrono::milliseconds{2500};  // for each model: the rest is then left out
 constexpr std::size_t kShownPlacers = 6;
 
@@ -77,14 +77,14 @@ std::vector<Placed> place_by_all(const Problem& problem, const std::string& mode
 /// The best ones and the worst, and what was measured of them.
 std::string demo_table(const std::vector<Placed>& placed, const std::vector<Validation>& results,
                        const TextFormat& format) {
-  using Align = Table::Align;
-  Table table{{{"placer"},
-               {"predicted", Align::right},
-               {"measured", Align::right},
-               {"by the clock", Align::right},
-               {"error", Align::right},
-               {"structure", Align::right, 1},
-               {"verdict"}}};
+  using Align = TextTable::Align;
+  TextTable table{{{"placer"},
+                   {"predicted", Align::right},
+                   {"measured", Align::right},
+                   {"by the clock", Align::right},
+                   {"error", Align::right},
+                   {"structure", Align::right, 1},
+                   {"verdict"}}};
   table.fit(format);
   for (std::size_t i = 0; i < placed.size(); ++i) {
     const Placed& each = placed[i];

@@ -35,7 +35,7 @@ std::string differences_json(const std::string& kind, const std::vector<Differen
 /// `top` rows of each thing that differs.
 std::string differences_text(const std::vector<Difference>& rows, std::size_t top, const TextFormat& format) {
   if (rows.empty()) return "no differences\n";
-  Table table{{{"what"}, {"name"}, {"before"}, {"after"}, {"bytes", Table::Align::right, 1}}};
+  TextTable table{{{"what"}, {"name"}, {"before"}, {"after"}, {"bytes", TextTable::Align::right, 1}}};
   table.fit(format);
   std::map<std::string, std::size_t> counts;
   for (const Difference& row : rows)

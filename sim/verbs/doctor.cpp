@@ -76,7 +76,7 @@ struct DoctorVerb {
 
   int run(Console& console) const {
     const std::vector<Feature> list = features();
-    Table table{{{""}, {""}, {""}}};
+    TextTable table{{{""}, {""}, {""}}};
     table.fit_paragraphs(console.format());
     for (const Feature& feature : list) table.add_row({feature.there ? "yes" : "no", feature.name, feature.what});
     console.print(console.json() ? doctor_json(list)

@@ -109,7 +109,7 @@ std::string every_text(const GoodputResult& result, std::size_t steps) {
 }
 
 std::string goodput_text(const GoodputResult& result, const std::optional<RunResult>& run, const TextFormat& format) {
-  Table table{{{""}, {""}}};
+  TextTable table{{{""}, {""}}};
   table.fit(format);
   const Failures& failures = result.failures;
   table.add_row({"step time", format_time(result.step)});

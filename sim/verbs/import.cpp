@@ -27,7 +27,7 @@ namespace trainyard::program {
 namespace {
 
 std::string import_text(const GraphFacts& facts, const TextFormat& format) {
-  Table table{{{""}, {""}}};
+  TextTable table{{{""}, {""}}};
   table.fit(format);
   table.add_row({"ops", with_separators(static_cast<std::int64_t>(facts.ops))});
   table.add_row({"tensors", with_separators(static_cast<std::int64_t>(facts.tensors))});
@@ -71,7 +71,7 @@ std::string machine_text(const BandwidthReport& report, const TextFormat& format
     return least == most ? format_rate(least) : format_rate(least) + " to " + format_rate(most);
   };
   const ClusterSpec& cluster = report.cluster;
-  Table table{{{""}, {""}}};
+  TextTable table{{{""}, {""}}};
   table.fit(format);
   const std::string& kind = cluster.devices.front().kind;
   table.add_row({"GPUs", fmt::format("{}{}", cluster.devices.size(), kind.empty() ? "" : " " + kind)});
@@ -131,7 +131,7 @@ nlohmann::ordered_json machine_json(const BandwidthReport& report, const std::ve
 }
 
 std::string collective_text(const CollectiveTable& table, const TextFormat& format) {
-  Table text{{{""}, {""}}};
+  TextTable text{{{""}, {""}}};
   text.fit(format);
   const CollectivePoint &first = table.points.front(), &last = table.points.back();
   text.add_row({"collective", name_of(table.kind)});

@@ -44,19 +44,19 @@ NetworkFacts network_facts(const std::string& spec) {
 }
 
 std::string families_text(const TextFormat& format) {
-  Table table{{{"family"}, {"what"}}};
+  TextTable table{{{"family"}, {"what"}}};
   table.fit(format);
   for (const NetworkFamily& family : network_families()) table.add_row({"family:" + family.name, family.summary});
   return table.text();
 }
 
 std::string list_text(const std::vector<NetworkFacts>& networks, const TextFormat& format) {
-  Table table{{{"network"},
-               {"batch", Table::Align::right, 2},
-               {"ops", Table::Align::right},
-               {"parameters", Table::Align::right, 1},
-               {"forward", Table::Align::right, 3},
-               {"what"}}};
+  TextTable table{{{"network"},
+                   {"batch", TextTable::Align::right, 2},
+                   {"ops", TextTable::Align::right},
+                   {"parameters", TextTable::Align::right, 1},
+                   {"forward", TextTable::Align::right, 3},
+                   {"what"}}};
   table.fit_paragraphs(format);
   for (const NetworkFacts& facts : networks)
     table.add_row({facts.shown, with_separators(facts.batch), with_separators(static_cast<std::int64_t>(facts.ops)),
@@ -72,14 +72,14 @@ std::string list_text(const std::vector<NetworkFacts>& networks, const TextForma
 
 std::string one_text(const NetworkFacts& facts, const TextFormat& format) {
   std::string text = facts.shown + ": " + facts.network->summary + "\n" + facts.network->source + "\n\n";
-  Table numbers{{{""}, {""}}};
+  TextTable numbers{{{""}, {""}}};
   numbers.fit(format);
   numbers.add_row({"batch", with_separators(facts.batch)});
   numbers.add_row({"ops of a training step", with_separators(static_cast<std::int64_t>(facts.ops))});
   numbers.add_row({"parameters", with_separators(facts.parameters)});
   numbers.add_row({"forward", with_scale(facts.forward_flops, "FLOP")});
   text += numbers.text() + "\n";
-  Table table{{{"option"}, {"default", Table::Table::Align::right}, {"range"}, {"meaning"}}};
+  TextTable table{{{"option"}, {"default", TextTable::Align::right}, {"range"}, {"meaning"}}};
   table.fit_paragraphs(format);
   for (const NetworkParameter& parameter : facts.network->parameters)
     table.add_row({parameter.name, std::to_string(parameter.value),
@@ -130,7 +130,7 @@ std::string family_json(const std::string& family, std::uint64_t seed, const std
 }
 
 std::string family_text(const std::vector<Member>& members, const TextFormat& format) {
-  Table table{{{"model"}, {"file"}}};
+  TextTable table{{{"model"}, {"file"}}};
   table.fit(format);
   for (const Member& member : members) table.add_row({member.spec, member.file});
   return table.text();

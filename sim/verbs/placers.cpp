@@ -8,7 +8,7 @@ namespace trainyard::program {
 namespace {
 
 std::string list_text(const std::vector<Placer>& placers, const TextFormat& format) {
-  Table table{{{"placer"}, {"what"}}};
+  TextTable table{{{"placer"}, {"what"}}};
   table.fit_paragraphs(format);
   for (const Placer& placer : placers) table.add_row({placer.name, placer.summary});
   return table.text();
@@ -20,7 +20,7 @@ std::string one_text(const Placer& placer, const TextFormat& format) {
   if (placer.searches) text += "searches: --time or --evaluations say how long\n";
   if (placer.exhaustive) text += "exact of its kind: may take minutes on graphs of thousands of ops\n";
   if (placer.parameters.empty()) return text + "no parameters\n";
-  Table table{{{"parameter"}, {"default"}, {"meaning"}}};
+  TextTable table{{{"parameter"}, {"default"}, {"meaning"}}};
   table.fit_paragraphs(format);
   for (const PlacerParameter& parameter : placer.parameters)
     table.add_row({parameter.name, parameter.default_value, parameter.meaning});

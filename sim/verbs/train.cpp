@@ -34,7 +34,7 @@ std::string result_json(const TrainedPolicy& trained, std::span<const learned::T
 
 std::string result_text(const TrainedPolicy& trained, std::span<const learned::TaskCosts> costs,
                         const TextFormat& format) {
-  Table table{{{"model"}, {"start", Table::Align::right}, {"best placement seen", Table::Align::right}}};
+  TextTable table{{{"model"}, {"start", TextTable::Align::right}, {"best placement seen", TextTable::Align::right}}};
   table.fit(format);
   const auto time = [](double ns) { return format_time(Nanoseconds{static_cast<std::int64_t>(ns)}); };
   for (std::size_t i = 0; i < costs.size(); ++i)

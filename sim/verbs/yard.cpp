@@ -320,7 +320,8 @@ struct YardVerb {
     });
     std::string text;
     YardJson rows = YardJson::array();
-    Table table{{{"instance"}, {"tier"}, {"ops", Table::Align::right}, {"devices", Table::Align::right}, {"hash"}}};
+    TextTable table{
+        {{"instance"}, {"tier"}, {"ops", TextTable::Align::right}, {"devices", TextTable::Align::right}, {"hash"}}};
     table.fit(console.format());
     for (const YardRecord& record : records) {
       text += record_text(record);

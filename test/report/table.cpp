@@ -7,7 +7,7 @@
 using namespace trainyard;
 
 TEST_CASE("columns are as wide as their widest cell, and numbers stand to the right") {
-  Table table{{{"algorithm"}, {"step time", Table::Align::right}}};
+  TextTable table{{{"algorithm"}, {"step time", TextTable::Align::right}}};
   table.add_row({"heft", "41.8 ms"});
   table.add_row({"single-device", "128.3 ms"});
   CHECK(table.text() ==
@@ -17,7 +17,7 @@ TEST_CASE("columns are as wide as their widest cell, and numbers stand to the ri
 }
 
 TEST_CASE("a table without titles has no title line, and no line ends in spaces") {
-  Table table{{{""}, {""}}};
+  TextTable table{{{""}, {""}}};
   table.add_row({"step time", "1 ms"});
   table.add_row({"note", ""});
   CHECK(table.text() == " step time  1 ms\n note\n");
@@ -25,21 +25,21 @@ TEST_CASE("a table without titles has no title line, and no line ends in spaces"
 
 TEST_CASE("widths count characters, not bytes") {
   CHECK(display_width("µs") == 2);  // three bytes
-  Table table{{{"a"}, {"b"}}};
+  TextTable table{{{"a"}, {"b"}}};
   table.add_row({"µs", "x"});
   table.add_row({"ns", "y"});
   CHECK(table.text() == " a   b\n µs  x\n ns  y\n");
 }
 
 TEST_CASE("one row may be strong") {
-  Table table{{{"a"}}};
+  TextTable table{{{"a"}}};
   table.add_row({"x"});
   table.add_row({"y"});
   CHECK(table.text(1) == " a\n x\n\033[1m y\033[0m\n");
 }
 
 TEST_CASE("a table of limited width breaks its last column") {
-  Table table{{{"name"}, {"what"}}};
+  TextTable table{{{"name"}, {"what"}}};
   table.limit_width(32);  // 1 + 4 + 2 leave 25
   table.add_row({"heft", "list scheduling by upward rank"});
   table.add_row({"me", "short"});
@@ -81,7 +81,7 @@ TEST_CASE("a CSV field is quoted where it holds a comma, a quote or a line break
 }
 
 TEST_CASE("a table in Markdown has titles, a rule that aligns, and no bar of a cell's own") {
-  Table table{{{"name"}, {"time", Table::Align::right}}};
+  TextTable table{{{"name"}, {"time", TextTable::Align::right}}};
   table.add_row({"a|b", "1 ms"});
   CHECK(table.markdown() == "| name | time |\n| --- | ---: |\n| a\\|b | 1 ms |\n");
   CHECK(table.latex() ==
@@ -91,8 +91,10 @@ TEST_CASE("a table in Markdown has titles, a rule that aligns, and no bar of a c
 }
 
 TEST_CASE("on a narrow terminal a table leaves out what one can do without, and says so") {
-  Table table{
-      {{"placer"}, {"time", Table::Align::right}, {"busy", Table::Align::right, 1}, {"gap", Table::Align::right, 2}}};
+  TextTable table{{{"placer"},
+                   {"time", TextTable::Align::right},
+                   {"busy", TextTable::Align::right, 1},
+                   {"gap", TextTable::Align::right, 2}}};
   table.add_row({"heft", "1 ms", "50 %", "3 %"});
   table.fit({.width = 26});  // 1 + 6 + 2 + 4 + 2 + 4 + 2 + 3 = 24
   CHECK(table.text() == " placer  time  busy  gap\n heft    1 ms  50 %  3 %\n");
@@ -101,7 +103,7 @@ TEST_CASE("on a narrow terminal a table leaves out what one can do without, and 
 }
 
 TEST_CASE("on a narrow terminal names are cut in the middle, and numbers stay whole") {
-  Table table{{{"op"}, {"time", Table::Align::right}}};
+  TextTable table{{{"op"}, {"time", TextTable::Align::right}}};
   table.add_row({"layer1/layer1.0/conv1/Conv", "1.25 ms"});
   table.fit({.width = 24});  // 1 + 14 + 2 + 7
   CHECK(table.text() == " op                 time\n layer1.../Conv  1.25 ms\n");
@@ -110,10 +112,10 @@ TEST_CASE("on a narrow terminal names are cut in the middle, and numbers stay wh
 }
 
 TEST_CASE("a name in a cell makes no line, no markup and no formula") {
-  Table table{{{"a\nb"}}};
+  TextTable table{{{"a\nb"}}};
   table.add_row({"x\ny\033[31m"});
   CHECK(table.text() == " a?b\n x?y?[31m\n");
-  Table page{{{"name"}}};
+  TextTable page{{{"name"}}};
   page.add_row({"<img src=x>[a](b)|`c`*"});
   CHECK(page.markdown() == "| name |\n| --- |\n| \\<img src=x>\\[a](b)\\|\\`c\\`\\* |\n");
   CHECK(wrapped("a\nb", 80) == "a?b\n");

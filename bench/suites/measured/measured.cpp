@@ -117,13 +117,13 @@ Page predict_all(const fs::path& folder) {
 
 /// Steps of one GPU by the source of most of their op times: what `simulate` says of its own (study/summary.hpp).
 std::string sources_text(const Page& page) {
-  using Align = Table::Align;
-  Table table{{{"one GPU, op times rest mostly on"},
-               {"rows", Align::right},
-               {"mean %", Align::right},
-               {"median %", Align::right},
-               {"p90 %", Align::right},
-               {"as results say %", Align::right}}};
+  using Align = TextTable::Align;
+  TextTable table{{{"one GPU, op times rest mostly on"},
+                   {"rows", Align::right},
+                   {"mean %", Align::right},
+                   {"median %", Align::right},
+                   {"p90 %", Align::right},
+                   {"as results say %", Align::right}}};
   std::map<std::pair<std::string, std::string>, std::vector<Outcome>> rows;  // by source and precision
   for (const std::vector<Outcome>* list : {&page.outcomes, &page.by_roofline})
     for (const Outcome& each : *list)
@@ -139,18 +139,18 @@ std::string sources_text(const Page& page) {
 }
 
 std::string scores_text(const std::vector<ScoredSet>& sets) {
-  using Align = Table::Align;
-  Table table{{{"set"},
-               {"rows", Align::right},
-               {"mean %", Align::right},
-               {"median %", Align::right},
-               {"p90 %", Align::right},
-               {"bias %", Align::right},
-               {"tau", Align::right},
-               {"regret %", Align::right},
-               {"scaling points", Align::right},
-               {"goal"},
-               {"looks", Align::right}}};
+  using Align = TextTable::Align;
+  TextTable table{{{"set"},
+                   {"rows", Align::right},
+                   {"mean %", Align::right},
+                   {"median %", Align::right},
+                   {"p90 %", Align::right},
+                   {"bias %", Align::right},
+                   {"tau", Align::right},
+                   {"regret %", Align::right},
+                   {"scaling points", Align::right},
+                   {"goal"},
+                   {"looks", Align::right}}};
   for (const ScoredSet& set : sets) {
     const Score& s = set.score;
     table.add_row({set.title(), fmt::format("{}", s.rows), figure(s.mean), figure(s.median), figure(s.p90),
@@ -167,15 +167,15 @@ std::string reasons_text(const std::vector<Outcome>& outcomes) {
       auto& [count, first] = reasons[{each.set, each.why}];
       if (count++ == 0) first = each.row->id;
     }
-  Table table{{{"not predicted"}, {"rows", Table::Align::right}, {"the first"}, {"because"}}};
+  TextTable table{{{"not predicted"}, {"rows", TextTable::Align::right}, {"the first"}, {"because"}}};
   for (const auto& [key, value] : reasons)
     table.add_row({key.first, fmt::format("{}", value.first), value.second, key.second});
   return reasons.empty() ? "" : table.text();
 }
 
 std::string rows_text(const std::vector<Outcome>& outcomes) {
-  using Align = Table::Align;
-  Table table{
+  using Align = TextTable::Align;
+  TextTable table{
       {{"row"}, {"set"}, {"measured s", Align::right}, {"predicted s", Align::right}, {"error %", Align::right}}};
   for (const Outcome& each : outcomes) {
     const auto& measured = each.row->seconds;

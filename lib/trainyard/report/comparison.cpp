@@ -20,7 +20,7 @@ using Cell = std::function<std::string(const ComparisonRow&)>;
 
 /// One column of the table: its cells, and what stands in it beside the lower bound.
 struct ComparisonColumn {
-  Table::Column head;
+  TextTable::Column head;
   Cell cell;
   std::string bound;
 };
@@ -56,11 +56,11 @@ std::vector<ComparisonColumn> columns_of(const Comparison& comparison) {
   const bool is_makespan = first.objective == Objective::makespan;
   std::vector<ComparisonColumn> columns;
   const auto add = [&columns](std::string title, Cell cell, std::string beside_bound = "",
-                              Table::Align align = Table::Align::right) {
+                              TextTable::Align align = TextTable::Align::right) {
     columns.push_back({{std::move(title), align}, std::move(cell), std::move(beside_bound)});
   };
   add(
-      "algorithm", [](const ComparisonRow& row) { return row.run.placer; }, "lower bound", Table::Align::left);
+      "algorithm", [](const ComparisonRow& row) { return row.run.placer; }, "lower bound", TextTable::Align::left);
   if (!is_makespan)
     add(
         "completions", [](const ComparisonRow& row) { return format_time(row.run.value()); }, bound);
@@ -107,7 +107,7 @@ std::vector<ComparisonColumn> columns_of(const Comparison& comparison) {
   if (std::ranges::any_of(comparison.rows,
                           [](const ComparisonRow& row) { return !row.run.schedule.rewrites.empty(); })) {
     add(
-        "graph", [](const ComparisonRow& row) { return graph_text(row.run.schedule); }, "", Table::Align::left);
+        "graph", [](const ComparisonRow& row) { return graph_text(row.run.schedule); }, "", TextTable::Align::left);
     add("its bound", [](const ComparisonRow& row) { return format_time(row.run.bound().value); });
   }
   add("gap", [](const ComparisonRow& row) { return gap_text(row.run); });
@@ -128,10 +128,10 @@ std::string peak_table(const Comparison& comparison, const TextFormat& format, s
   constexpr std::size_t kNames = 16, kColumn = 10;
   const std::size_t most = format.width == 0 ? 8 : (format.width - kNames) / kColumn;
   const Cluster& cluster = comparison.problem.cluster();
-  std::vector<Table::Column> columns{{"peak memory"}};
+  std::vector<TextTable::Column> columns{{"peak memory"}};
   for (const DeviceId device : cluster.devices())
-    if (device.index() < most) columns.push_back({cluster.device(device).name, Table::Align::right});
-  Table table{columns};
+    if (device.index() < most) columns.push_back({cluster.device(device).name, TextTable::Align::right});
+  TextTable table{columns};
   table.fit(format);
   for (std::size_t i = 0; i < std::min(top, comparison.rows.size()); ++i) {
     const ComparisonRow& row = comparison.rows[i];
@@ -169,15 +169,15 @@ std::string skipped_text(const Comparison& comparison, std::string (*shown)(std:
 
 }  // namespace
 
-Table comparison_table(const Comparison& comparison, std::size_t top) {
+TextTable comparison_table(const Comparison& comparison, std::size_t top) {
   const std::vector<ComparisonColumn> columns = columns_of(comparison);
-  std::vector<Table::Column> heads;
+  std::vector<TextTable::Column> heads;
   std::vector<std::string> bounds;
   for (const ComparisonColumn& column : columns) {
     heads.push_back(column.head);
     bounds.push_back(column.bound);
   }
-  Table table{std::move(heads)};
+  TextTable table{std::move(heads)};
   for (std::size_t i = 0; i < std::min(top, comparison.rows.size()); ++i) {
     std::vector<std::string> cells;
     for (const ComparisonColumn& column : columns) cells.push_back(column.cell(comparison.rows[i]));
@@ -189,10 +189,10 @@ Table comparison_table(const Comparison& comparison, std::size_t top) {
 
 std::string comparison_text(const Comparison& comparison, const TextFormat& format, std::size_t top) {
   if (comparison.rows.empty()) return skipped_text(comparison);
-  Table table = comparison_table(comparison, top);
+  TextTable table = comparison_table(comparison, top);
   table.fit(format);
   std::string text =
-      problem_title(comparison.model, comparison.problem) + "\n\n" + table.text(format.color ? 0 : Table::kNoRow);
+      problem_title(comparison.model, comparison.problem) + "\n\n" + table.text(format.color ? 0 : TextTable::kNoRow);
   if (top < comparison.rows.size()) text += fmt::format(" ... and {} more placers\n", comparison.rows.size() - top);
   text += "\n";
   if (std::ranges::any_of(comparison.rows, [](const ComparisonRow& row) { return !row.run.summary.fits; }))

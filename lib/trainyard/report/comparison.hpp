@@ -13,7 +13,7 @@
 namespace trainyard {
 
 /// One line for each of the first `top` rows, and one for the lower bound of all. The comparison has rows.
-Table comparison_table(const Comparison& comparison, std::size_t top = std::numeric_limits<std::size_t>::max());
+TextTable comparison_table(const Comparison& comparison, std::size_t top = std::numeric_limits<std::size_t>::max());
 
 /// Title, table of the first `top` rows, the peak memory of each device where some row does not fit, what bounds the
 /// best run, which placers were skipped, and what the best run's times rest on: what `trainyard compare` prints.
@@ -28,7 +28,7 @@ std::string comparison_latex(const Comparison& comparison);
 /// A line for each comparison, named by its model, its cluster or both as these differ, with the step time of the
 /// `most` best placers ("-" where one gave no schedule, "(over)" where that does not fit); and below, the geometric
 /// mean of each placer's ratios to the best, by which they are sorted. Those without a schedule in some come last.
-Table overview_table(std::span<const Comparison> comparisons, std::size_t most = 8);
+TextTable overview_table(std::span<const Comparison> comparisons, std::size_t most = 8);
 
 /// The chart as an SVG file: step times on a logarithmic axis over the comparisons, a line for each of the ten first
 /// placers.

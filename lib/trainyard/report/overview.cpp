@@ -75,13 +75,13 @@ std::vector<double> axis_marks(double least, double most) {
 
 }  // namespace
 
-Table overview_table(std::span<const Comparison> comparisons, std::size_t most) {
+TextTable overview_table(std::span<const Comparison> comparisons, std::size_t most) {
   std::vector<PlacerLine> lines = placer_lines(comparisons);
   if (lines.size() > most) lines.resize(most);
-  std::vector<Table::Column> columns{{"step time"}};
+  std::vector<TextTable::Column> columns{{"step time"}};
   for (std::size_t i = 0; i < lines.size(); ++i)
-    columns.push_back({lines[i].placer, Table::Align::right, static_cast<int>(i)});
-  Table table{columns};
+    columns.push_back({lines[i].placer, TextTable::Align::right, static_cast<int>(i)});
+  TextTable table{columns};
   const std::vector<std::string> names = case_names(comparisons);
   for (std::size_t c = 0; c < comparisons.size(); ++c) {
     std::vector<std::string> cells{names[c]};

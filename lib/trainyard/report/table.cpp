@@ -17,17 +17,17 @@ std::size_t display_width(std::string_view text) {
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
+TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {
   for (Column& column : columns_) column.title = printable(column.title);
 }
 
-void Table::add_row(std::vector<std::string> cells) {
+void TextTable::add_row(std::vector<std::string> cells) {
   assert(cells.size() == columns_.size());
   for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 
-std::string Table::line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) const {
+std::string TextTable::line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) const {
   std::string text = " ";
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (i > 0) text += "  ";
@@ -57,7 +57,7 @@ std::vector<std::vector<std::string>> broken(const std::vector<std::string>& cel
 
 }  // namespace
 
-std::vector<std::size_t> Table::widths() const {
+std::vector<std::size_t> TextTable::widths() const {
   std::vector<std::size_t> widths(columns_.size(), 0);
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     widths[i] = display_width(columns_[i].title);
@@ -66,17 +66,17 @@ std::vector<std::size_t> Table::widths() const {
   return widths;
 }
 
-Table Table::without(std::size_t column) const {
+TextTable TextTable::without(std::size_t column) const {
   const auto at = static_cast<std::ptrdiff_t>(column);
-  Table less = *this;
+  TextTable less = *this;
   less.columns_.erase(less.columns_.begin() + at);
   for (auto& row : less.rows_) row.erase(row.begin() + at);
   return less;
 }
 
-std::string Table::text(std::size_t strong_row) const {
+std::string TextTable::text(std::size_t strong_row) const {
   if (terminal_ == 0) return all_text(strong_row);
-  Table fitted = *this;
+  TextTable fitted = *this;
   if (columns_.back().align == Align::left) fitted.width_ = terminal_;
   std::vector<std::size_t> widths = fitted.widths();
   // By how much the table is too wide, its last column as narrow as it may be.
@@ -118,7 +118,7 @@ std::string Table::text(std::size_t strong_row) const {
   return text;
 }
 
-std::string Table::all_text(std::size_t strong_row) const {
+std::string TextTable::all_text(std::size_t strong_row) const {
   std::vector<std::string> titles;
   for (const Column& column : columns_) titles.push_back(column.title);
   std::vector<std::size_t> widths = this->widths();
@@ -139,7 +139,7 @@ std::string Table::all_text(std::size_t strong_row) const {
   return text;
 }
 
-std::string Table::markdown() const {
+std::string TextTable::markdown() const {
   const auto row = [](const std::vector<std::string>& cells) {
     std::string text = "|";
     for (const std::string& cell : cells) text += " " + markdown_text(cell) + " |";
@@ -164,7 +164,7 @@ std::string markdown_text(std::string_view text) {
   return out;
 }
 
-std::string Table::latex() const {
+std::string TextTable::latex() const {
   const auto row = [](const std::vector<std::string>& cells) {
     std::string text;
     for (const std::string& cell : cells) text += (text.empty() ? "" : " & ") + latex_text(cell);

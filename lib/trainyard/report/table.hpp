@@ -22,7 +22,7 @@ struct TextFormat {
 
 /// A table for people: aligned columns, two spaces between them, no lines.
 ///
-///     Table table{{{"algorithm"}, {"step time", Table::Align::right}}};
+///     TextTable table{{{"algorithm"}, {"step time", TextTable::Align::right}}};
 ///     table.add_row({"heft", "41.8 ms"});
 ///     std::cout << table.text();
 ///
@@ -32,7 +32,7 @@ struct TextFormat {
 /// Where a terminal is narrower than the table, columns are left out by Column::spare, those with the largest number
 /// first; what is still too wide is shortened in the middle ("layer1...conv1/Conv"), the widest column of names first.
 /// A line below the rows tells the columns that were left out.
-class Table {
+class TextTable {
  public:
   enum class Align : std::uint8_t { left, right };
   struct Column {
@@ -41,7 +41,7 @@ class Table {
     int spare = 0;  // how well one can do without it; 0: not at all
   };
 
-  explicit Table(std::vector<Column> columns);
+  explicit TextTable(std::vector<Column> columns);
 
   /// Adds a row of as many cells as there are columns.
   void add_row(std::vector<std::string> cells);
@@ -69,7 +69,7 @@ class Table {
  private:
   std::string line(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) const;
   std::vector<std::size_t> widths() const;
-  Table without(std::size_t column) const;
+  TextTable without(std::size_t column) const;
   std::string all_text(std::size_t strong_row) const;
 
   std::vector<Column> columns_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 
 namespace trainyard {
@@ -51,12 +52,16 @@ void check_collective(Collective collective, std::size_t ranks, std::size_t per_
                       .help = "give a number of ranks per node that divides them"});
 }
 
+std::string CollectiveOps::op_name(std::size_t rank, const std::string& step) const {
+  return copy_name(name_ + "/" + step, '@', rank);
+}
+
 OpSpec& CollectiveOps::add(std::size_t rank, const std::string& step, const char* type) {
-  OpSpec op = ranks_[rank];
-  op.name = fmt::format("{}/{}@{}", name_, step, rank + 1);
+  OpSpec& op = ops_.emplace_back(ranks_[rank]);
+  op.name = op_name(rank, step);
   op.type = type;
-  ops_.push_back(std::move(op));
-  return ops_.back();
+  op_ranks_.push_back(rank);
+  return op;
 }
 
 OpSpec& CollectiveOps::relay(std::size_t rank, const std::string& step) {
@@ -88,7 +93,7 @@ void CollectiveOps::join(std::size_t rank, const std::string& step, const ArrayP
 }
 
 ArrayPart CollectiveOps::join(std::size_t rank, const std::string& step, const ArrayParts& parts) {
-  const std::string name = fmt::format("{}/{}@{}", name_, step, rank + 1);
+  const std::string name = op_name(rank, step);
   join(rank, step, parts, {{name, total(parts)}});
   return {name, total(parts)};
 }
@@ -232,7 +237,7 @@ void CollectiveOps::whole(CollectiveTask task, const std::vector<std::vector<std
                           const std::vector<OutputSpec>& outputs) {
   const std::size_t n = ranks_.size();
   assert(inputs.size() == n && outputs.size() == n);
-  OpSpec collective{.name = fmt::format("{}/collective@1", name_),
+  OpSpec collective{.name = op_name(0, "collective"),
                     .type = kTypes[static_cast<std::size_t>(task.kind)],
                     .phase = ranks_.front().phase,
                     .layer = ranks_.front().layer,
@@ -247,9 +252,10 @@ void CollectiveOps::whole(CollectiveTask task, const std::vector<std::vector<std
     collective.after.push_back(ready.name);
   }
   ops_.push_back(collective);
+  op_ranks_.push_back(0);
   for (std::size_t rank = 0; rank < n; ++rank) {
     OpSpec& done = relay(rank, "done");
-    done.inputs = {fmt::format("{}/ready@{}", name_, rank + 1)};
+    done.inputs = {op_name(rank, "ready")};
     done.outputs = {outputs[rank]};
     done.after = {collective.name};
   }
@@ -263,7 +269,7 @@ std::vector<ArrayParts> CollectiveOps::all_reduce(Collective collective,
   check_collective(collective, n, per_node);
   if (collective == Collective::whole) {
     std::vector<OutputSpec> sums;
-    for (std::size_t rank = 0; rank < n; ++rank) sums.push_back({fmt::format("{}/sum@{}", name_, rank + 1), whole});
+    for (std::size_t rank = 0; rank < n; ++rank) sums.push_back({op_name(rank, "sum"), whole});
     this->whole({CollectiveKind::all_reduce, whole}, inputs, sums);
     std::vector<ArrayParts> parts;
     for (const OutputSpec& sum : sums) parts.push_back({{sum.name, sum.bytes}});

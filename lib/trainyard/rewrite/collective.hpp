@@ -82,8 +82,11 @@ class CollectiveOps {
                                      Bytes whole, std::size_t per_node = 1);
 
   const std::vector<OpSpec>& ops() const { return ops_; }
+  /// Of each op.
+  const std::vector<std::size_t>& op_ranks() const { return op_ranks_; }
 
  private:
+  std::string op_name(std::size_t rank, const std::string& step) const;
   OpSpec& add(std::size_t rank, const std::string& step, const char* type);
   ArrayPart sum(std::size_t rank, const std::string& step, const ArrayPart& own, const ArrayPart& arrived);
   ArrayPart hand_on(std::size_t rank, const std::string& step, const ArrayPart& part);
@@ -94,6 +97,7 @@ class CollectiveOps {
   std::string name_;
   std::vector<OpSpec> ranks_;
   std::vector<OpSpec> ops_;
+  std::vector<std::size_t> op_ranks_;
 };
 
 /// Throws InputError ("collective"): ranks that are not a power of two for halving_doubling, or not a multiple of

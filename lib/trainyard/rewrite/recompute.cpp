@@ -52,8 +52,8 @@ class Recomputation {
           if (again_[graph_.producer(tensor)] && !is_checkpoint(tensor)) copy_.append(view.inputs[i], kAgain);
         }
       if (const auto at = until_.find(op); at != until_.end()) {
-        std::set<OpId> waits;
-        add_waits(op, at->second, waits);
+        std::set<OpId> passed, waits;
+        add_waits(op, at->second, passed, waits);
         view.after.clear();
         for (const OpId earlier : waits) view.after.emplace_back(graph_.name(earlier));
       }
@@ -177,14 +177,16 @@ class Recomputation {
   }
   /// The ops that a gather waits for, of the forward pass or of lower levels; in place of a reader of higher ones, what
   /// the gather of its own weights waits for.
-  void add_waits(OpId gather, std::size_t until, std::set<OpId>& waits) const {
+  void add_waits(OpId gather, std::size_t until, std::set<OpId>& passed, std::set<OpId>& waits) const {
+    if (!passed.insert(gather).second) return;
     for (const OpId earlier : graph_.after(gather)) {
       if (graph_.phase(earlier) == Phase::forward || level_[earlier] < until) {
         waits.insert(earlier);
         continue;
       }
       for (const TensorId tensor : graph_.inputs(earlier))
-        if (const auto own = own_gather_.find(tensor); own != own_gather_.end()) add_waits(own->second, until, waits);
+        if (const auto own = own_gather_.find(tensor); own != own_gather_.end())
+          add_waits(own->second, until, passed, waits);
     }
   }
 

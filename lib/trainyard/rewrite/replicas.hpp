@@ -50,7 +50,7 @@ class Replicas {
   bool shares_state(OpId op) const { return buckets_.of(op) != kNone && is_shared(buckets_.of(op)); }
   bool is_sharded(OpId holder) const { return zero_ == 3 && shares_state(holder); }
 
-  void add(OpSpec spec, std::size_t replica, OpId original);
+  void add(const OpSpec& spec, std::size_t replica, OpId original);
   /// `members`: the replicas that are the collective's ranks.
   void add(const CollectiveOps& collective, const std::vector<std::size_t>& members, OpId original,
            ReplicaCollective note);

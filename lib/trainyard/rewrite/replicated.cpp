@@ -80,7 +80,7 @@ DataParallelGraph Replicas::run() {
   return std::move(result_);
 }
 
-void Replicas::add(OpSpec spec, std::size_t replica, OpId original) {
+void Replicas::add(const OpSpec& spec, std::size_t replica, OpId original) {
   builder_.add(spec);
   result_.replica.push_back(replica);
   result_.original.push_back(original);
@@ -106,8 +106,8 @@ void Replicas::add(const CollectiveOps& collective, const std::vector<std::size_
   note.count = collective.ops().size();
   note.members = members.size();
   result_.collectives.push_back(std::move(note));
-  for (const OpSpec& op : collective.ops())
-    add(op, members[static_cast<std::size_t>(std::stoul(op.name.substr(op.name.rfind('@') + 1))) - 1], original);
+  for (std::size_t i = 0; i < collective.ops().size(); ++i)
+    add(collective.ops()[i], members[collective.op_ranks()[i]], original);
 }
 /// Adds a collective of all replicas, of anything but gradients.
 void Replicas::add(const CollectiveOps& collective, const Bucket& bucket, ReplicaCollective::Of of) {

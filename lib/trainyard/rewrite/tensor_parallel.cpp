@@ -557,8 +557,8 @@ class Ranks {
   void add(const CollectiveOps& collective, OpId made_by) {
     result_.collectives.back().first = result_.original.size();
     result_.collectives.back().count = collective.ops().size();
-    for (const OpSpec& op : collective.ops())
-      add(op, static_cast<std::size_t>(std::stoul(op.name.substr(op.name.rfind('@') + 1))) - 1, made_by);
+    for (std::size_t i = 0; i < collective.ops().size(); ++i)
+      add(collective.ops()[i], collective.op_ranks()[i], made_by);
   }
   /// `group`: that the ops of each rank are colocated in; empty: none.
   CollectiveOps collective(OpId op, const std::string& array, CollectiveKind kind, Bytes bytes, Phase phase,

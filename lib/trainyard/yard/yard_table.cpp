@@ -221,26 +221,26 @@ std::string sentence(const YardTable& table) {
 
 std::string yard_text(const YardTable& table, std::span<const YardPoint> curves, const TextFormat& format) {
   if (table.instances.empty()) return "no claims\n";
-  using Align = Table::Align;
+  using Align = TextTable::Align;
   std::string text = sentence(table) + "\n";
-  Table ranks{{{"placer"},
-               {"mean rank", Align::right},
-               {"over bound", Align::right},
-               {"over best", Align::right},
-               {"wins", Align::right},
-               {"alone", Align::right},
-               {"in noise", Align::right, 2},
-               {"optimal", Align::right, 1},
-               {"answers", Align::right, 3}}};
+  TextTable ranks{{{"placer"},
+                   {"mean rank", Align::right},
+                   {"over bound", Align::right},
+                   {"over best", Align::right},
+                   {"wins", Align::right},
+                   {"alone", Align::right},
+                   {"in noise", Align::right, 2},
+                   {"optimal", Align::right, 1},
+                   {"answers", Align::right, 3}}};
   ranks.fit(format);
   for (const YardScore& score : table.scores)
     ranks.add_row({score.placer, fmt::format("{:.2f}", score.rank), fmt::format("{:.4f}", score.over_bound),
                    fmt::format("{:.4f}", score.over_best), std::to_string(score.wins), std::to_string(score.alone),
                    std::to_string(score.noisy), std::to_string(score.optimal), std::to_string(score.answers)});
   text += ranks.text() + "\n";
-  std::vector<Table::Column> columns{{"within, of the least step"}};
+  std::vector<TextTable::Column> columns{{"within, of the least step"}};
   for (const double tau : kTaus) columns.push_back({fmt::format("{} x", tau), Align::right, tau > 1.1 ? 1 : 0});
-  Table profiles{columns};
+  TextTable profiles{columns};
   profiles.fit(format);
   for (const YardScore& score : table.scores) {
     std::vector<std::string> cells{score.placer};
@@ -248,7 +248,7 @@ std::string yard_text(const YardTable& table, std::span<const YardPoint> curves,
     profiles.add_row(std::move(cells));
   }
   text += profiles.text() + "\n";
-  Table wins{{{"family"}, {"instances", Align::right}, {"where they win"}}};
+  TextTable wins{{{"family"}, {"instances", Align::right}, {"where they win"}}};
   wins.fit_paragraphs(format);
   for (const auto& family : wins_by_family(table)) {
     std::vector<std::pair<std::string, std::size_t>> placers;
@@ -262,7 +262,8 @@ std::string yard_text(const YardTable& table, std::span<const YardPoint> curves,
   }
   text += wins.text();
   if (curves.empty()) return text;
-  Table points{{{"placer"}, {"evaluations", Align::right}, {"over bound", Align::right}, {"instances", Align::right}}};
+  TextTable points{
+      {{"placer"}, {"evaluations", Align::right}, {"over bound", Align::right}, {"instances", Align::right}}};
   points.fit(format);
   for (const YardPoint& point : curves)
     points.add_row({point.placer, with_separators(static_cast<std::int64_t>(point.budget)),

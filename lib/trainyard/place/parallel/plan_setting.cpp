@@ -1,0 +1,133 @@
+#include "trainyard/place/parallel/plan_setting.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/limits.hpp"
+#include "trainyard/place/kit/layer_devices.hpp"
+#include "trainyard/place/parallel/replicas_placer.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
+#include "trainyard/rewrite/tied_copies.hpp"
+
+namespace trainyard {
+namespace {
+
+/// Devices at most whose order is looked for.
+constexpr std::size_t kMostInRing = 64;
+/// Samples for each device where the batch is not known.
+constexpr std::size_t kSamples = 16;
+
+void check_training(const Graph& graph) {
+  if (trains_parameters(graph)) return;
+  throw InputError({.code = "no-training",
+                    .message = fmt::format("graph '{}' trains no parameters: it has no batch to divide", graph.name()),
+                    .help = "plans are of training steps"});
+}
+
+bool spans_hosts(const Cluster& cluster) { return cluster.spec().fabric && cluster.spec().fabric->hosts > 1; }
+
+std::vector<DeviceId> devices_of_plans(const Problem& problem) {
+  const std::vector<DeviceId> devices = worthy_devices(problem);
+  return spans_hosts(problem.cluster()) || devices.size() > kMostInRing ? devices : ring_order(problem, devices);
+}
+
+StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::size_t batch) {
+  StagePlan stages{.schedule = plan.schedule,
+                   .chunks = plan.chunks,
+                   .microbatches = batch / plan.data / plan.microbatch,
+                   .replicas = plan.replicas(),
+                   .context = plan.context,
+                   .exchange = plan.exchange,
+                   .tensor = plan.tensor,
+                   .sequence = plan.sequence,
+                   .zero = plan.zero,
+                   .stages = chain.stages(plan.cuts)};
+  stages.degrees = plan.degrees;
+  if (!plan.recompute.empty()) stages.recompute = chain.recomputed(plan);
+  stages.experts = plan.experts;
+  stages.slices = plan.slices;
+  stages.bucket = plan.bucket;
+  return stages;
+}
+
+bool whole_collectives(PlanDetail detail) { return detail != PlanDetail::rings; }
+
+/// The row that the plan has, with its replicas side by side.
+std::vector<DeviceId> mesh_of(const ParallelPlan& plan, const std::vector<DeviceId>& devices) {
+  return {devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(plan.devices())};
+}
+
+}  // namespace
+
+std::size_t batch_of(const PlanPlacerOptions& options, std::size_t devices) {
+  return options.batch ? static_cast<std::size_t>(std::max<std::int64_t>(*options.batch, 1)) : kSamples * devices;
+}
+
+PlanSetting::PlanSetting(const Problem& on, const PlanPlacerOptions& asked)
+    : problem((check_training(on.graph()), on)),
+      options(asked),
+      devices(devices_of_plans(on)),
+      batch(batch_of(asked, devices.size())),
+      layers(find_layers(on.graph())) {}
+
+bool PlanSetting::has_hosts() const { return spans_hosts(problem.cluster()); }
+
+bool PlanSetting::may_differ_by_stage() const {
+  std::vector<std::size_t> cuts(chain.names().size() - 1);
+  std::iota(cuts.begin(), cuts.end(), std::size_t{1});
+  const IdMap<LayerId, std::size_t> blocks = chain.stages(cuts);
+  IdMap<OpId, std::size_t> place;
+  for (const OpId op : problem.graph().ops()) place.push_back(blocks[layers.of[op]]);
+  const TiedCopiesGraph tied = tie_copies(problem.graph(), copies_by_place(problem.graph(), place));
+  const Graph& graph = tied.graph;
+  IdMap<OpId, std::size_t> block;
+  for (const OpId op : graph.ops()) block.push_back(place[tied.original[op]]);
+  block = places_of_groups(graph, std::move(block));
+  for (const TensorId tensor : graph.tensors()) {
+    const OpId maker = graph.producer(tensor);
+    if (graph.phase(maker) == Phase::update || !is_parameter_gradient(graph, tensor)) continue;
+    for (const OpId reader : graph.consumers(tensor))
+      if (block[reader] != block[maker] && graph.phase(reader) != Phase::update) return false;
+  }
+  return true;
+}
+
+std::optional<PlanDetail> PlanSetting::detail_of(const ParallelPlan& plan) const {
+  const PlanDetail asked = options.detail;
+  for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole, PlanDetail::folded}) {
+    if (asked != PlanDetail::fitting && asked != detail) continue;
+    if (asked == PlanDetail::fitting && detail == PlanDetail::rings && has_hosts()) continue;
+    if (detail == PlanDetail::folded && !plan.degrees.empty()) continue;  // its replicas differ by stage
+    const Collective collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
+    if (planned_ops(problem.graph(), plan, batch / plan.data / plan.microbatch, collective,
+                    detail == PlanDetail::folded) <= static_cast<double>(limits::kRewrittenOps))
+      return detail;
+  }
+  return std::nullopt;
+}
+
+PlannedSchedule PlanSetting::planned(const ParallelPlan& plan, bool searched, const std::function<bool()>& stop) const {
+  StagePlan stages = stage_plan(plan, chain, batch);
+  const PlanDetail last = options.detail == PlanDetail::fitting ? PlanDetail::folded : options.detail;
+  const PlanDetail detail = detail_of(plan).value_or(last);
+  stages.collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
+  stages.fold = detail == PlanDetail::folded && plan.replicas() * plan.tensor > 1;
+  const double of_each = planned_ops(problem.graph(), plan, stages.microbatches, Collective::whole, true);
+  const std::size_t most = searched ? limits::kRewrittenOps : limits::kMostRewrittenOps;
+  stages.most_classes = std::max(std::size_t{1}, static_cast<std::size_t>(static_cast<double>(most) / of_each));
+  PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), stop, searched);
+  made.schedule.parallel = plan;
+  if (stages.fold && options.detail == PlanDetail::fitting)
+    made.schedule.notes.push_back(
+        fmt::format("too large to be simulated whole: of {} replicas of {} tensor ranks, those that do the same as "
+                    "another are left out",
+                    plan.replicas(), plan.tensor));
+  return made;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,239 @@
+#include "trainyard/place/parallel/plan_trials.hpp"
+
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "trainyard/core/limits.hpp"
+#include "trainyard/place/kit/effort.hpp"
+#include "trainyard/place/kit/team.hpp"
+#include "trainyard/plan/plan_fitting.hpp"
+#include "trainyard/plan/plan_moves.hpp"
+
+namespace trainyard {
+namespace {
+
+/// Plans that are simulated at most until one fits.
+constexpr std::size_t kTried = 24;
+/// So many of the best simulated plans are improved by moves, each time the likeliest of them, of so many ops together.
+constexpr std::size_t kImproved = 6, kMoves = 12;
+constexpr double kMovedOps = 800'000;
+/// Plans of so many ops together are all simulated, if they are kTried or more, and the best of these improved.
+constexpr double kSmallOps = 100'000;
+/// A plan of so many ops, which take a second or two, is simulated though the search took all the time.
+constexpr double kHastyOps = 250'000;
+
+/// The result of simulating a plan.
+struct Trial {
+  enum class End : std::uint8_t { simulated, too_large, out_of_time };
+  End end;
+  Outcome outcome;
+  std::size_t fits = 0;                           // how often it was fitted before
+  std::vector<std::optional<Bytes>> spares = {};  // of each that was simulated
+
+  template <class Archive>
+  friend void archive_fields(Archive& archive, Trial& trial) {
+    archive(trial.end, trial.outcome, trial.fits, trial.spares);
+  }
+};
+
+}  // namespace
+
+double PlanTrials::ops_of(const ParallelPlan& plan) const {
+  return planned_ops(setting_.problem.graph(), plan, setting_.batch / plan.data / plan.microbatch);
+}
+
+void PlanTrials::choose(std::vector<RatedPlan>& plans) {
+  std::size_t within = 0;
+  for (double ops = 0; within < plans.size(); ++within)
+    if ((ops += ops_of(plans[within].plan)) > kSmallOps) break;
+  small_ = setting_.options.candidates > 1 && within >= std::min(kTried, plans.size());
+  plans.resize(std::min(plans.size(), small_ ? within : kTried));
+}
+
+/// The first at any time, if it is not too large: something is to be answered.
+PlannedSchedule PlanTrials::simulated(const ParallelPlan& plan) {
+  const bool whole = !std::exchange(answered_, true) && ops_of(plan) <= kHastyOps;
+  return whole ? setting_.planned(plan, true, {}) : setting_.planned(plan);
+}
+
+SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::size_t candidates, bool different,
+                                   bool fitted) {
+  const auto kind = [&](std::size_t i) {
+    const ParallelPlan& plan = rated[i].plan;
+    const std::size_t shared = plan.zero < 2 ? 0 : plan.zero;
+    return std::tuple{plan.data, plan.layer_degree(), plan.degrees, plan.stages(), plan.schedule,
+                      shared,    different ? 0 : i};
+  };
+  std::set<decltype(kind(0))> fitting;
+  std::map<std::size_t, PlannedSchedule> made;  // by this rank
+  SimulatedPlans result;
+  const auto try_plan = [&](std::size_t i) -> Trial {
+    Trial trial{Trial::End::simulated, {}};
+    try {
+      std::optional<Fitting> fits;
+      if (fitted) fits.emplace(costs_, search_, rated[i], small_);
+      for (const RatedPlan* now = &rated[i]; now != nullptr;) {
+        PlannedSchedule each = simulated(now->plan);
+        trial.spares.push_back(each.spare);
+        if (trial.spares.size() == 1 || each.outcome < trial.outcome) {
+          trial.outcome = each.outcome;
+          trial.fits = trial.spares.size() - 1;
+          made.insert_or_assign(i, std::move(each));
+        }
+        now = fits ? fits->next(trial.spares.back()) : nullptr;
+      }
+    } catch (const OutOfTime&) {
+      if (trial.spares.empty()) trial.end = Trial::End::out_of_time;
+    } catch (const InputError& error) {
+      if (error.findings().front().code != "too-large") throw;
+      if (!trial.spares.empty()) return trial;
+      result.refusal = error.findings().front();
+      trial.end = Trial::End::too_large;
+    }
+    return trial;
+  };
+  // As try_plan() has found it, on this rank or another.
+  const auto plan_of = [&](std::size_t i, const Trial& trial) {
+    if (trial.fits == 0) return rated[i];
+    Fitting fits{costs_, search_, rated[i], small_};
+    for (std::size_t k = 0; k < trial.fits; ++k) fits.next(trial.spares[k]);
+    return fits.plan(trial.fits);
+  };
+  std::optional<std::size_t> best;
+  ParallelPlan best_plan;
+  Outcome outcome;
+  const std::size_t ranks = setting_.options.team ? setting_.options.team->count() : 1;
+  bool late = false;
+  for (std::size_t next = 0; next < rated.size() && fitting.size() < candidates && !late;) {
+    std::vector<std::size_t> turn;
+    for (; next < rated.size() && turn.size() < ranks; ++next)
+      if (!fitting.contains(kind(next))) turn.push_back(next);
+    std::vector<Trial> trials(turn.size());
+    for (std::size_t t = 0; t < turn.size(); ++t)
+      if (is_mine(setting_.options.team, t)) trials[t] = try_plan(turn[t]);
+    share_values(setting_.options.team, trials);
+    // One after the other again: what another rank has done too much does not count.
+    for (std::size_t t = 0; t < turn.size() && fitting.size() < candidates && !late; ++t) {
+      if (fitting.contains(kind(turn[t])) || trials[t].end == Trial::End::too_large) continue;
+      late = trials[t].end == Trial::End::out_of_time;
+      if (late) break;
+      if (trials[t].outcome.excess == Bytes{0}) fitting.insert(kind(turn[t]));
+      result.all.push_back({trials[t].outcome, plan_of(turn[t], trials[t]), trials[t].spares[trials[t].fits]});
+      if (best && outcome <= trials[t].outcome) continue;
+      best = turn[t];
+      best_plan = result.all.back().rated.plan;
+      outcome = trials[t].outcome;
+    }
+    std::erase_if(made, [&](const auto& each) { return each.first != best; });
+  }
+  if (late && !best) throw OutOfTime{};
+  if (!best) return result;
+  const auto own = made.find(*best);
+  result.best = own != made.end() ? std::move(own->second) : simulated(best_plan);
+  std::ranges::stable_sort(result.all, {}, &SimulatedPlans::Plan::outcome);
+  return result;
+}
+
+void PlanTrials::search_with_less_memory(SimulatedPlans& found, std::vector<RatedPlan> tried, Nanoseconds promised) {
+  if (!small_ || !costs_.memory) return;
+  PlanCosts costs = costs_;
+  for (std::int64_t tenths = 8; tenths >= kLeastTenths; --tenths) {
+    if (found.best->outcome <= Outcome{Bytes{0}, Nanoseconds{promised.count / 20 * 21}}) return;
+    costs.memory = Bytes{costs_.memory->count / 10 * tenths};
+    std::vector<RatedPlan> plans;
+    try {
+      plans = search_plans(costs, search_).best;
+    } catch (const InputError&) {  // nothing fits in so little
+      return;
+    }
+    promised = plans.front().run.step;
+    std::erase_if(plans, [&](const RatedPlan& each) {
+      return std::ranges::any_of(tried, [&](const RatedPlan& other) { return other.plan == each.plan; });
+    });
+    double ops = 0;
+    std::erase_if(plans, [&](const RatedPlan& each) { return (ops += ops_of(each.plan)) > kSmallOps; });
+    tried.insert(tried.end(), plans.begin(), plans.end());
+    found.add(best_of(plans));
+  }
+}
+
+SimulatedPlans PlanTrials::search_with_more_zero(const Outcome& found, Nanoseconds promised, Nanoseconds& bound) {
+  // Over hosts gathers hold NVLink as long as network cards.
+  if (setting_.options.candidates == 1 || !costs_.memory || setting_.has_hosts()) return {};
+  PlanCosts roomy = costs_;
+  roomy.memory.reset();
+  if (search_plans(roomy, search_).best.front().run.step.count > promised.count / 100 * 99) return {};
+  PlanSearchOptions all = search_;
+  all.most_zero_with_ranks = 3;
+  PlanSearchResult more = search_plans(costs_, all);
+  search_ = std::move(all);
+  bound = std::min(bound, more.bound);
+  double ops = 0;
+  std::erase_if(more.best, [&](const RatedPlan& each) {
+    const bool usual =
+        each.plan.zero < 2 || (each.plan.devices_in_row() == 1 && !each.plan.layer_degree().communicates());
+    return usual || found <= Outcome{each.run.excess(costs_.memory), each.run.step} ||
+           (ops += ops_of(each.plan)) > (small_ ? kSmallOps : kMovedOps);
+  });
+  return best_of(more.best);
+}
+
+void PlanTrials::improve(SimulatedPlans& found) {
+  if (setting_.options.candidates == 1 || !found.best) return;
+  const std::size_t plans = small_ ? kTried : kImproved;
+  const auto simulated = [&](const std::vector<RatedPlan>& rated) {
+    return best_of(rated, rated.size(), false, false);
+  };
+  double left = kMovedOps;
+  ParallelPlan best = found.all.front().rated.plan;
+  bool is_sized = false;
+  const auto find_size = [&] {
+    const std::vector<RatedPlan> sizes = bucket_sizes_of(costs_, best);
+    if (sizes.empty() || ops_of(best) * static_cast<double>(sizes.size()) > kMovedOps || !setting_.detail_of(best))
+      return;
+    SimulatedPlans next = simulated(sizes);
+    if (next.best && next.best->outcome < found.best->outcome) found.best = std::move(next.best);
+  };
+  for (std::size_t i = 0; i < std::min(plans, found.all.size()); ++i) {
+    SimulatedPlans::Plan now = found.all[i];
+    // Takes the best of these over where it is better than what came of this plan so far.
+    const auto is_better = [&](SimulatedPlans next) {
+      if (!next.best || next.best->outcome >= now.outcome) return false;
+      now = std::move(next.all.front());
+      if (now.outcome >= found.best->outcome) return true;
+      found.best = std::move(next.best);
+      best = now.rated.plan;
+      is_sized = false;
+      return true;
+    };
+    Fitting fitting{costs_, search_, now.rated, true};
+    for (std::optional<Bytes> spare = now.spare; !small_ && left >= ops_of(now.rated.plan);) {
+      const RatedPlan* next = fitting.next(spare);
+      if (next == nullptr || !setting_.detail_of(next->plan)) break;
+      left -= ops_of(next->plan);
+      SimulatedPlans each = simulated({*next});
+      if (!each.best) break;
+      spare = each.all.front().spare;
+      is_better(std::move(each));
+    }
+    for (bool goes_on = true; goes_on;) {
+      PlanCosts full = costs_;
+      if (costs_.memory && now.spare)  // a fiftieth more: as simulated they may fit
+        full.memory = Bytes{estimated_when_full(now.rated.run, *costs_.memory, *now.spare).count / 50 * 51};
+      std::vector<RatedPlan> moves = moves_of(full, search_, now.rated.plan);
+      std::erase_if(moves, [&](const RatedPlan& move) { return !setting_.detail_of(move.plan); });
+      const double each = ops_of(now.rated.plan);
+      moves.resize(std::min({moves.size(), kMoves, static_cast<std::size_t>(std::max(0.0, left) / each)}));
+      left -= each * static_cast<double>(moves.size());
+      goes_on = !moves.empty() && is_better(simulated(moves));
+    }
+    // At once where time is short, and again of what is better.
+    if (!is_sized && (i == 0 || i + 1 == std::min(plans, found.all.size()))) {
+      find_size();
+      is_sized = true;
+    }
+  }
+}
+
+}  // namespace trainyard
