@@ -85,7 +85,7 @@ constexpr Choice kRecompute{
     "what is computed again for the backward pass: no, stages (all but what comes into a stage), blocks (all but what "
     "comes into a block of layers), fitting (as little as it takes to fit)"};
 
-constexpr Number<std::uint64_t> kCandidates{"candidates", 1, 1000, 8, "plans that are simulated whole"};
+constexpr Number<std::uint64_t> kCandidates{"candidates", 1, 1000, 12, "plans that are simulated whole"};
 
 using Stages = PipelineOptions::Stages;
 constexpr Choice kStages{"stages",

@@ -35,7 +35,7 @@ inline constexpr Choice kPlanDetail{
 
 struct PlanPlacerOptions {
   std::optional<std::int64_t> batch = {};  // samples of a step; none: 16 for each device
-  std::size_t candidates = 8;              // plans that are simulated; more than one: all of small graphs
+  std::size_t candidates = 12;             // plans that are simulated; more than one: all of small graphs
   PlanDetail detail = PlanDetail::fitting;
   unsigned threads = 0;
   Team* team = nullptr;  // its ranks share the candidates
