@@ -275,7 +275,7 @@ TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores
   CAPTURE(meeting);
   CAPTURE(over_cores);
   CHECK(folded > test::rounds(80U));
-  CHECK(meeting > test::rounds(35U));
+  CHECK(meeting > test::rounds(20U));
   for (const std::size_t some : {refused, several, over_cores, groups[1], groups[2]})
     CHECK((some > 5 || test::is_sanitized()));
 }
