@@ -82,7 +82,7 @@ class CollectiveOps {
                                      Bytes whole, std::size_t per_node = 1);
 
   const std::vector<OpSpec>& ops() const { return ops_; }
-  /// Of each op.
+  /// The rank of each op.
   const std::vector<std::size_t>& op_ranks() const { return op_ranks_; }
 
  private:
