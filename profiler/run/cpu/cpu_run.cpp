@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <thread>
 #include <tuple>
 
@@ -12,7 +13,6 @@
 #include "profiler/run/cpu/lost_time.hpp"
 #include "profiler/run/cpu/tensor_store.hpp"
 #include "profiler/run/memory_of_trace.hpp"
-#include "trainyard/problem/collective_run.hpp"
 
 namespace trainyard {
 namespace {
@@ -70,6 +70,7 @@ class CpuRun : public PreparedRun {
     epoch_.fetch_add(1);
     epoch_.notify_all();
     for (int left = left_.load(); left != 0; left = left_.load()) left_.wait(left);
+    if (failed_) std::rethrow_exception(failure_);
     finish_step();
     return trace_;
   }
@@ -98,6 +99,7 @@ class CpuRun : public PreparedRun {
     std::int64_t lost_between = 0;
     std::int64_t free = 0;  // when its device may begin the next op
   };
+  struct Abandoned {};
   /// Ops that take no time take no device either, as in the simulator.
   enum class Instant : std::uint8_t {
     no,
@@ -206,30 +208,39 @@ class CpuRun : public PreparedRun {
   void work(std::size_t d) {
     if (options_.pin) pin_to(cores_[d % cores_.size()]);
     cpu::LostTime lost;
-    Worker& worker = workers_[d];
-    worker.lost = &lost;
+    workers_[d].lost = &lost;
     int seen = 0;
     while (true) {
       epoch_.wait(seen);
       seen = epoch_.load();
       if (stop_.load()) return;
-      for (const OpId op : inputs_[d]) {
-        take_outputs(op, d);
-        program_->run(op, tensors_.table(d));
+      try {
+        work_step(d, lost);
+      } catch (...) {  // no memory for a tensor
+        if (!failure_told_.test_and_set()) failure_ = std::current_exception();
+        failed_.store(true);
       }
-      lost.begin();
-      pass_gate();
-      worker.free = gate_.load();
-      for (const OpId op : inputs_[d]) complete(op, worker.free, worker.free, d);
-      end_instants(d, worker.free);
-      for (std::size_t i = 0; i < count_on_device_[d]; ++i) run(next_op(d, i), d);
-      while (instants_left_.load() > 0) {
-        poll(d);
-        pause();
-      }
-      worker.lost_between += lost.take();
       if (left_.fetch_sub(1) == 1) left_.notify_all();
     }
+  }
+
+  void work_step(std::size_t d, cpu::LostTime& lost) {
+    Worker& worker = workers_[d];
+    for (const OpId op : inputs_[d]) {
+      take_outputs(op, d);
+      program_->run(op, tensors_.table(d));
+    }
+    lost.begin();
+    pass_gate();
+    worker.free = gate_.load();
+    for (const OpId op : inputs_[d]) complete(op, worker.free, worker.free, d);
+    end_instants(d, worker.free);
+    for (std::size_t i = 0; i < count_on_device_[d]; ++i) run(next_op(d, i), d);
+    while (instants_left_.load() > 0) {
+      poll(d);
+      pause();
+    }
+    worker.lost_between += lost.take();
   }
 
   /// All start at one moment, which the last to arrive reads from the clock.
@@ -241,7 +252,9 @@ class CpuRun : public PreparedRun {
     while (gate_.load(std::memory_order_acquire) == 0) pause();
   }
 
+  /// Throws where another worker has failed, as what is waited for may never come.
   void pause() const {
+    if (failed_.load(std::memory_order_relaxed)) throw Abandoned{};
     if (!spins_) std::this_thread::yield();
 #if defined(__x86_64__)
     else
@@ -250,7 +263,7 @@ class CpuRun : public PreparedRun {
   }
 
   void poll(std::size_t d) {
-    links_.advance(now_ns(), [this, d](const Transfer& transfer, OpId collective) { arrive(transfer, collective, d); });
+    links_.advance(now_ns(), [this, d](cpu::TransferId transfer, Span span) { arrive(transfer, span, d); });
     end_instants(d, 0);
   }
 
@@ -262,23 +275,13 @@ class CpuRun : public PreparedRun {
       list.pop_back();
       const std::int64_t at = std::max(from, ops_[op.index()].ready.load());
       if (instant_[op.index()] == Instant::collective) {
-        begin_collective(op, at);
+        links_.submit(links_.planned().of(op), Nanoseconds{at});
         continue;
       }
       take_outputs(op, device(op));
       complete(op, at, at, d);
       instants_left_.fetch_sub(1);
     }
-  }
-
-  /// Its members' devices exchange what they have; the ops behind it compute what comes of it.
-  void begin_collective(OpId op, std::int64_t at) {
-    const CollectiveRun run =
-        collective_run(problem_, *graph_.collective(op), collective_devices(graph_, op, schedule_.placement));
-    double priority = 0;
-    if (!schedule_.priority.empty())
-      for (const OpId member : graph_.before(op)) priority = std::max(priority, schedule_.priority[member]);
-    links_.submit(op, Nanoseconds{at}, run.time, run.channels, priority);
   }
 
   OpId next_op(std::size_t d, std::size_t position) {
@@ -363,9 +366,7 @@ class CpuRun : public PreparedRun {
     for (const OpId next : graph_.before(op)) satisfy(next, end, d);
     for (const TensorId tensor : graph_.inputs(op)) tensors_.release(tensor, home);
     tensors_.release_beside(op);
-    if (sent)
-      links_.advance(now_ns(),
-                     [this, d](const Transfer& transfer, OpId collective) { arrive(transfer, collective, d); });
+    if (sent) links_.advance(now_ns(), [this, d](cpu::TransferId transfer, Span span) { arrive(transfer, span, d); });
   }
 
   static void pause_briefly() {
@@ -374,62 +375,36 @@ class CpuRun : public PreparedRun {
 #endif
   }
 
-  /// One transfer to each other device that wants it; one for all of them on a broadcasting egress.
+  /// To each other device that wants it; whether any does.
   bool send(TensorId tensor, std::size_t from, std::int64_t end) {
-    std::vector<DeviceId> wanted;
-    for (std::size_t to = 0; to < devices_; ++to)
-      if (to != from && tensors_.wanted(tensor, to)) wanted.push_back(DeviceId{to});
-    if (wanted.empty()) return false;
-    for (const DeviceId to : wanted)
-      note({.kind = Action::Kind::begin_transfer, .tensor = tensor, .device = DeviceId{from}, .to = to});
-    const auto urgency = [&](DeviceId to) {
-      double most = 0;
-      bool any = false;
-      for (const OpId consumer : graph_.consumers(tensor))
-        if (schedule_.placement[consumer] == to && !schedule_.priority.empty()) {
-          most = any ? std::max(most, schedule_.priority[consumer]) : schedule_.priority[consumer];
-          any = true;
-        }
-      return most;
-    };
-    const auto channels = problem_.cluster().route(DeviceId{from}, wanted[0]).channels;
-    const bool broadcast = channels.size() == 1 && problem_.cluster().channel(channels[0]).broadcast;
-    Transfer transfer{.tensor = tensor,
-                      .from = DeviceId{from},
-                      .to = wanted[0],
-                      .bytes = graph_.bytes(tensor),
-                      .ready = Nanoseconds{end},
-                      .start = {},
-                      .end = {}};
-    if (broadcast) {
-      double most = urgency(wanted[0]);
-      for (const DeviceId to : wanted) most = std::max(most, urgency(to));
-      transfer.also_to.assign(wanted.begin() + 1, wanted.end());
-      links_.submit(std::move(transfer), most);
-    } else {
-      for (const DeviceId to : wanted) {
-        transfer.to = to;
-        links_.submit(transfer, urgency(to));
-      }
+    const auto wanted = links_.planned().of(tensor);
+    for (const cpu::TransferId transfer : wanted) {
+      for_each_target(transfer, [&](DeviceId to) {
+        note({.kind = Action::Kind::begin_transfer, .tensor = tensor, .device = DeviceId{from}, .to = to});
+      });
+      links_.submit(transfer, Nanoseconds{end});
     }
-    return true;
+    return !wanted.empty();
   }
 
-  void arrive(const Transfer& transfer, OpId collective, std::size_t d) {
-    if (!collective.is_none()) {
-      complete(collective, transfer.start.count, transfer.end.count, d);
+  void arrive(cpu::TransferId transfer, Span span, std::size_t d) {
+    const detail::PlannedTransfers& planned = links_.planned();
+    if (const OpId collective = planned.collective(transfer); !collective.is_none()) {
+      complete(collective, span.start.count, span.end.count, d);
       instants_left_.fetch_sub(1);
       return;
     }
-    arrive_on(transfer, transfer.to, d);
-    for (const DeviceId to : transfer.also_to) arrive_on(transfer, to, d);
+    const TensorId tensor = planned.tensor[transfer];
+    for_each_target(transfer, [&](DeviceId to) {
+      tensors_.borrow(tensor, planned.from[transfer].index(), to.index());
+      note({.kind = Action::Kind::end_transfer, .tensor = tensor, .device = planned.from[transfer], .to = to});
+    });
+    for (const OpId consumer : planned.consumers(transfer)) satisfy(consumer, span.end.count, d);
   }
-  void arrive_on(const Transfer& transfer, DeviceId to, std::size_t d) {
-    const TensorId tensor = transfer.tensor;
-    tensors_.borrow(tensor, transfer.from.index(), to.index());
-    note({.kind = Action::Kind::end_transfer, .tensor = tensor, .device = transfer.from, .to = to});
-    for (const OpId consumer : graph_.consumers(tensor))
-      if (schedule_.placement[consumer] == to) satisfy(consumer, transfer.end.count, d);
+  template <class F>
+  void for_each_target(cpu::TransferId transfer, F&& f) {
+    f(links_.planned().to[transfer]);
+    for (const DeviceId to : links_.planned().also_to(transfer)) f(to);
   }
 
   /// Called by worker `d`.
@@ -454,7 +429,7 @@ class CpuRun : public PreparedRun {
   const std::size_t devices_ = problem_.device_count();
   const CpuOptions options_;
   std::unique_ptr<cpu::Program> program_;
-  cpu::LinkEmulator links_{problem_, schedule_.policy};
+  cpu::LinkEmulator links_{problem_, schedule_};
   std::vector<OpState> ops_;
   cpu::TensorStore tensors_;
   std::vector<Worker> workers_;
@@ -468,7 +443,9 @@ class CpuRun : public PreparedRun {
   StepTrace trace_;
   std::atomic<int> epoch_{0}, left_{0}, arrived_{0};
   std::atomic<std::int64_t> gate_{0};
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, failed_{false};
+  std::atomic_flag failure_told_ = ATOMIC_FLAG_INIT;
+  std::exception_ptr failure_;  // the first worker's
   std::vector<std::thread> threads_;
 };
 

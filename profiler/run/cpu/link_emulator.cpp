@@ -5,8 +5,19 @@
 
 namespace trainyard::cpu {
 
-LinkEmulator::LinkEmulator(const Problem& problem, Policy policy)
-    : problem_(problem), by_priority_(policy == Policy::priority), free_(problem.cluster().channel_count(), 0) {}
+LinkEmulator::LinkEmulator(const Problem& problem, const Schedule& schedule)
+    : problem_(problem),
+      planned_(problem, schedule.placement),
+      urgency_(planned_.size(), 0),
+      free_(problem.cluster().channel_count(), 0) {
+  if (!schedule.links_by_priority()) return;
+  for (const TransferId transfer : planned_.ids()) {  // that of the most urgent consumer, or member
+    const auto consumers = planned_.consumers(transfer);
+    for (const OpId op : consumers)
+      urgency_[transfer] =
+          op == consumers.front() ? schedule.priority[op] : std::max(urgency_[transfer], schedule.priority[op]);
+  }
+}
 
 void LinkEmulator::reset() {
   requests_.clear();
@@ -15,45 +26,19 @@ void LinkEmulator::reset() {
   waiting_.store(0);
 }
 
-void LinkEmulator::submit(Transfer transfer, double priority) {
-  const auto channels = problem_.cluster().route(transfer.from, transfer.to).channels;
-  const Nanoseconds time = problem_.transfer_time(transfer.tensor, transfer.from, transfer.to);
-  add({.transfer = std::move(transfer),
-       .priority = priority,
-       .channels = {channels.begin(), channels.end()},
-       .time = time});
-}
-
-void LinkEmulator::submit(OpId collective, Nanoseconds ready, Nanoseconds time, std::vector<ChannelId> channels,
-                          double priority) {
-  add({.transfer =
-           {.tensor = TensorId::none(), .from = {}, .to = {}, .bytes = {}, .ready = ready, .start = {}, .end = {}},
-       .priority = priority,
-       .collective = collective,
-       .channels = std::move(channels),
-       .time = time});
-}
-
-void LinkEmulator::add(Request request) {
+void LinkEmulator::submit(TransferId transfer, Nanoseconds ready) {
+  Request request{transfer, ready};
+  if (planned_.duration[transfer].count == 0) request.started = true, request.span = {ready, ready};  // takes no link
   while (busy_.test_and_set(std::memory_order_acquire)) {
   }
-  if (request.time.count == 0) {
-    request.transfer.start = request.transfer.end = request.transfer.ready;  // it takes no link
-    request.until = request.transfer.end.count;
-  }
-  requests_.push_back(std::move(request));
+  requests_.push_back(request);
   waiting_.fetch_add(1, std::memory_order_release);
   busy_.clear(std::memory_order_release);
 }
 
 bool LinkEmulator::before(const Request& a, const Request& b) const {
-  if (by_priority_ && a.priority != b.priority) return a.priority > b.priority;
-  const auto key = [](const Request& r) {  // collectives behind transfers
-    const bool whole = !r.collective.is_none();
-    return std::tuple{r.transfer.ready, whole, whole ? r.collective.index() : r.transfer.tensor.index(),
-                      whole ? std::size_t{0} : r.transfer.to.index()};
-  };
-  return key(a) < key(b);
+  return std::tuple{-urgency_[a.transfer], a.ready, a.transfer} <
+         std::tuple{-urgency_[b.transfer], b.ready, b.transfer};
 }
 
 /// The transfer that starts next, if it does by `now`. One that is first in the order among those ready at the time
@@ -61,43 +46,53 @@ bool LinkEmulator::before(const Request& a, const Request& b) const {
 bool LinkEmulator::start_next(std::int64_t now) {
   // The earliest time at which a waiting transfer finds its channels idle, and the first in the order then.
   const auto idle_at = [&](const Request& request) {
-    std::int64_t at = request.transfer.ready.count;
-    for (const ChannelId channel : request.channels) at = std::max(at, free_[channel]);
+    std::int64_t at = request.ready.count;
+    for (const ChannelId channel : planned_.channels(request.transfer)) at = std::max(at, free_[channel]);
     return at;
   };
   Request* best = nullptr;
   std::int64_t best_at = 0;
   for (Request& request : requests_) {
-    if (request.until >= 0) continue;
+    if (request.started) continue;
     const std::int64_t at = idle_at(request);
     if (at > now) continue;
     // One before it in the order that shares a channel, and is ready by then, holds it back.
-    const std::vector<ChannelId>& route = request.channels;
-    const bool held_back = std::any_of(requests_.begin(), requests_.end(), [&](const Request& other) {
-      if (other.until >= 0 || &other == &request || other.transfer.ready.count > at || !before(other, request))
-        return false;
-      return std::any_of(other.channels.begin(), other.channels.end(),
-                         [&](ChannelId c) { return std::find(route.begin(), route.end(), c) != route.end(); });
+    const auto route = planned_.channels(request.transfer);
+    const bool held_back = std::ranges::any_of(requests_, [&](const Request& other) {
+      if (other.started || &other == &request || other.ready.count > at || !before(other, request)) return false;
+      return std::ranges::find_first_of(planned_.channels(other.transfer), route) !=
+             planned_.channels(other.transfer).end();
     });
     if (held_back) continue;
     if (!best || at < best_at || (at == best_at && before(request, *best))) best = &request, best_at = at;
   }
   if (!best) return false;
-  Transfer& transfer = best->transfer;
-  transfer.start = Nanoseconds{best_at};
-  transfer.end = transfer.start + best->time;
-  best->until = transfer.end.count;
-  if (best->time.count > 0)
-    for (const ChannelId channel : best->channels)
-      free_[channel] = best->until + problem_.cluster().channel(channel).gap.count;
+  best->started = true;
+  best->span = {Nanoseconds{best_at}, Nanoseconds{best_at} + planned_.duration[best->transfer]};
+  for (const ChannelId channel : planned_.channels(best->transfer))
+    free_[channel] = best->span.end.count + problem_.cluster().channel(channel).gap.count;
   return true;
 }
 
 std::vector<Transfer> LinkEmulator::transfers() const {
-  std::vector<Transfer> result = done_;
-  std::sort(result.begin(), result.end(), [](const Transfer& a, const Transfer& b) {
-    return std::tuple{a.tensor.index(), a.to.index()} < std::tuple{b.tensor.index(), b.to.index()};
+  std::vector<Request> ended = done_;
+  std::erase_if(ended, [&](const Request& request) { return planned_.tensor[request.transfer].is_none(); });
+  std::ranges::sort(ended, {}, [&](const Request& request) {
+    return std::pair{planned_.tensor[request.transfer], planned_.to[request.transfer]};
   });
+  std::vector<Transfer> result;
+  for (const auto& [transfer, ready, started, span] : ended) {
+    const TensorId tensor = planned_.tensor[transfer];
+    const auto others = planned_.also_to(transfer);
+    result.push_back({.tensor = tensor,
+                      .from = planned_.from[transfer],
+                      .to = planned_.to[transfer],
+                      .bytes = problem_.graph().bytes(tensor),
+                      .ready = ready,
+                      .start = span.start,
+                      .end = span.end,
+                      .also_to = {others.begin(), others.end()}});
+  }
   return result;
 }
 

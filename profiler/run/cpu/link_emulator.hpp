@@ -7,62 +7,60 @@
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/problem/timeline.hpp"
+#include "trainyard/simulate/model/transfers.hpp"
 
 namespace trainyard::cpu {
 
-/// Links that move nothing and take the time that the problem says: a transfer starts when it is the first, by
-/// (priority, ready time, id), on all channels of its route and all of them are idle. Decisions are made late, by
-/// whoever asks, but as of the time at which they fall.
+using detail::TransferId;
+
+/// Links that move nothing and take the time that the problem says, for the transfers and collectives of a schedule as
+/// the simulator plans them: one starts when it is the first, by (urgency, ready time, id), on all channels of its
+/// route and all of them are idle. Decisions are made late, by whoever asks, but as of the time at which they fall.
 class LinkEmulator {
  public:
-  struct Request {
-    Transfer transfer;
-    double priority = 0;
-    OpId collective = OpId::none();        // a collective, with times of `transfer` alone
-    std::vector<ChannelId> channels = {};  // that it holds
-    Nanoseconds time{};                    // for so long
-    std::int64_t until = -1;               // when it arrives; -1: it waits for its start
-  };
+  LinkEmulator(const Problem& problem, const Schedule& schedule);
 
-  LinkEmulator(const Problem& problem, Policy policy);
-
+  /// What the schedule sends; a collective is the transfer of its op.
+  const detail::PlannedTransfers& planned() const { return planned_; }
   void reset();
-  void submit(Transfer transfer, double priority);
-  /// A collective that is ready at this time, and holds the channels for as long.
-  void submit(OpId collective, Nanoseconds ready, Nanoseconds time, std::vector<ChannelId> channels, double priority);
-  /// Everything that happens up to `now`; deliver(transfer, op) for each transfer that has arrived, or collective that
-  /// has ended.
+  void submit(TransferId transfer, Nanoseconds ready);
+  /// Everything that happens up to `now`; deliver(transfer, its span) for each that has ended.
   template <class Deliver>
   void advance(std::int64_t now, Deliver&& deliver) {
     if (waiting_.load(std::memory_order_acquire) == 0 || busy_.test_and_set(std::memory_order_acquire)) return;
     while (start_next(now)) {
     }
     for (std::size_t i = 0; i < requests_.size();) {
-      if (requests_[i].until < 0 || requests_[i].until > now) {
+      if (!requests_[i].started || requests_[i].span.end.count > now) {
         ++i;
         continue;
       }
-      const OpId collective = requests_[i].collective;
-      const Transfer transfer = std::move(requests_[i].transfer);
-      if (collective.is_none()) done_.push_back(transfer);
+      const Request ended = requests_[i];
+      done_.push_back(ended);
       requests_.erase(requests_.begin() + static_cast<std::ptrdiff_t>(i));
       waiting_.fetch_sub(1, std::memory_order_release);
-      deliver(transfer, collective);
+      deliver(ended.transfer, ended.span);
     }
     busy_.clear(std::memory_order_release);
   }
-  /// After the step.
+  /// After the step, without collectives; by (tensor, device).
   std::vector<Transfer> transfers() const;
 
  private:
-  void add(Request request);
+  struct Request {
+    TransferId transfer;
+    Nanoseconds ready;
+    bool started = false;
+    Span span = {};  // once it has started
+  };
+
   bool start_next(std::int64_t now);
   bool before(const Request& a, const Request& b) const;
 
   const Problem& problem_;
-  const bool by_priority_;
-  std::vector<Request> requests_;  // on their way
-  std::vector<Transfer> done_;
+  const detail::PlannedTransfers planned_;
+  IdMap<TransferId, double> urgency_;
+  std::vector<Request> requests_, done_;  // on their way; ended
   IdMap<ChannelId, std::int64_t> free_;
   std::atomic<int> waiting_{0};
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;

@@ -85,10 +85,6 @@ class TensorStore {
     here.owned = false;
   }
 
-  /// Some op of the device still needs it.
-  bool wanted(TensorId tensor, std::size_t d) const {
-    return slots_[tensor.index() * devices_ + d].users.load(std::memory_order_relaxed) > 0;
-  }
   /// Address of each tensor on the device.
   std::byte* const* table(std::size_t d) const { return tables_[d].data(); }
   /// The most that was taken at once in this step.

@@ -1,14 +1,18 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "profiler/measure/measure.hpp"
 #include "profiler/run/cpu/cpu_backend.hpp"
+#include "profiler/run/cpu/cpu_run.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -94,6 +98,16 @@ TEST_CASE("a schedule that splits ops is refused before it runs") {
   Schedule schedule = serial_schedule(problem, DeviceId{0});
   schedule.rewrites = {Replicate{.replicas = 2}};
   CHECK_THROWS_AS(make_cpu_backend()->prepare(problem, {.recipe = &step.recipe}, schedule), InputError);
+}
+
+TEST_CASE("a step whose tensors find no memory ends with that, and the workers with it") {
+  if (std::getenv("TRAINYARD_SANITIZERS")) return;  // they end the program where memory is asked for in vain
+  GraphBuilder builder{"large"};
+  builder.add({.name = "a", .times = {{"cpu", Nanoseconds{1000}}}, .outputs = {{"t", Bytes{std::int64_t{1} << 50}}}});
+  builder.add({.name = "b", .times = {{"cpu", Nanoseconds{1000}}}, .inputs = {"t"}});
+  const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("2xcpu-core"))};
+  const Schedule schedule{.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{1}})};
+  CHECK_THROWS_AS(make_cpu_run(problem, {}, schedule, {})->step(), std::bad_alloc);  // b's worker waits for t
 }
 
 TEST_CASE("on one device tensors take as much memory at once as the simulator predicts") {
