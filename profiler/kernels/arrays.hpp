@@ -91,7 +91,7 @@ Shape reduced_shape(const OpArraysOf<Array>& c) {
   return shape;
 }
 
-/// The attribute of the node that no kernel of its operator supports ("with peepholes"); empty: none.
-std::string why_not(const Node& node);
+/// What is asked of the node that no kernel of its operator supports ("with peepholes"); empty: nothing.
+std::string why_not(const Model& model, const Node& node);
 
 }  // namespace trainyard::kernels

@@ -36,6 +36,18 @@ std::string resize(const Node& node) {
              : "";
 }
 
+/// Kernels align the last dimensions of operands, as operators have done since opset 7.
+std::string alignment(const Model& model, const Node& node) {
+  if (node.inputs.size() != 2) return "";
+  const Shape &a = model.values[node.inputs[0]].shape, &b = model.values[node.inputs[1]].shape;
+  if (node.type == "PRelu" && b.size() == 1 && a.size() > 1 && b[0] != 1 && b[0] != a.back())
+    return "with a slope a channel and no dimensions behind it";
+  if (node.integer("broadcast", 0) == 0 || !node.has_attribute("axis")) return "";
+  return axis_at(node.integer("axis", 0), a.size()) + b.size() == a.size()
+             ? ""
+             : "with operands that are aligned at an axis";
+}
+
 std::string attention(const Node& node) {
   for (const std::size_t i : {std::size_t{4}, std::size_t{5}})
     if (!input_at(node, i).is_none()) return "with past keys";
@@ -45,10 +57,17 @@ std::string attention(const Node& node) {
 
 }  // namespace
 
-std::string why_not(const Node& node) {
+std::string why_not(const Model& model, const Node& node) {
   if (node.type == "LSTM" || node.type == "GRU" || node.type == "RNN") return recurrent(node);
   if (node.type == "Resize") return resize(node);
   if (node.type == "Attention") return attention(node);
+  if (node.type.starts_with("Scatter")) {
+    const std::string reduction = node.text("reduction", "none");
+    return reduction == "none" || reduction == "add" ? "" : "with the reduction " + reduction;
+  }
+  const bool is_loss = node.type.starts_with("SoftmaxCrossEntropy") || node.type == "NegativeLogLikelihoodLoss";
+  if (is_loss && !input_at(node, 2).is_none()) return "with weights of classes";
+  if (node.type == "PRelu" || node.has_attribute("broadcast")) return alignment(model, node);
   return "";
 }
 

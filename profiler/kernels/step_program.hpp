@@ -174,14 +174,16 @@ class StepProgram {
   const Value* value(TensorId tensor) const { return values_[tensor]; }
 
   /// A finding ("unsupported-op") for each operator without a kernel for what it is asked, over the ops with here(op).
-  template <class Here>
-  std::vector<Finding> missing_kernels(std::string_view backend, const std::string& help, const Here& here) const {
+  /// asked(model, node): as why_not().
+  template <class Asked, class Here>
+  std::vector<Finding> missing_kernels(std::string_view backend, const std::string& help, const Asked& asked,
+                                       const Here& here) const {
     std::map<std::string, std::string> first;  // op, by what is missing
     for (const OpId op : graph_.ops()) {
       const OpRecipe& how = recipe_.ops[op];
       if (!has_kernel(how) || !here(op)) continue;
       const Node& node = model_.nodes[how.node];
-      const std::string why = why_not(node);
+      const std::string why = asked(model_, node);
       if (!ops_[op].kernel)
         first.emplace(node.type + (how.kind == OpRecipe::Kind::backward ? " (its gradient)" : ""), graph_.name(op));
       else if (!why.empty())

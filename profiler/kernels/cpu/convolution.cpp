@@ -125,10 +125,8 @@ void conv_backward(OpArrays& c) {
 WindowGeometry turned(const Node& node, const Shape& x, const Shape& w, const Shape& y) {
   WindowGeometry g{node, y, x, spatial(w)};
   const auto given = node.integers("output_shape");
+  if (given.empty()) return g;
   const std::string mode = node.text("auto_pad", "NOTSET");
-  if (given.empty() || mode == "NOTSET") {
-    if (given.empty()) return g;
-  }
   const std::size_t dims = x.size() - 2, first = 3 - std::min<std::size_t>(3, dims);
   const auto more = node.integers("output_padding");
   for (std::size_t i = 0; i < dims && i < 3; ++i) {

@@ -87,7 +87,8 @@ void each_tuple(const OpArrays& c, F&& f) {
   for (std::size_t i = batch; i + 1 < indices.size(); ++i) per_batch *= indices[i];
   for (std::size_t i = batch; i < data.size(); ++i) data_batch *= data[i];
   for (std::size_t i = batch + depth; i < data.size(); ++i) inner *= data[i];
-  const std::int64_t tuples = elements(indices) / indices.back();
+  std::int64_t tuples = 1;
+  for (std::size_t i = 0; i + 1 < indices.size(); ++i) tuples *= indices[i];
   for (std::int64_t t = 0; t < tuples; ++t) {
     std::int64_t from = 0;
     for (std::size_t d = 0; d < depth; ++d)

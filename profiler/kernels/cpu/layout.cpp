@@ -43,6 +43,13 @@ Padding padding(const OpArrays& c, std::size_t rank) {
           .value = c.input(2) ? c.in[2].data[0] : static_cast<float>(c.node.real("value", 0))};
 }
 
+/// The index within n elements that mirrors without repeating the edge give for one outside, however far.
+std::int64_t reflected(std::int64_t i, std::int64_t n) {
+  if (n == 1) return 0;
+  const std::int64_t period = 2 * (n - 1), at = (i % period + period) % period;
+  return at < n ? at : period - at;
+}
+
 /// f(element of the padded array, element of the inner one or -1).
 template <class F>
 void each_padded(const Shape& outer, const Shape& inner, const Padding& p, F&& f) {
@@ -62,7 +69,7 @@ void each_padded(const Shape& outer, const Shape& inner, const Padding& p, F&& f
         else if (p.mode == "wrap")
           i = (i % inner[d] + inner[d]) % inner[d];
         else
-          i = i < 0 ? -i : 2 * (inner[d] - 1) - i;  // reflect
+          i = reflected(i, inner[d]);
       }
       from = from * inner[d] + i;
     }
@@ -88,36 +95,21 @@ void pad_backward(OpArrays& c) {
   });
 }
 
-/// f(element of the large array, element of the small one) where index i of a dimension stems from `source`(d, i).
-template <class Source, class F>
-void each_source(const Shape& large, const Shape& small, Source&& source, F&& f) {
-  std::vector<std::int64_t> index(large.size(), 0);
-  for (std::int64_t o = 0, n = elements(large); o < n; ++o) {
-    std::int64_t from = 0;
-    for (std::size_t d = 0; d < large.size(); ++d) from = from * small[d] + source(d, index[d]);
-    f(o, from);
-    for (std::size_t d = large.size(); d-- > 0;) {
-      if (++index[d] < large[d]) break;
-      index[d] = 0;
-    }
-  }
-}
-
-/// Gives to(element of the output, element of the input) of a Tile.
+/// f(element of the output, element of the input) of a Tile: it pads, by wrapping round, behind alone.
 template <class F>
-void each_taken(const OpArrays& c, F&& f) {
+void each_tiled(const OpArrays& c, F&& f) {
   const Shape& in = c.value(c.node.inputs[0]).shape;
-  each_source(
-      c.value(c.node.outputs[0]).shape, in, [&](std::size_t d, std::int64_t i) { return i % in[d]; }, f);
+  const Padding behind{.before = std::vector<std::int64_t>(in.size(), 0), .mode = "wrap"};
+  each_padded(c.value(c.node.outputs[0]).shape, in, behind, f);
 }
 
-void take(OpArrays& c) {
-  each_taken(c, [&](std::int64_t to, std::int64_t from) { c.out[0].data[to] = c.in[0].data[from]; });
+void tile(OpArrays& c) {
+  each_tiled(c, [&](std::int64_t to, std::int64_t from) { c.out[0].data[to] = c.in[0].data[from]; });
 }
 
-void take_backward(OpArrays& c) {
+void tile_backward(OpArrays& c) {
   std::fill(c.dx[0].data, c.dx[0].data + c.dx[0].size(), 0.0F);
-  each_taken(c, [&](std::int64_t to, std::int64_t from) { c.dx[0].data[from] += c.dy[0].data[to]; });
+  each_tiled(c, [&](std::int64_t to, std::int64_t from) { c.dx[0].data[from] += c.dy[0].data[to]; });
 }
 
 /// DepthToSpace [N, b b C, H, W] -> [N, C, b H, b W], and back; f(element of the deep array, of the wide one).
@@ -167,7 +159,7 @@ void trilu_backward(OpArrays& c) { triangle(c, c.dy[0].data, c.dx[0].data, *c.dx
 constexpr OpKernels kLayout[] = {
     {"Concat", concat, nullptr},  // its gradients are views
     {"Pad", pad, pad_backward},
-    {"Tile", take, take_backward},
+    {"Tile", tile, tile_backward},
     {"DepthToSpace", depth_to_space, depth_to_space_backward},
     {"SpaceToDepth", space_to_depth, space_to_depth_backward},
     {"Trilu", trilu, trilu_backward},

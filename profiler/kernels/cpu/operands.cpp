@@ -159,6 +159,42 @@ constexpr OpKernels step_binary(std::string_view type, Holds) {
   return {type, forward<Number>, nullptr};
 }
 
+struct Quotient {
+  float operator()(float a, float b) const { return a / b; }
+  struct ByDividend {
+    float operator()(float, float b) const { return 1 / b; }
+  };
+  struct ByDivisor {
+    float operator()(float a, float b) const { return -a / (b * b); }
+  };
+};
+/// Integers are divided towards 0.
+void divide(OpArrays& c) {
+  forward<Quotient>(c);
+  if (is_floating_point(c.value(c.node.outputs[0]).type)) return;
+  for (std::size_t i = 0, n = c.out[0].size(); i < n; ++i) c.out[0].data[i] = std::trunc(c.out[0].data[i]);
+}
+
+/// a - n b, with n = Whole(a / b).
+template <float Whole(float)>
+struct Remainder {
+  float operator()(float a, float b) const { return a - b * Whole(a / b); }
+  struct ByDivisor {
+    float operator()(float a, float b) const { return -Whole(a / b); }
+  };
+};
+float towards_zero(float x) { return std::trunc(x); }
+float down(float x) { return std::floor(x); }
+
+/// Of the sign of the divisor; with `fmod`, of the dividend.
+void remainder(OpArrays& c) {
+  c.node.integer("fmod", 0) != 0 ? forward<Remainder<towards_zero>>(c) : forward<Remainder<down>>(c);
+}
+void remainder_backward(OpArrays& c) {
+  c.node.integer("fmod", 0) != 0 ? backward<ConstantOne, Remainder<towards_zero>::ByDivisor>(c)
+                                 : backward<ConstantOne, Remainder<down>::ByDivisor>(c);
+}
+
 constexpr OpKernels kOperands[] = {
     smooth_binary(
         "Add", [](float a, float b) { return a + b; }, ConstantOne{}, ConstantOne{}),
@@ -167,9 +203,7 @@ constexpr OpKernels kOperands[] = {
     smooth_binary(
         "Mul", [](float a, float b) { return a * b; }, [](float, float b) { return b; },
         [](float a, float) { return a; }),
-    smooth_binary(
-        "Div", [](float a, float b) { return a / b; }, [](float, float b) { return 1 / b; },
-        [](float a, float b) { return -a / (b * b); }),
+    {"Div", divide, backward<Quotient::ByDividend, Quotient::ByDivisor>},
     smooth_binary(
         "Pow", [](float a, float b) { return b == 2 ? a * a : std::pow(a, b); },
         [](float a, float b) { return b == 2 ? 2 * a : b * std::pow(a, b - 1); },
@@ -177,9 +211,7 @@ constexpr OpKernels kOperands[] = {
     smooth_binary(
         "PRelu", [](float a, float b) { return a > 0 ? a : a * b; }, [](float a, float b) { return a > 0 ? 1 : b; },
         [](float a, float) { return a > 0 ? 0 : a; }),
-    smooth_binary(
-        "Mod", [](float a, float b) { return std::fmod(a, b); }, ConstantOne{},
-        [](float a, float b) { return -std::trunc(a / b); }),
+    {"Mod", remainder, remainder_backward},
     step_binary("Equal", [](float a, float b) { return a == b; }),
     step_binary("Greater", [](float a, float b) { return a > b; }),
     step_binary("Less", [](float a, float b) { return a < b; }),

@@ -101,8 +101,10 @@ __device__ i64 source(const Padding& p, u64 d, i64 o) {
   if (i >= 0 && i < n) return i;
   if (p.mode == 1) return i < 0 ? 0 : n - 1;
   if (p.mode == 2) return (i % n + n) % n;
-  if (p.mode == 3) return i < 0 ? -i : 2 * (n - 1) - i;
-  return -1;
+  if (p.mode != 3) return -1;
+  if (n == 1) return 0;
+  const i64 period = 2 * (n - 1), at = (i % period + period) % period;
+  return at < n ? at : period - at;
 }
 KERNEL pad(Out y, In x, Padding p, In filler, float value, u64 n) {
   EACH(i, n) {

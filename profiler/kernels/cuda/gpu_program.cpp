@@ -24,6 +24,13 @@ GpuKernel find_kernel(const std::string& type, bool backward) {
   return !kernels ? nullptr : backward ? kernels->backward : kernels->forward;
 }
 
+/// As kernels::why_not(), with what only kernels of the CPU do.
+std::string why_not_here(const Model& model, const Node& node) {
+  if ((node.type == "Max" || node.type == "Min") && node.inputs.size() != 2)
+    return "with " + std::to_string(node.inputs.size()) + " operands";
+  return kernels::why_not(model, node);
+}
+
 }  // namespace
 
 /// The device of a StepProgram on a GPU: arrays are addresses there, and work goes to the stream of the op.
@@ -147,7 +154,7 @@ void GpuProgram::check(const Problem& problem) const {
         break;
       }
   // cpu::Program has refused what it lacks for the CPUs.
-  for (Finding& missing : ops_.missing_kernels("cuda", "--backend cpu runs more operators",
+  for (Finding& missing : ops_.missing_kernels("cuda", "--backend cpu runs more operators", why_not_here,
                                                [&](OpId op) { return gpus_[schedule_.placement[op].index()]; }))
     if (findings.size() < 20) findings.push_back(std::move(missing));
   if (!findings.empty()) throw InputError{std::move(findings)};

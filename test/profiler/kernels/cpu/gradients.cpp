@@ -89,6 +89,7 @@ std::vector<Case> cases() {
       {"ReduceLogSumExp", {{3, 4}}, {0}, {{"axes", Whole{1}}}},
       {"Pad", {{2, 3}, {4}}, {0}, {}, {{1, {1, 0, 0, 2}}}},
       {"Pad", {{2, 4}, {4}}, {0}, {{"mode", std::string{"reflect"}}}, {{1, {0, 2, 1, 1}}}},
+      {"Pad", {{2, 3}, {4}}, {0}, {{"mode", std::string{"reflect"}}}, {{1, {0, 5, 0, 7}}}},
       {"Tile", {{2, 3}, {2}}, {0}, {}, {{1, {2, 3}}}},
       {"DepthToSpace", {{1, 8, 2, 3}}, {0}, {{"blocksize", std::int64_t{2}}}},
       {"SpaceToDepth", {{1, 2, 4, 6}}, {0}, {{"blocksize", std::int64_t{2}}}},
@@ -190,6 +191,7 @@ std::vector<Case> cases() {
       {"ReduceLogSum", {{3, 4}}, {0}, {{"axes", Whole{1}}}, {}, 0.5, 2},
       {"Sum", {{3, 4}, {4}, {3, 4}}, {1}},
       {"GatherND", {{3, 4}, {2, 1}}, {0}, {}, {{1, {2, 0}}}},
+      {"GatherND", {{3, 4}, {2, 0}}, {0}, {}, {{1, {}}}},
   };
   for (const char* type : {"Relu",     "Sigmoid",     "Tanh",      "Exp",  "LeakyRelu", "Elu", "Celu",
                            "Selu",     "HardSigmoid", "HardSwish", "Gelu", "Erf",       "Abs", "Neg",
@@ -297,7 +299,7 @@ TEST_CASE("every gradient is what finite differences say, from no more than its 
   for (const Case& what : cases()) {
     CAPTURE(what.type);
     Bench bench{what};
-    CHECK(cpu::why_not(bench.node()).empty());
+    CHECK(cpu::why_not(bench.model, bench.node()).empty());
     REQUIRE(bench.kernels != nullptr);
     REQUIRE((bench.kernels->backward != nullptr));
     bench.forward();
@@ -348,13 +350,58 @@ TEST_CASE("an expert that is full drops second choices first, and later tokens")
   CHECK(bench.out[0] == std::vector<float>{0, 3, 1, -1, -1, 4, 2, -1});
 }
 
+TEST_CASE("integers are divided towards 0, and a remainder has the sign of the divisor, or with fmod of the dividend") {
+  const auto result = [](const char* type, std::map<std::string, Attribute> attributes) {
+    Bench bench{{type, {{2}, {2}}, {}, std::move(attributes), {{0, {-7, 7}}, {1, {2, -2}}}}};
+    bench.forward();
+    return bench.out[0];
+  };
+  CHECK(result("Div", {}) == std::vector<float>{-3, -3});
+  CHECK(result("Mod", {}) == std::vector<float>{1, -1});                           // -7 = -4 * 2 + 1
+  CHECK(result("Mod", {{"fmod", std::int64_t{1}}}) == std::vector<float>{-1, 1});  // -7 = -3 * 2 - 1
+}
+
+TEST_CASE("padding by more than the extent mirrors to and fro") {
+  Bench bench{{"Pad", {{3}, {2}}, {}, {{"mode", std::string{"reflect"}}}, {{1, {5, 4}}}}};
+  bench.in[0] = {1, 2, 3};
+  bench.forward();
+  CHECK(bench.out[0] == std::vector<float>{2, 1, 2, 3, 2, /**/ 1, 2, 3, /**/ 2, 1, 2, 3});
+}
+
 TEST_CASE("what an operator is asked for and its kernel does not do is told before anything runs") {
+  Model model;
+  const auto why = [&model](Node node, const std::vector<Shape>& inputs = {}) {
+    for (const Shape& shape : inputs) {
+      node.inputs.push_back(ValueId{model.values.size()});
+      model.values.push_back({.name = "x", .shape = shape, .shape_known = true});
+    }
+    return cpu::why_not(model, node);
+  };
   Node node{.name = "n", .type = "LSTM"};
-  CHECK(cpu::why_not(node).empty());
+  CHECK(why(node).empty());
   node.attributes["activations"] = std::vector<std::string>{"Sigmoid", "Relu", "Tanh"};
-  CHECK(cpu::why_not(node) == "with the activation Relu");
+  CHECK(why(node) == "with the activation Relu");
   node = {.name = "n", .type = "Resize", .inputs = {}, .outputs = {}, .attributes = {{"antialias", std::int64_t{1}}}};
-  CHECK(cpu::why_not(node) == "with antialias");
+  CHECK(why(node) == "with antialias");
+
+  // Kernels align last dimensions: a slope a channel is [8, 1, 1].
+  node = {.name = "n", .type = "PRelu"};
+  CHECK(why(node, {{2, 8, 4, 4}, {8, 1, 1}}).empty());
+  CHECK(why(node, {{2, 8, 4, 4}, {8}}) == "with a slope a channel and no dimensions behind it");
+  node = {.name = "n", .type = "Add", .inputs = {}, .outputs = {}, .attributes = {{"broadcast", std::int64_t{1}}}};
+  CHECK(why(node, {{2, 8, 4}, {8, 4}}).empty());
+  node.attributes["axis"] = std::int64_t{1};
+  CHECK(why(node, {{2, 8, 4}, {8, 4}}).empty());  // axis 1 of 3 dimensions: the last two
+  CHECK(why(node, {{2, 8, 4}, {8}}) == "with operands that are aligned at an axis");
+
+  node = {.name = "n", .type = "SoftmaxCrossEntropyLoss"};
+  CHECK(why(node, {{4, 3}, {4}}).empty());
+  CHECK(why(node, {{4, 3}, {4}, {3}}) == "with weights of classes");
+  node = {.name = "n", .type = "ScatterND", .inputs = {}, .outputs = {}, .attributes = {}};
+  node.attributes["reduction"] = std::string{"add"};
+  CHECK(why(node).empty());
+  node.attributes["reduction"] = std::string{"max"};
+  CHECK(why(node) == "with the reduction max");
 }
 
 TEST_CASE("every operator of the built-in networks runs on the cpu backend") {
