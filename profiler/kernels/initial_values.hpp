@@ -15,12 +15,12 @@ namespace trainyard::kernels {
 /// - normal: standard normal: inputs that are no indices
 /// - below: whole, in [0, below): indices and labels, by what they choose from
 struct InitialValues {
-  enum class Rule : std::uint8_t { integers, reals, filled, uniform, normal, below } rule;
+  enum class Rule : std::uint8_t { integers, reals, filled, uniform, normal, below } rule = Rule::filled;
   double number = 0;
   std::int64_t below = 0;
 };
 
-/// Values of an input, a parameter, a buffer or a constant, by the nodes that use it.
-InitialValues initial_values(const Model& model, ValueId id);
+/// By value: first numbers of inputs, parameters, buffers and constants of known shape, by the nodes that use each.
+IdMap<ValueId, InitialValues> initial_values(const Model& model);
 
 }  // namespace trainyard::kernels

@@ -119,7 +119,7 @@ class RecipeWriter {
     if (value.shape_known) row.numbers("shape", value.shape);
     row.add("role", kRoles[static_cast<std::size_t>(value.role)]);
     if (value.role != Value::Role::activation && value.shape_known) {
-      const InitialValues first = kernels::initial_values(model_, id);
+      const InitialValues& first = first_values_[id];
       using Rule = InitialValues::Rule;
       if (first.rule == Rule::integers) row.numbers("integers", value.integers);
       if (first.rule == Rule::reals) row.numbers("reals", value.reals);
@@ -294,6 +294,7 @@ class RecipeWriter {
   const Graph& graph_;
   const TrainingRecipe& recipe_;
   const Model& model_;
+  const IdMap<ValueId, InitialValues> first_values_ = kernels::initial_values(model_);
   const kernels::StepProgram<kernels::ArrayOf<const float*>, const void*> program_;  // for shapes
   std::uint64_t seed_;
   std::ostream& stream_;

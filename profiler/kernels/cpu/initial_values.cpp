@@ -12,7 +12,7 @@ void Program::fill(ValueId id, std::vector<float>& to) const {
   using Rule = InitialValues::Rule;
   if (const auto copy = copies_.find(id); copy != copies_.end()) return fill_part(*copy->second, to);
   const Value& value = model_.values[id];
-  const InitialValues first = initial_values(model_, id);
+  const InitialValues& first = first_values_[id];
   to.assign(static_cast<std::size_t>(elements(value.shape)), static_cast<float>(first.number));
   const auto copy = [&](const auto& numbers) {
     std::ranges::transform(numbers, to.begin(), [](auto x) { return static_cast<float>(x); });

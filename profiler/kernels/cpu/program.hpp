@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "profiler/kernels/cpu/arrays.hpp"
+#include "profiler/kernels/initial_values.hpp"
 #include "profiler/kernels/step_program.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/graph/graph.hpp"
@@ -49,6 +50,7 @@ class Program {
 
   const TrainingRecipe& recipe_;
   const Model& model_;
+  const IdMap<ValueId, kernels::InitialValues> first_values_ = kernels::initial_values(model_);
   std::uint64_t seed_;
   kernels::StepProgram<Array, Kernel> ops_;
   IdMap<TensorId, std::size_t> bytes_;
