@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "profiler/clock.hpp"
 #include "profiler/measure/measure.hpp"
 #include "profiler/measure/op_samples.hpp"
 #include "trainyard/cluster/cluster.hpp"
@@ -10,6 +11,8 @@
 
 namespace trainyard {
 namespace {
+
+constexpr std::size_t kFewestSizes = 4;  // of a ladder, for a latency and a bandwidth
 
 /// A step in which one op sends bytes to another on the next device.
 class Sender {
@@ -115,7 +118,9 @@ void measure_links(Backend& backend, const Cluster& cluster, const ProfileOption
       Samples handoffs;
       // Copies that take time are measured up to 256 MiB: from there on they take as long a byte.
       const std::int64_t largest = std::int64_t{1} << (backend.emulates_links() ? 30 : 28);
-      for (std::int64_t bytes = 256; bytes <= largest; bytes *= 4)
+      const std::int64_t began = now_ns();
+      const auto late = [&] { return options.most_link_ns > 0 && now_ns() - began > options.most_link_ns; };
+      for (std::int64_t bytes = 256; bytes <= largest && !(link.sizes.size() >= kFewestSizes && late()); bytes *= 4)
         link.sizes.push_back({.bytes = Bytes{bytes},
                               .samples = time_transfer(backend, cluster, from, to, Bytes{bytes}, options.warm,
                                                        std::max(options.measured, 5), handoffs)});

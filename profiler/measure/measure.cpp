@@ -1,5 +1,7 @@
 #include "profiler/measure/measure.hpp"
 
+#include <set>
+#include <string>
 #include <utility>
 
 namespace trainyard {
@@ -25,8 +27,11 @@ Profile measure(Backend& backend, const Problem& problem, const Workload& worklo
     if (options.beside_copies) measure_beside_copies(backend, problem, workload, schedule, options, profile);
     if (options.trace) trace_steps(backend, problem, workload, schedule, options, first, profile);
   }
-  for (const MeasureMode mode : options.alone)
-    measure_alone(backend, problem, workload, DeviceId{0}, mode, options, profile);
+  std::set<std::string> kinds;
+  for (const DeviceId id : problem.devices())
+    if (kinds.insert(profile.devices[id.index()].kind).second)
+      for (const MeasureMode mode : options.alone)
+        measure_alone(backend, problem, workload, id, mode, options, profile);
   if (options.most_threads > 1) measure_threads(backend, problem, workload, options, profile);
   if (problem.device_count() > 1 && options.links == ProfileOptions::Links::emulated)
     measure_links(backend, problem.cluster(), options, profile);

@@ -14,7 +14,7 @@ struct ProfileOptions {
   std::int64_t most_ns = 20'000'000'000;  // no round begins later
   enum class Links : std::uint8_t { none, emulated, memory };
   Links links = Links::emulated;              // what measure() does of links
-  std::int64_t most_link_ns = 4'000'000'000;  // of a ladder through memory
+  std::int64_t most_link_ns = 4'000'000'000;  // of one link's ladder
   std::vector<MeasureMode> alone = {};        // hot, cold: besides the times in a step
   int most_threads = 0;                       // within an op: hot times on the best number, where above 1
   bool beside_copies = true;                  // ops beside copies too, where the backend has such steps
@@ -33,9 +33,9 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
 void measure_beside_copies(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
                            const ProfileOptions& options, Profile& profile);
 
-/// A traced pass of the schedule, whose op times take the place of those that were taken in steps, from entry `first`
-/// of the profile's ops on (these are then dropped: "timed-by-cupti"), unless tracing made a step over 5 % longer. What
-/// was traced, or why not, is told in the details of ops and devices ("tracing").
+/// A traced pass of the schedule, for entries `first` and on of the profile's ops: their details get the times and
+/// kernels that the tracer tells ("cupti_ns", "kernels"), unless tracing made a step over 5 % longer. What was traced,
+/// or why not, is told in the details of devices, and of ops, too ("tracing").
 void trace_steps(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
                  const ProfileOptions& options, std::size_t first, Profile& profile);
 
@@ -48,7 +48,7 @@ void measure_threads(Backend& backend, const Problem& problem, const Workload& w
                      Profile& profile);
 
 /// A ladder of transfers on each route of the cluster, alone, as the backend's own executor makes them: 256 B to 1 GiB,
-/// each 4 times the one before. A time is from the end of the op that sends to the start of the one that receives, less
+/// each 4 times the one before, and no further once options.most_link_ns have passed. A time is from the end of the op that sends to the start of the one that receives, less
 /// what the same on a link of known time says that the hand-off takes, where the backend emulates links; that is told
 /// as an overhead of the device that receives.
 void measure_links(Backend& backend, const Cluster& cluster, const ProfileOptions& options, Profile& profile);

@@ -19,9 +19,9 @@ inline void put(Samples& samples, Nanoseconds time, const std::string& why_not) 
     samples.dropped.push_back({time, why_not});
 }
 
-/// Times of one op. One is dropped where other work had the core for more than 1 % of it; where that was so in nearly
-/// all of them, they are kept without what other work took: but where it is said to have taken all of one, since the
-/// system counts it by its own ticks. Where that is so for all, the shortest is kept as it is.
+/// Times of one op. A sample is dropped where other work had the core for more than 1 % of it. Where nearly all are
+/// disturbed so, they are kept less the time that other work took, except those of which it is said to have taken
+/// everything (the system counts in ticks of its own); where that holds for all, the shortest is kept as it is.
 class OpSamples {
  public:
   void put(Nanoseconds time, Nanoseconds lost) {

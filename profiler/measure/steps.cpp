@@ -7,6 +7,7 @@
 #include "profiler/clock.hpp"
 #include "profiler/measure/measure.hpp"
 #include "profiler/measure/op_samples.hpp"
+#include "trainyard/core/error.hpp"
 
 namespace trainyard {
 
@@ -93,13 +94,18 @@ void measure_beside_copies(Backend& backend, const Problem& problem, const Workl
   double copied = 0;
   int steps = 0;
   const int wanted = options.rounds * options.measured;
-  for (int i = -kWarm; i < 2 * wanted && steps < wanted; ++i) {
-    const StepTrace& trace = run->step();
-    if (i < 0 || !trace.contaminated.empty() || trace.times_launches) continue;
-    for (const OpId op : problem.ops()) ops[op].put(trace.ops[op].end - trace.ops[op].start, Nanoseconds{0});
-    copied += trace.copied.value;
-    ++steps;
-    if (const auto untimed = run->plain_step()) put(plain, *untimed, "");
+  try {
+    for (int i = -kWarm; i < 2 * wanted && steps < wanted; ++i) {
+      const StepTrace& trace = run->step();
+      if (i < 0 || !trace.contaminated.empty() || trace.times_launches) continue;
+      for (const OpId op : problem.ops()) ops[op].put(trace.ops[op].end - trace.ops[op].start, Nanoseconds{0});
+      copied += trace.copied.value;
+      ++steps;
+      if (const auto untimed = run->plain_step()) put(plain, *untimed, "");
+    }
+  } catch (const MissingError& error) {
+    profile.devices[device.index()].details["beside copies"] = std::string{"not measured: "} + error.what();
+    return;
   }
   if (steps < 3) return;
   std::int64_t timed = 0;

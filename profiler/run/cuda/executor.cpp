@@ -159,6 +159,7 @@ void CudaExecutor::State::make_streams() {
     for (std::vector<Owned>* list : {&before, &after, &bases}) list->back() = make_event(cuda());
   }
   record_ns.resize(streams.size());
+  record_time_ns.resize(streams.size(), 0);
   for (std::size_t i = 0; i < streams.size(); ++i) {
     joins.emplace_back();
     lasts.emplace_back();
@@ -261,7 +262,7 @@ void CudaExecutor::State::close_gate_and_mark_bases(bool gated) {
   }
 }
 
-void CudaExecutor::State::copy_beside() {
+void CudaExecutor::State::make_side_copies() {
   std::set<DeviceId> used;
   for (const PlanItem& item : plan.items) used.insert({item.from, item.to});
   for (std::size_t i = 0; i < streams.size(); ++i) {
@@ -270,7 +271,7 @@ void CudaExecutor::State::copy_beside() {
     for (std::size_t k = 0; k < targets.size(); ++k)
       if (targets[k].gpu == gpu(homes[i]) && !targets[k].host && !used.contains(DeviceId{k}))
         neighbour = targets[k].make_stream;
-    side_copies.try_emplace(i, tables, gpu(homes[i]), neighbour).first->second.issue(bases[i].get());
+    side_copies.try_emplace(i, tables, gpu(homes[i]), neighbour);
   }
 }
 
@@ -381,16 +382,14 @@ double CudaExecutor::State::elapsed(const Owned& from, const Owned& to) const {
   return static_cast<double>(milliseconds) * 1e6;
 }
 
-double CudaExecutor::State::record_time(std::size_t stream) const {
-  const std::vector<double>& records = record_ns[first_stream[stream]];
-  return records.empty() ? 0 : upper_quantile_of(records);
-}
+double CudaExecutor::State::record_time(std::size_t stream) const { return record_time_ns[first_stream[stream]]; }
 
 void CudaExecutor::State::time_records() {
   for (std::size_t i = 0; i < streams.size(); ++i) {
     if (!streams[i] || first_stream[i] != i) continue;
     use(homes[i]);
     record_ns[i].push_back(elapsed(before[i], after[i]));
+    record_time_ns[i] = upper_quantile_of(record_ns[i]);
   }
 }
 
@@ -462,8 +461,10 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
     if (options.graph) {
       state.run_graph(launch, options, *this);
     } else {
+      if (options.beside_copies) state.make_side_copies();  // what fails frees memory, for which open gates are needed
       state.close_gate_and_mark_bases(result.gated);
-      if (options.beside_copies) state.copy_beside();
+      if (options.beside_copies)
+        for (auto& [stream, copies] : state.side_copies) copies.issue(state.bases[stream].get());
       if (!result.gated) state.open_gate();
       try {
         if (state.workers)

@@ -36,6 +36,7 @@ struct CudaExecutor::State {
   std::vector<Owned> bases;                    // of GPUs, by the first stream of each: time zero, after the gate
   std::vector<Owned> before, after;            // two records with nothing between them, before time zero, as bases
   std::vector<std::vector<double>> record_ns;  // as bases: what these say, of each step
+  std::vector<double> record_time_ns;          // as bases: the middle of these
   std::vector<std::size_t> first_stream;       // of streams: the first one on the same GPU
   std::map<int, DelayKernels> delays;          // of GPUs whose parts have emulated links
   std::vector<Owned> link_words;               // of streams between parts, emulated: when a transfer began
@@ -71,7 +72,7 @@ struct CudaExecutor::State {
   void open_gate();
   void synchronize() const;
   void close_gate_and_mark_bases(bool gated);
-  void copy_beside();
+  void make_side_copies();
   void issue(std::size_t at, bool plain, const Launch& launch, const CudaExecutor& executor);
   void issue_inputs(const Launch& launch, const CudaExecutor& executor);
   void issue_step(bool plain, const Launch& launch, const CudaExecutor& executor);

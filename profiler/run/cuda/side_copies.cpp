@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <string>
 #include <utility>
+
+#include "trainyard/core/error.hpp"
 
 namespace trainyard::cuda {
 namespace {
@@ -32,9 +35,17 @@ SideCopies::SideCopies(const Tables& tables, int gpu, const std::function<Owned(
 
 void SideCopies::make_room(Way& way, std::size_t size) const {
   way.host = {}, way.device = {};
+  try {
+    way.host = way.kind == device_to_device ? device_memory(cuda_, size) : pinned_memory(cuda_, size);
+    way.device = device_memory(cuda_, size);
+  } catch (const CudaError& error) {
+    if (error.status() != kOutOfMemory) throw;
+    if (way.size == 0)
+      throw MissingError("GPU " + std::to_string(gpu_) + " has too little memory left for copies beside a step",
+                         "profile a smaller batch too: what copies slow down is measured there");
+    return make_room(way, std::exchange(way.size, 0));  // as it was
+  }
   way.size = size;
-  way.host = way.kind == device_to_device ? device_memory(cuda_, size) : pinned_memory(cuda_, size);
-  way.device = device_memory(cuda_, size);
 }
 
 void SideCopies::issue(Event begin) {
@@ -67,8 +78,10 @@ bool SideCopies::outlasted(double step_ns) {
     const double each = ns / static_cast<double>(way.count);
     const auto wanted = std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(kMargin * step_ns / each)));
     const std::size_t larger = std::min(std::bit_ceil((wanted + kMostCopies - 1) / kMostCopies), kLargest / way.size);
-    if (larger > 1) make_room(way, way.size * larger);
-    way.count = std::min((wanted + larger - 1) / larger, kMostCopies);
+    const std::size_t before = way.size;
+    if (larger > 1) make_room(way, before * larger);
+    const std::size_t grown = way.size / before;
+    way.count = std::min((wanted + grown - 1) / grown, kMostCopies);
   }
   return all;
 }

@@ -14,7 +14,7 @@ namespace trainyard::cuda {
 /// many are issued as the last step said are enough.
 class SideCopies {
  public:
-  /// `neighbour`: makes a stream of another part; may be empty. Throws CudaError.
+  /// `neighbour`: makes a stream of another part; may be empty. Throws MissingError where memory is too little.
   SideCopies(const Tables& tables, int gpu, const std::function<Owned()>& neighbour = {});
   SideCopies(SideCopies&&) = delete;
 
@@ -29,9 +29,10 @@ class SideCopies {
   struct Way {
     Owned host, device, start, end, stream;
     int kind;
-    std::size_t size;  // of each, large enough for full speed
+    std::size_t size = 0;  // of each, large enough for full speed where memory allows it
     std::size_t count = 4;
   };
+  /// Where memory is too little, of the size before.
   void make_room(Way& way, std::size_t size) const;
 
   const Runtime& cuda_;

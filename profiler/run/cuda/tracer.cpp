@@ -58,7 +58,8 @@ void check(const Cupti& cupti, Status status, const char* call) {
                        "CAP_SYS_ADMIN; without it ops are timed by events");
   const char* text = nullptr;
   cupti.cuptiGetResultString(status, &text);
-  throw CudaError{call, status, text ? text : "unknown error"};
+  throw MissingError(std::string{"CUPTI cannot trace ("} + CudaError{call, status, text}.what() + ")",
+                     "without it ops are timed by events");
 }
 
 }  // namespace

@@ -234,6 +234,32 @@ TEST_CASE("copies beside a long step are larger, not more than a stream holds be
   CHECK(fake.alive() == 0);
 }
 
+TEST_CASE("a GPU with little memory left is profiled beside copies that fit, or without and says why") {
+  const TrainingStep step = training_step(make_network(kLenet));
+  const Problem problem{step.graph, make_cluster(preset_cluster("1xV100"))};
+  const auto profiled_with = [&](std::size_t memory) {
+    // As above, copies would grow to 8 times 4 MiB each way.
+    FakeCuda fake{{.devices = 1, .memory = memory, .queue = 400, .event_ns = 50'000}};
+    Profile profile;
+    {
+      const auto backend = cuda::make_cuda_backend({.libraries = &fake});
+      profile = measure(*backend, problem, {.recipe = &step.recipe}, {serial_schedule(problem, DeviceId{0})}, {},
+                        {.rounds = 2, .links = ProfileOptions::Links::none, .trace = false});
+    }
+    CHECK(fake.alive() == 0);
+    return profile;
+  };
+  const auto beside = [](const Profile& profile) {
+    return std::ranges::count_if(profile.ops, [](const OpMeasurement& op) { return op.copied.value > 0; });
+  };
+  // 32 MiB are workspace of products.
+  const Profile some = profiled_with(std::size_t{32 + 24} << 20), none = profiled_with(std::size_t{32 + 6} << 20);
+  CHECK(some.devices.front().details.count("beside copies") == 0);
+  CHECK(beside(none) == 0);
+  CHECK(none.ops.size() > 10);
+  CHECK(none.devices.front().details.at("beside copies").starts_with("not measured: GPU 0 has too little memory"));
+}
+
 TEST_CASE("ops on a part of a GPU are profiled beside copies of its neighbour too, which load the memory as it could") {
   const TrainingStep step = training_step(make_network(kLenet));
   const Problem problem{step.graph, make_cluster(preset_cluster("2xV100"))};
@@ -384,6 +410,9 @@ TEST_CASE("tracing that slows steps, loses records or is forbidden leaves the ti
   const Profile forbidden = profiled({.devices = 2, .fails = "cuptiActivityEnable", .status = 35});
   CHECK(op_of_type(forbidden, "Gemm").source == "event");
   CHECK(forbidden.devices.front().details.at("tracing").find("may not trace") != std::string::npos);
+  const Profile failing = profiled({.devices = 2, .fails = "cuptiActivityEnable", .status = 999});
+  CHECK(op_of_type(failing, "Gemm").source == "event");
+  CHECK(failing.devices.front().details.at("tracing").starts_with("none: CUPTI cannot trace (cuptiActivityEnable"));
   const Profile lossy = profiled({.devices = 2, .dropped_records = 3});  // in the first, which only warms up
   CHECK(op_of_type(lossy, "Gemm").details.count("cupti_ns") == 1);
 }
