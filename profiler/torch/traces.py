@@ -9,7 +9,7 @@ import tempfile
 import torch
 
 here = pathlib.Path(__file__).resolve().parent
-sys.path += [str(here), str(here.parent.parent / "sim" / "tools")]
+sys.path += [str(here), str(here.parent), str(here.parent.parent / "sim" / "tools")]  # where it is installed; in the tree
 import trainyard_torch
 from program import FIRST_DECAY, LEARNING_RATE, MOMENTUM, SECOND_DECAY, forward
 

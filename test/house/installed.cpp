@@ -73,6 +73,15 @@ TEST_CASE("a program outside builds against the installed library through pkg-co
     CHECK(run_command(root + "/cmade/outside").output == "5 ns\n");
   }
   CHECK(read_text(folder.path() / "usr/local/share/man/man1/trainyard.1").starts_with(".TH TRAINYARD 1"));
+  // What runs schedules by PyTorch, whole: each module, and where there is torch its help.
+  const fs::path modules = folder.path() / "usr/local/share/trainyard/torch";
+  for (const auto& entry : fs::directory_iterator(source_dir() / "profiler/torch"))
+    if (entry.path().extension() == ".py") CHECK(fs::exists(modules / entry.path().filename()));
+  if (run_command("python3 -c 'import torch'").exit_code == 0) {
+    const auto help = run_command("python3 " + (modules / "run.py").string() + " --help");
+    INFO(help.error);
+    CHECK(help.exit_code == 0);
+  }
   const auto version = run_command(root + "/usr/local/bin/trainyard --version");
   CHECK(version.exit_code == 0);
 }
