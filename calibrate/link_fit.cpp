@@ -75,6 +75,7 @@ void drop_outlying_sizes(std::vector<MeasuredSize>& sizes, const LinkMeasurement
     const double error = squared_error(all, most_segments);
     std::size_t worst = all.size();
     double least = error / kLessError;
+    if (least <= kFloor) return;
     for (std::size_t i = 0; i < all.size(); ++i) {
       std::vector<SizePoint> others = all;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));

@@ -9,7 +9,7 @@
 
 namespace trainyard::calibrate {
 
-/// The kinds of the profiles' devices, in the order in which they first appear: what `device_kind` is below.
+/// The kind of a profile's device.
 std::string device_kind(const Profile& profile, const std::string& device);
 
 /// Op times by op, and by signature over all ops that have it, each by device kind and mode; of ops that ran alone.

@@ -79,7 +79,6 @@ KERNEL delay_since(const u64* at, u64 ns) {
 #endif
 }
 KERNEL sweep_l2(u32* p, u64 n) { EACH(i, n) p[i] ^= 1; }
-KERNEL copy_by_sms(float* to, const float* from, u64 n) { EACH(i, n) to[i] = from[i]; }
 
 // --- arrays: each says of what type it is; elements are loaded to float, and rounded to the nearest where they are
 // stored, to the even one between two ---

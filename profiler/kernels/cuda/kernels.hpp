@@ -10,7 +10,7 @@ namespace trainyard::cuda {
 
 /// The kernels that no vendor library has, as one CUDA C++ text: element-wise ops and their gradients, softmax and
 /// layer normalization by row, embedding, dropout, transposition, optimizer updates, and what measuring needs (a wait
-/// of a given time, a sweep of the L2 cache, a copy by SMs). All on float, all `extern "C"`.
+/// of a given time, a sweep of the L2 cache). On float or bfloat16, all `extern "C"`.
 const char* kernel_source();
 /// Their names.
 std::span<const char* const> kernel_names();

@@ -20,8 +20,8 @@ KERNEL reduce(Out y, In x, Strides kept, Strides over, u64 many, u64 kind, float
     y[i] = r * scale;
   }
 }
-// The gradient of element i, whose result is at place b: sum 0, mean 1, largest 2 and smallest 3 (shared by none: the
-// first that is one), squares 5.
+// The gradient of element i, whose result is at place b: sum 0, mean 1, largest 2 and smallest 3 (all that equal it;
+// the CPU's kernel gives it to the first of them), squares 5.
 KERNEL reduce_d(Out dx, In dy, In x, In y, Strides s, u64 kind,
                                     float share, u64 n) {
   EACH(i, n) {

@@ -96,7 +96,6 @@ const std::map<std::string, Maker>& makers() {
       ONE(average_pool_d),
       ONE(burn),
       ONE(columns_to_image),
-      ONE(copy_by_sms),
       ONE(cross_entropy_d),
       ONE(delay_cycles),
       ONE(delay_ns),
