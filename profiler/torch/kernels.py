@@ -508,7 +508,14 @@ def gather_gradient(c):
 FORWARD["GatherElements"] = lambda c: [c.inputs[0].gather(c.get("axis", 0), c.inputs[1].long())]
 FORWARD["Concat"] = lambda c: [torch.cat(c.inputs, c.attributes["axis"])]
 FORWARD["Tile"] = lambda c: [c.inputs[0].repeat(c.constant(1))]
-FORWARD["CumSum"] = lambda c: [c.inputs[0].cumsum(c.constant(1)[0])]
+
+
+@forward("CumSum")
+def running_sum(c):
+    axis, x = c.constant(1)[0], c.inputs[0]
+    turned = x.flip(axis) if c.get("reverse", 0) else x
+    sums = turned.cumsum(axis) - turned if c.get("exclusive", 0) else turned.cumsum(axis)
+    return [sums.flip(axis) if c.get("reverse", 0) else sums]
 
 
 @forward("Trilu")

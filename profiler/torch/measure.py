@@ -1,5 +1,6 @@
 """Measurements of recipes: what becomes trainyard-profile/1 and trainyard-runs/1."""
 import datetime
+import math
 import os
 import platform
 import statistics
@@ -272,8 +273,9 @@ def difference(expected, got):
         if g.numel() == 0:
             continue
         allowed = 0.05 * float(g.abs().max()) + 1e-4 * most + 1e-30
-        worst = max(worst, float((got[1][index] - g).abs().max()) / allowed)
-    return worst
+        share = float((got[1][index] - g).abs().max()) / allowed
+        worst = max(worst, share if math.isfinite(share) else math.inf)
+    return worst if math.isfinite(worst) else math.inf
 
 
 def runs(machine, rounds=6, seconds=120.0, plain=30):

@@ -63,7 +63,7 @@ def check(options):
     worst, where = 0.0, "none"
     for index, g in expected.items():
         error = float((gradients[index].reshape(g.shape) - g.float().cpu()).abs().max()) / max(1e-30, 0.01 * most + float(g.abs().max()))
-        if error > worst:
+        if not error <= worst:  # or none
             worst, where = error, here.recipe.values[index]["name"]
     print(f"loss {got:.7g}, by autograd {loss:.7g}; gradients of {len(expected)} parameters differ by {worst:.2g} at most ({where})")
     short = any(value["type"] in ("bfloat16", "float16") for value in here.recipe.values)
@@ -108,10 +108,11 @@ def trace(options):
     fails is noted."""
     folder, until, failed = pathlib.Path(options.folder), time.monotonic() + options.time, 0
     folder.mkdir(parents=True, exist_ok=True)
+    asked = options.tf32
     for recipe in options.recipe:
         name = pathlib.Path(recipe).name.split(".")[0]
         whole = all(value["type"] not in ("bfloat16", "float16") for value in Recipe(recipe).values)
-        for options.tf32 in (False, True) if options.device != "cpu" and whole else (options.tf32,):
+        for options.tf32 in (False, True) if options.device != "cpu" and whole else (asked,):
             try:
                 if time.monotonic() > until:
                     raise TimeoutError("no time left")

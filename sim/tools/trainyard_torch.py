@@ -113,7 +113,7 @@ def apply(model, schedule, *, devices=None):
     schedule: a dict {module path: device}, or the file of one (`trainyard export schedule.json --to device-map`). A key
     covers the module and all below it, "" all of them; the longest one decides. Devices are numbers of GPUs, "cpu", or
     what torch.device takes; `devices` replaces number k by devices[k]. What the graph has and the model has not ("loss")
-    is passed over. A module whose own code joins results of submodules (a residual block) belongs under one key. Raises
+    is passed over. A key may name a parameter or buffer of a module's own. A module whose own code joins results of submodules (a residual block) belongs under one key. Raises
     ValueError where a parameter is covered by no key.
     """
     if not isinstance(schedule, dict):
@@ -135,15 +135,15 @@ def apply(model, schedule, *, devices=None):
             word = devices[word] if devices else f"cuda:{word}"
         return torch.device(word)
 
-    bare = [path for path, _ in model.named_parameters() if device_of(path.rpartition(".")[0]) is None]
+    bare = [path for path, _ in model.named_parameters() if device_of(path) is None]
     if bare:
         raise ValueError(f"the device map covers no {', '.join(bare[:5])}" + (f" and {len(bare) - 5} more" if bare[5:] else ""))
     named = dict(model.named_modules())
     for path, module in named.items():
+        _move_own(module, lambda key, path=path: device_of(f"{path}.{key}" if path else key))
         own = device_of(path)
         if own is None:
             continue
-        _move_own(module, own)
         inside = [device_of(f"{path}.{child}" if path else child) for child, _ in module.named_modules() if child]
         if all(device == own for device in inside) or any(True for _ in module.parameters(recurse=False)):
             _bring_inputs(module, own)
@@ -201,10 +201,13 @@ def _mean_of(outputs):
 
 
 def _moved(value, device):
-    if torch.is_tensor(value):
+    if hasattr(value, "to"):  # a tensor, a PackedSequence, a batch of tokens
         return value.to(device)
     if isinstance(value, dict):
-        return {key: _moved(each, device) for key, each in value.items()}
+        moved = copy.copy(value)  # of its own class, as models' outputs are
+        for key, each in value.items():
+            moved[key] = _moved(each, device)
+        return moved
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(_moved(each, device) for each in value))
     return type(value)(_moved(each, device) for each in value) if isinstance(value, (list, tuple)) else value
@@ -218,11 +221,12 @@ def _bring_inputs(module, device):
         module.register_forward_pre_hook(lambda _, args: _moved(args, device))
 
 
-def _move_own(module, device):
-    """The parameters and buffers of the module itself, not those below it. A parameter stays the same object, which ties
+def _move_own(module, device_of):
+    """The parameters and buffers of the module itself, not those below it, where device_of(key) is one. A parameter stays the same object, which ties
     it to others and to an optimizer, where torch lets its data move (not to "meta")."""
     for key, parameter in module._parameters.items():
-        if parameter is None or parameter.device == device:
+        device = device_of(key) if parameter is not None else None
+        if device is None or parameter.device == device:
             continue
         moved = parameter.detach().to(device)
         try:
@@ -230,7 +234,8 @@ def _move_own(module, device):
         except RuntimeError:
             module._parameters[key] = torch.nn.Parameter(moved, parameter.requires_grad)
     for key, buffer in module._buffers.items():
-        if buffer is not None:
+        device = device_of(key) if buffer is not None else None
+        if device is not None:
             module._buffers[key] = buffer.to(device)
 
 
@@ -325,16 +330,20 @@ def _layer(path):
     return ".".join(parts[:end]) + ("/" + ".".join(parts[end:]) if parts[end:] else "")
 
 
-def _flops(op, inputs, outputs):
+def _flops(op, args, inputs, outputs):
+    """args: of the call; inputs: its tensors in order, one as often as it stands there."""
     size = lambda value: math.prod(int(d) for d in value.shape)
     if op in ("mm", "bmm") and len(inputs) > 1:
         return 2 * size(outputs[0]) * int(inputs[0].shape[-1])
     if op in ("addmm", "baddbmm") and len(inputs) > 2:
         return 2 * size(outputs[0]) * int(inputs[1].shape[-1])
-    if op == "convolution":
-        return 2 * size(outputs[0]) * size(inputs[1]) // int(inputs[1].shape[0])
+    if op in ("mv", "dot"):
+        return 2 * size(inputs[0])
+    if op == "convolution":  # of a transposed one each element of the input is multiplied, else each of the output's sums
+        return 2 * size(inputs[0] if args[6] else outputs[0]) * size(inputs[1]) // int(inputs[1].shape[0])
     if op == "convolution_backward":
-        return 4 * size(inputs[0]) * size(inputs[2]) // int(inputs[2].shape[0])
+        each = 2 * size(inputs[1] if args[7] else inputs[0]) * size(inputs[2]) // int(inputs[2].shape[0])
+        return each * (bool(args[10][0]) + bool(args[10][1]))
     if op.startswith("_scaled_dot_product") and len(inputs) > 2:
         queries = inputs[1] if op.endswith("backward") else inputs[0]
         keys = inputs[2] if op.endswith("backward") else inputs[1]
@@ -352,6 +361,8 @@ class _Ops:
         self.storage = {}  # node -> storage, or a list of them
         self.held = {}  # storage -> the tensor that it holds; None: a parameter or buffer
         self.owner = {}  # storage -> parameter
+        self.own = {}  # storage -> parameter or buffer
+        self.size = {}  # storage -> bytes
         self.group = {p: p for p in self.parameters}
         self.made = []
 
@@ -368,10 +379,16 @@ class _Ops:
                 phase = "backward"
         if self.optimizer != "none":
             self._updates()
+        held = {key for op in self.made if op.get("phase") == "update" for key in op["touches"]}
         for op in self.made:
             touched = op.pop("touches")
-            if touched:
-                op["colocate"] = self._root(touched[0])
+            if not touched:
+                continue
+            op["colocate"] = self._root(touched[0])
+            frozen = [self.parameters[key] for key in touched if key not in held]  # nobody updates them
+            if frozen:
+                op["parameter_bytes"] = sum(p.numel() * p.element_size() for p in frozen)
+                held.update(touched)
         return self.made
 
     def _root(self, parameter):
@@ -384,10 +401,15 @@ class _Ops:
         for node in self.nodes:
             if node.op == "get_attr" or node in self.names:
                 self.storage[node], self.held[node.name] = node.name, None
+                if _value(node) is not None:
+                    self.size[node.name] = _bytes(_value(node))
+                if self.names.get(node):
+                    self.own[node.name] = self.names[node]
                 if self.names.get(node) in self.parameters:
                     self.owner[node.name] = self.names[node]
             elif node.op == "placeholder" and _value(node) is not None:
                 self.storage[node], self.held[node.name] = node.name, node.name
+                self.size[node.name] = _bytes(_value(node))
                 self.made.append({"name": "input." + node.name, "type": "Input", "touches": [],
                                   "outputs": [{"name": node.name, "bytes": _bytes(_value(node))}]})
 
@@ -420,9 +442,9 @@ class _Ops:
             self.group[self._root(parameter)] = self._root(op["touches"][0])
         if node.meta.get("module"):
             op["layer"] = _layer(node.meta["module"])
-        elif op["touches"]:
-            op["layer"] = _layer(op["touches"][0].rpartition(".")[0])
-        if written and inputs:
+        elif own := sorted(self.own[s] for s in read if s in self.own):  # by the model itself, which may hold them
+            op["layer"] = _layer(own[0].rpartition(".")[0] or own[0])
+        if written and inputs:  # all of what it is a view of has a new version
             self.storage[node] = self.storage[inputs[0]]
             self._make(op, node.name, self._storages(inputs[0])[0], _value(inputs[0]))
         elif value is not None:
@@ -435,13 +457,17 @@ class _Ops:
                 self._make(op, name, name, parts.get(i))
         shapes = [v for v in map(_value, inputs) if v is not None]
         results = [v for v in [value, *parts.values()] if v is not None]
-        op["flops"] = float(_flops(op["type"], shapes, results)) if results else 0.0
+        arguments = []
+        torch.fx.node.map_arg((node.args, node.kwargs), lambda n: arguments.append(_value(n)) if n in self.storage else None)
+        arguments = [v for v in arguments if v is not None]
+        op["flops"] = float(_flops(op["type"], node.args, arguments, results)) if results else 0.0
         op["bytes_accessed"] = sum(map(_bytes, shapes)) + sum(map(_bytes, results))
         op["signature"] = " ".join([op["type"], *(f"{str(v.dtype).split('.')[1]}[{','.join(map(str, v.shape))}]" for v in shapes)])
         self.made.append(op)
 
     def _make(self, op, tensor, storage, value):
-        op["outputs"].append({"name": tensor, "bytes": _bytes(value) if value is not None else 0})
+        self.size.setdefault(storage, _bytes(value) if value is not None else 0)
+        op["outputs"].append({"name": tensor, "bytes": self.size[storage]})
         self.held[storage] = tensor
 
     def _updates(self):

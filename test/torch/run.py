@@ -149,6 +149,73 @@ class Trip(unittest.TestCase):
         products = sum(op["flops"] for op in ops if op["type"] in ("convolution", "addmm"))
         self.assertAlmostEqual(products / 2e9, 1.814, places=3)
 
+    def ops_of(self, model, inputs, **options):
+        return json.loads(trainyard_torch.export(model, inputs, self.folder / "m.json", **options).read_text())["ops"]
+
+    def test_products_of_all_kinds_count_their_flops(self):
+        class Square(nn.Module):
+            def forward(self, x):
+                return (x @ x).mv(x[0])
+
+        flops = {op["type"]: op.get("flops") for op in self.ops_of(Square(), torch.zeros(64, 64), optimizer="none")}
+        self.assertEqual((flops["mm"], flops["mv"]), (2 * 64**3, 2 * 64**2))
+        # Each of 32 x 32 elements of 64 channels times 64 x 2 x 2 weights; its gradients by the input and by the weights.
+        up = nn.Sequential(nn.Conv2d(3, 64, 1), nn.ConvTranspose2d(64, 64, 2, stride=2))
+        forward = [op["flops"] for op in self.ops_of(up, torch.zeros(1, 3, 32, 32)) if op["type"] == "convolution"]
+        back = [op["flops"] for op in self.ops_of(up, torch.zeros(1, 3, 32, 32)) if op["type"] == "convolution_backward"]
+        self.assertEqual(forward, [2 * 32 * 32 * 64 * 3, 2 * 32 * 32 * 64 * 256])
+        self.assertEqual(back, [2 * forward[1], forward[0]])  # nobody wants the gradient by the picture
+
+    def test_parameters_that_are_not_trained_take_their_memory(self):
+        model = nn.Sequential(*(nn.Linear(64, 64, bias=False) for _ in range(4)))
+        for part in model[:3]:
+            part.requires_grad_(False)
+        for optimizer in "sgd", "none":
+            held = sum(op.get("parameter_bytes", 0) for op in self.ops_of(model, torch.zeros(8, 64), optimizer=optimizer))
+            self.assertEqual(held, 4 * 64 * 64 * 4)
+
+    def test_a_write_into_a_part_makes_the_whole_anew(self):
+        class Writes(nn.Module):
+            def forward(self, x):
+                y = x * 2
+                y[0] = x[1]
+                return y + 1
+
+        ops = self.ops_of(Writes(), torch.zeros(16, 16), optimizer="none")
+        written = next(op for op in ops if op["type"] in ("copy", "copy_"))
+        self.assertEqual(written["outputs"][0]["bytes"], 4 * 16 * 16)
+
+    def test_tensors_that_the_model_itself_holds_have_their_place_in_a_map(self):
+        class Positions(nn.Module):
+            def __init__(self, learned):
+                super().__init__()
+                self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+                if learned:
+                    self.pe = nn.Parameter(torch.ones(8))
+                else:
+                    self.register_buffer("pe", torch.ones(8))
+
+            def forward(self, x):
+                return self.b(self.a(x) + self.pe)
+
+        for learned in True, False:
+            self.ops_of(Positions(learned), torch.zeros(4, 8))
+            trainyard(self.folder, "place", "m.json", "--cluster", "2xV100", "--placer", "expert", "-o", "s.json")
+            trainyard(self.folder, "export", "s.json", "--model", "m.json", "--to", "device-map", "-o", "map.json")
+            self.assertIn("pe", json.loads((self.folder / "map.json").read_text()))
+            model = trainyard_torch.apply(Positions(learned), self.folder / "map.json", devices=["meta", "meta"])
+            self.assertEqual(model.pe.device.type, "meta")
+
+    def test_inputs_of_any_class_follow(self):
+        class Named(dict):
+            last = 3
+
+        moved = trainyard_torch._moved(Named(x=torch.zeros(2)), torch.device("meta"))
+        self.assertEqual((type(moved), moved["x"].device.type, moved.last), (Named, "meta", 3))
+        packed = nn.utils.rnn.pack_padded_sequence(torch.zeros(3, 2, 4), [3, 2])
+        moved = trainyard_torch._moved([packed], torch.device("meta"))[0]
+        self.assertEqual((moved.data.device.type, moved.batch_sizes.device.type), ("meta", "cpu"))
+
     def test_the_trip_to_two_devices_gives_the_same_loss(self):
         for name in NETWORKS:
             with self.subTest(name):
