@@ -68,6 +68,7 @@ void bind_errors(py::module_& module) {
                           "Wrong input. The text is what the program `trainyard` prints; `findings` is a list of dicts "
                           "with code, message, help, pointer, file, line and column.",
                           PyExc_ValueError);
+  module.attr("InputError").attr("findings") = py::list();  // where Python code raises one
   no_placement_error = new_error(module, "NoPlacementError",
                                  "There is no placement within the memories, or none was found in time.", input_error);
   missing_error = new_error(module, "MissingError", "This build lacks something that the request needs: a solver.",

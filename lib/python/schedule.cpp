@@ -31,7 +31,7 @@ const char* policy_word(Policy policy) {
 }
 
 Schedule make_schedule(const py::object& placement, const std::optional<std::string>& policy,
-                       const std::optional<Reals>& priority, const std::optional<py::list>& order) {
+                       const std::optional<Reals>& priority, const std::optional<py::sequence>& order) {
   const Devices devices = device_indices(placement, "placement");
   if (devices.ndim() != 1)
     refuse("size", fmt::format("placement has {} dimensions", devices.ndim()), "give one device index for each op");
@@ -46,8 +46,13 @@ Schedule make_schedule(const py::object& placement, const std::optional<std::str
     for (const py::handle ops : *order) {
       std::vector<OpId> turn;
       const Integers indices = integers(ops, "order");
-      for (py::ssize_t i = 0; i < indices.size(); ++i)
+      for (py::ssize_t i = 0; i < indices.size(); ++i) {
+        if (indices.data()[i] < 0 || static_cast<std::size_t>(indices.data()[i]) >= schedule.placement.size())
+          refuse("order",
+                 fmt::format("there is no op {} in a placement of {}", indices.data()[i], schedule.placement.size()),
+                 "give each op's index once, on its device");
         turn.push_back(OpId{static_cast<std::size_t>(indices.data()[i])});
+      }
       schedule.order.push_back(std::move(turn));
     }
   schedule.policy = policy ? policy_of(*policy) : order ? Policy::strict : priority ? Policy::priority : Policy::fifo;

@@ -62,11 +62,14 @@ struct Raised {
   py::error_already_set what;
 };
 
-/// An InputError of trainyard that Python code raised is one again, so that compare() skips the placer and says why.
+/// An InputError or NoPlacementError of trainyard that Python code raised is one again, so that compare() skips the
+/// placer and says why.
 [[noreturn]] void rethrow(py::error_already_set& raised) {
-  const py::object own = py::module_::import("trainyard._core").attr("InputError");
-  if (!raised.matches(own)) throw Raised{raised};
-  refuse("placer", py::str(raised.value()).cast<std::string>(), "");
+  const py::module_ own = py::module_::import("trainyard._core");
+  if (!raised.matches(own.attr("InputError"))) throw Raised{raised};
+  Finding finding{.code = "placer", .message = py::str(raised.value()).cast<std::string>(), .help = ""};
+  if (raised.matches(own.attr("NoPlacementError"))) throw NoPlacementError{std::move(finding)};
+  throw InputError{std::move(finding)};
 }
 
 /// A function of Python, function(problem, seed), as a placer. The GIL is taken for each call, on whatever thread.
@@ -265,7 +268,7 @@ void bind_search(py::module_& module) {
       "All placers of the catalogue.");
   module.def(
       "auto_with",
-      [](const py::list& mine) {
+      [](const py::sequence& mine) {
         std::vector<Placer> members;
         for (const py::handle each : mine) members.push_back(placer_of(each));
         return auto_with(std::move(members));

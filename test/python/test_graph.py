@@ -79,6 +79,10 @@ class Graphs(unittest.TestCase):
                 graph.write(path)
                 self.assertEqual(ty.Graph.read(path), graph)
 
+    def test_any_array_of_the_ops_says_how_many_there_are(self):
+        for key, values in ("types", ["a", "b"]), ("layers", ["x", "x"]), ("state_bytes", [1, 2]), ("workspace_bytes", [3, 4]):
+            self.assertEqual(ty.Graph.from_arrays([], **{key: values}).op_count, 2)
+
     def test_colocated_ops_are_one_group(self):
         problem = ty.Problem(diamond(colocate=["x", "", "x", ""]), two_devices())
         self.assertEqual(problem.groups.tolist(), [0, 1, 0, 2])
@@ -92,6 +96,7 @@ class Refused(unittest.TestCase):
         self.assertIn("error[unknown-key]", str(raised.exception))
         self.assertEqual(raised.exception.findings[0]["code"], "unknown-key")
         self.assertIsInstance(raised.exception, ValueError)
+        self.assertEqual(ty.InputError("of a user's own").findings, [])
 
     def test_wrong_arrays(self):
         for message, make in [

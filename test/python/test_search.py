@@ -51,6 +51,12 @@ class Placers(unittest.TestCase):
         with self.assertRaises(ty.NoPlacementError):
             ty.place(ty.Problem(graph, tight), "dp-ideals")
 
+        def none(problem, seed):
+            raise ty.NoPlacementError("none today")
+
+        with self.assertRaises(ty.NoPlacementError):
+            ty.place(self.problem, none)
+
     def test_a_comparison_is_rows(self):
         def fails(problem, seed):
             raise ty.InputError("error[mine]: not today")
@@ -96,7 +102,7 @@ class Placers(unittest.TestCase):
             calls.append(seed)
             return dealt(problem, seed)
 
-        auto = ty.auto_with([mine])
+        auto = ty.auto_with((mine,))
         schedule = ty.place(self.problem, auto, evaluations=100, rewrites=False)
         self.assertTrue(calls)
         self.assertLessEqual(ty.simulate(self.problem, schedule).makespan_ns,

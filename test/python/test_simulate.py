@@ -45,6 +45,10 @@ class Timelines(unittest.TestCase):
         problem = by_hand()
         schedule = ty.Schedule([0, 0, 1, 0], order=[[0, 1, 3], [2]])
         self.assertEqual(schedule.policy, "strict")
+        self.assertEqual(ty.Schedule([0, 0, 1, 0], order=((0, 1, 3), (2,))), schedule)
+        for none in 4, -1, 1 << 32:
+            with self.assertRaisesRegex(ty.InputError, "there is no op"):
+                ty.Schedule([0, 0, 1, 0], order=[[0, 1, none], [2]])
         timeline = ty.simulate(problem, schedule)
         self.assertTrue(timeline.svg().startswith("<svg xmlns="))
         with tempfile.TemporaryDirectory() as folder:

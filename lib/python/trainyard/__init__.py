@@ -71,7 +71,8 @@ def _from_arrays(
     """
     if ops is None:
         times = list(time_ns.values()) if isinstance(time_ns, dict) else [time_ns]
-        given = times + [output_bytes, flops, bytes_accessed, parameter_bytes, names]
+        given = times + [output_bytes, flops, bytes_accessed, parameter_bytes, state_bytes, workspace_bytes, names, types,
+                         layers, colocate, phases]
         lengths = [len(each) for each in given if each is not None]
         ops = lengths[0] if lengths else max((int(end) for edge in edges for end in edge), default=-1) + 1
     return _from_arrays.core(
