@@ -58,7 +58,7 @@ class Charts {
     const width = halfRoom(), height = 320, left = 70, right = 14, top = 14, bottom = 40, front = paretoFront(points);
     const range = (values) => [Math.min(...values) / 1.08, Math.max(...values) * 1.08 + 1];
     const [t0, t1] = range(points.map((p) => p.time)), [m0, m1] = range(points.map((p) => p.memory));
-    const log = t1 / t0 > 12, place = (t) => (log ? Math.log(t / t0) / Math.log(t1 / t0) : (t - t0) / (t1 - t0));
+    const log = t0 > 0 && t1 / t0 > 12, place = (t) => (log ? Math.log(t / t0) / Math.log(t1 / t0) : (t - t0) / (t1 - t0));
     const x = (t) => left + place(t) * (width - left - right), y = (m) => height - bottom - (m - m0) / (m1 - m0) * (height - top - bottom);
     const chart = svgNode('svg', { class: 'chart', role: 'group', 'aria-label': `${points[0].run.value} against peak memory of ${points.length} runs` });
     for (const m of roundTicks(m0, m1, false, 5)) chart.append(svgNode('path', { class: 'rule', d: `M${left} ${y(m)}H${width - right}` }), svgNode('text', { class: 'soft', x: left - 8, y: y(m) + 4, 'text-anchor': 'end' }, tickText(formatBytes(m))));
@@ -88,10 +88,11 @@ class Charts {
     const { run } = this.page.view, own = decodeRun(this.page.index), pairs = traffic(own), devices = run.source.devices, count = devices.length;
     byId('matrix').hidden = true;
     if (!pairs.size) return;
-    const used = devices.map((_, d) => d).filter((d) => [...pairs.keys()].some((key) => key.split(',').map(Number).includes(d)));
+    const ends = new Set([...pairs.keys()].flatMap((key) => key.split(',').map(Number)));
+    const used = devices.map((_, d) => d).filter((d) => ends.has(d));
     const shown = count > 16 ? used.slice(0, 32) : devices.map((_, d) => d), n = shown.length;
     const cell = n > 12 ? 26 : 68, tall = n > 12 ? 26 : 44, left = 92, top = 40, width = Math.max(Math.min(360, halfRoom()), left + n * cell + 12), height = top + n * tall + 8;
-    const most = Math.max(...[...pairs.values()].map((p) => p.bytes));
+    const most = [...pairs.values()].reduce((most, p) => Math.max(most, p.bytes), 0);
     const chart = svgNode('svg', { class: 'chart', role: 'img', 'aria-label': 'Bytes and busy share between devices' });
     const short = (name) => shortened(name, n > 12 ? 4 : 11);
     shown.forEach((from, i) => {

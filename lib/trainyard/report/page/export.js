@@ -32,6 +32,7 @@ function chartSvg(chart) {
   copy.setAttribute('width', width);
   copy.setAttribute('height', height);
   copy.setAttribute('font-family', 'sans-serif');
+  copy.prepend(svgNode('rect', { width: '100%', height: '100%', fill: getComputedStyle(document.body).getPropertyValue('--card') }));
   return copy.outerHTML + '\n';
 }
 
