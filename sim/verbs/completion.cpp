@@ -107,15 +107,18 @@ _trainyard() {{
   for ((i = 2; i < COMP_CWORD; ++i)); do
     if [ "${{COMP_WORDS[i]}}" = --placer ]; then placer="${{COMP_WORDS[i+1]}}"; fi
   done
+  i=$COMP_CWORD
+  while [ "$i" -gt 3 ] && [ "${{COMP_WORDS[i-1]}}" = '=' ]; do i=$((i - 2)); done
   if [ "$current" = : ]; then network="$before"; current=''
-  elif [ "$before" = : ]; then network="${{COMP_WORDS[COMP_CWORD-2]}}"; fi
+  elif [ "${{COMP_WORDS[i-1]}}" = : ]; then network="${{COMP_WORDS[i-2]}}"; fi
   case "$current" in *,*) list="${{current%,*}},"; current="${{current##*,}}";; esac
   if [ "$COMP_CWORD" -eq 1 ]; then
     choices='{}'
   else
     _trainyard_words
   fi
-  COMPREPLY=($(compgen -P "$list" -W "$choices" -- "$current"))
+  local IFS=$'\n'
+  COMPREPLY=($(compgen -P "$list" -W "${{choices// /$IFS}}" -- "$current"))
   if [ "$files" -eq 1 ]; then COMPREPLY+=($(compgen -P "$list" -f -- "$current")); fi
   case "${{COMPREPLY[0]}}" in *=) compopt -o nospace 2>/dev/null;; esac
 }}

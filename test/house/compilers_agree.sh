@@ -5,10 +5,11 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-mapfile -t models < <("$1/sim/trainyard" models --json | python3 -c '
+listed=$("$1/sim/trainyard" models --json | python3 -c '
 import json, sys
 for model in json.load(sys.stdin)["models"]:
     print(model["name"])')
+mapfile -t models <<<"$listed"
 differ=0
 for model in "${models[@]}"; do
   for side in 1 2; do
