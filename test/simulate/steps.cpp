@@ -10,9 +10,13 @@
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
+#include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/place/parallel/replicas_placer.hpp"
 #include "trainyard/simulate/simulate.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard::test {
 namespace {
@@ -77,6 +81,59 @@ Problem two_layers(const std::string& first_group) {
   builder.add(op("u2", 1, Phase::update, "w2", {"c"}, {}));
   builder.add(op("u1", 1, Phase::update, first_group, {"d"}, {}));
   return Problem{std::move(builder).build(), make_cluster(linked(2))};
+}
+
+TEST_CASE("a whole sum of gradients waits for its arrays alone, and the next step for what its members update") {
+  // f 1, g 2 on each of two devices; 4 bytes added up in two steps of 2; u 1: 1 + 2 + 4 + 1 = 8.
+  GraphBuilder builder{"sum"};
+  const auto op = [&](const std::string& name, std::size_t r, std::int64_t time, Phase phase) {
+    return OpSpec{.name = name + std::to_string(r),
+                  .phase = phase,
+                  .colocate = "w" + std::to_string(r),
+                  .times = {{"gpu", Nanoseconds{time}}}};
+  };
+  OpSpec sum{.name = "sum", .phase = Phase::update, .after = {"g0", "g1"}, .collective = CollectiveTask{}};
+  sum.collective->bytes = Bytes{4};
+  for (std::size_t r = 0; r < 2; ++r) {
+    const std::string rank = std::to_string(r);
+    OpSpec f = op("f", r, 1, Phase::forward), g = op("g", r, 2, Phase::backward), u = op("u", r, 1, Phase::update);
+    f.outputs = {{"a" + rank, Bytes{0}}};
+    g.inputs = {"a" + rank};
+    g.outputs = {{"d" + rank, Bytes{4}}};
+    OpSpec done{.name = "done" + rank,
+                .phase = Phase::update,
+                .times = {{"gpu", Nanoseconds{0}}},
+                .inputs = {"d" + rank},
+                .outputs = {{"s" + rank, Bytes{4}}},
+                .after = {"sum"}};
+    u.inputs = {"s" + rank};
+    for (const OpSpec& each : {f, g, done, u}) builder.add(each);
+  }
+  builder.add(sum);
+  const Problem problem{std::move(builder).build(), make_cluster(linked(2))};
+  for (const Policy policy : {Policy::fifo, Policy::priority, Policy::strict}) {
+    Schedule schedule = placed({0, 0, 0, 0, 1, 1, 1, 1, 0});
+    schedule.policy = policy;
+    schedule.order = IdMap<DeviceId, std::vector<OpId>>(std::vector<std::vector<OpId>>{
+        {OpId{0}, OpId{1}, OpId{2}, OpId{3}, OpId{8}}, {OpId{4}, OpId{5}, OpId{6}, OpId{7}}});
+    const StepTimes run = simulate_steps(problem, schedule, 3);
+    CHECK(counts(run.ends) == Counts{8, 16, 24});
+    CHECK(run.ties == 2 * 2 * 3);  // f, done and u of two ranks, in the second step and the third
+    CHECK(run.timeline == naive_simulate(run.problem, run.schedule));
+  }
+}
+
+TEST_CASE("two steps of replicas with whole sums are those of the plain rules, with ZeRO and without") {
+  const Problem problem{training_graph(make_network("lenet:batch=8")), make_cluster(preset_cluster("2xV100"))};
+  for (std::size_t zero = 0; zero <= 3; ++zero) {
+    CAPTURE(zero);
+    const Schedule schedule =
+        place_replicas(problem, {.collective = Collective::whole, .zero = zero, .bucket_mebibytes = 0});
+    const StepTimes run = simulate_steps(problem, schedule, 2);
+    check_schedule(run.problem, run.schedule);
+    CHECK(run.ends[1] <= 2 * run.ends[0]);
+    CHECK(run.timeline == naive_simulate(run.problem, run.schedule));
+  }
 }
 
 TEST_CASE("an update on the critical path holds the next step back") {

@@ -26,9 +26,10 @@ class Unrolling {
     for (const OpId op : graph.ops()) {
       const std::string& name = graph.colocation_group(op);
       const std::size_t fresh = updates_.size();
-      group_[op] = name.empty() ? fresh : numbers.try_emplace(name, fresh).first->second;
+      const bool alone = name.empty() || graph.collective(op);
+      group_[op] = alone ? fresh : numbers.try_emplace(name, fresh).first->second;
       if (group_[op] == fresh) updates_.emplace_back();
-      if (graph.phase(op) == Phase::update) updates_[group_[op]].push_back(op);
+      if (graph.phase(op) == Phase::update && !graph.collective(op)) updates_[group_[op]].push_back(op);
       const auto tensors = graph.outputs(op);
       if (std::any_of(tensors.begin(), tensors.end(), [&](TensorId t) { return graph.kept(t); }))
         keepers_.push_back(op);
@@ -128,7 +129,7 @@ class Unrolling {
 
   const Graph& graph_;
   const std::size_t steps_;
-  IdMap<OpId, std::size_t> group_;          // one number per group, and per op without one
+  IdMap<OpId, std::size_t> group_;          // one number per group, and per op without one or collective
   std::vector<std::vector<OpId>> updates_;  // by number
   std::vector<OpId> keepers_;               // ops that make kept tensors
   std::string kept_suffix_;

@@ -20,8 +20,8 @@ namespace trainyard {
 ///     an update                  waits for itself in the step before.
 ///
 /// Nothing else waits: there is no barrier between steps. An update without a group ties only itself; without updates
-/// nothing but the devices' order ties the steps. An edge is left out where another op of the same group and step
-/// stands before the op and waits for the same.
+/// nothing but the devices' order ties the steps. A collective is in no group: its members have the ties. An edge is
+/// left out where another op of the same group and step stands before the op and waits for the same.
 ///
 /// Parameters and state are held once, by the copies of step 0. A kept tensor is held to the end of its own step: with
 /// two steps or more its producer has an op of no time beside it, "conv1/kept@2" (ids from steps * n on), which reads
