@@ -14,6 +14,7 @@ Problem::Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& origin
   auto data = std::make_shared<Data>();
   data->graph = std::move(graph);
   data->cluster = from.cluster;
+  data->rewrites = from.rewrites;
   data->costs = from.costs;
   data->columns = from.columns;
   data->column = from.column;

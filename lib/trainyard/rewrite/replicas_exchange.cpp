@@ -57,7 +57,8 @@ void Replicas::exchange(TensorId tensor, const Exchange& how) {
   for (std::size_t first = 0; first < made_; first += folds() ? 1 : size) {
     std::vector<std::size_t> members(folds() ? 1 : size);
     std::iota(members.begin(), members.end(), first);
-    CollectiveOps ops{fmt::format("{}/{}", how.name, first / size), std::vector<OpSpec>(members.size(), rank)};
+    CollectiveOps ops{fmt::format("{}/{}", how.name, folds() ? first : first / size),
+                      std::vector<OpSpec>(members.size(), rank)};
     const Bytes together = bytes_of_group(tensor, first, size);
     std::vector<std::vector<std::string>> own;
     std::vector<OutputSpec> made;

@@ -22,7 +22,9 @@
 #include "trainyard/place/parallel/plan_schedule.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
+#include "trainyard/simulate/noise.hpp"
 #include "trainyard/simulate/simulate.hpp"
+#include "trainyard/simulate/steps.hpp"
 #include "trainyard/study/summary.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -278,6 +280,51 @@ TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores
   CHECK(meeting > test::rounds(20U));
   for (const std::size_t some : {refused, several, over_cores, groups[1], groups[2]})
     CHECK((some > 5 || test::is_sanitized()));
+}
+
+TEST_CASE("two steps of a folded plan share links with what it stands for, as two of the whole one") {
+  const Graph graph = training_graph(make_network("gpt2:batch=32,seq=16,layers=2"));
+  const Layers layers = find_layers(graph);
+  ClusterSpec spec = preset_cluster("8x4xH100");
+  spec.fabric->sharing = Sharing::fair;
+  spec.fabric->leaf = FabricSpec::Leaf::rack;
+  spec.fabric->hosts_per_leaf = 2;
+  spec.fabric->oversubscription = 8;
+  const Problem problem{graph, make_cluster(spec)};
+  for (std::size_t p = 1; p <= 2; ++p) {
+    CAPTURE(p);
+    StagePlan plan = plan_of(layers, p, 8 / p, 4, 2);
+    const auto two_steps = [&](bool fold) {
+      plan.fold = fold;
+      return simulate_steps(problem, schedule_of(problem, layers, plan, first_devices(32)).schedule, 2);
+    };
+    const StepTimes whole = two_steps(false), one = two_steps(true);
+    CHECK(one.ends == whole.ends);
+    const auto busy = [](const StepTimes& run) {
+      return summarize(run.problem, run.schedule, run.timeline, LowerBound{"none", {}}).busy;
+    };
+    CHECK(busy(one) == doctest::Approx(busy(whole)));
+    CHECK_THROWS_AS(simulate_steps_noise(one, {.jitter = {1.5}}), InputError);
+  }
+}
+
+TEST_CASE("groups that share a sequence over links of two speeds fold into two classes") {
+  const Problem even{
+      training_graph(make_network(
+          "llama3_8b:batch=8,seq=16,layers=2,hidden=64,heads=8,kv_heads=8,inner=64,vocabulary=64,fused=1")),
+      make_cluster(preset_cluster("8xA100"))};
+  const Layers layers = find_layers(even.graph());
+  ClusterSpec spec = preset_cluster("8xA100");
+  for (std::size_t gpu = 2; gpu <= 3; ++gpu) spec.links[gpu].bandwidth.value /= 2;  // of the second of two pairs
+  const Problem uneven = even.with_machine(make_cluster(spec), even.costs());
+  StagePlan plan = plan_of(layers, 1, 4, 1, 2);
+  plan.context = 2;
+  for (const ContextExchange exchange : kContextExchanges) {
+    CAPTURE(static_cast<int>(exchange));
+    plan.exchange = exchange;
+    CHECK(classes_folded(even, layers, plan) == 1);
+    CHECK(classes_folded(uneven, layers, plan) == 2);
+  }
 }
 
 TEST_CASE("what is not alike is not folded, and the reason names the devices or links") {
