@@ -5,6 +5,7 @@
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
+#include "trainyard/simulate/model/run_events.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {
@@ -24,6 +25,24 @@ TEST_CASE("the critical path of five ops on two devices goes through a busy link
                                        op_step(2, Cause::data),           transfer_step(2, Cause::data),
                                        transfer_step(3, Cause::resource), op_step(4, Cause::data)};
   CHECK(critical_path(problem, schedule, simulate(problem, schedule)) == expected);
+}
+
+/// The device of op 1 waits until op 2 is there as well.
+struct BothTogether {
+  bool before(const Waiting&, const Waiting&) const { return false; }
+  bool holds_back(const Waiting& first) const { return first.op == OpId{1} && !first.run.has_ended(OpId{0}); }
+};
+
+TEST_CASE("an op that its rule held back, with nothing before it on its device, begins the path") {
+  // 0 takes 2 on d0, and its byte 1 to d1, where 1 is ready at 0 and held back until 2 is: it ends at 3 + 5.
+  const SmallInstance instance{{{0, 2}, {1, 5}, {1, 1}}, {{0, {2}, 1}}};
+  const Problem problem = problem_of(instance, linked(2));
+  Schedule schedule = schedule_of(instance);
+  schedule.rule = own_rule("both-together", BothTogether{});
+  const Timeline timeline = simulate(problem, schedule);
+  REQUIRE(timeline.ops[OpId{1}] == span_of(3, 8));
+  CHECK(critical_path(problem, schedule, timeline) ==
+        std::vector<PathStep>{op_step(1, PathStep::Cause::start), op_step(2, PathStep::Cause::resource)});
 }
 
 TEST_CASE("the steps of a critical path and the gaps between them add up to the makespan") {

@@ -128,7 +128,8 @@ class Backtrace {
       return part ? transfer_step(*part) : op_step(last_source(op));
     }
     step.cause = PathStep::Cause::resource;
-    return op_step(*last_before(device_ops_[placement_[op]], start, [&](OpId o) { return timeline_.ops[o].start; }));
+    const auto last = last_before(device_ops_[placement_[op]], start, [&](OpId o) { return timeline_.ops[o].start; });
+    return last ? std::optional{op_step(*last)} : std::nullopt;
   }
 
   std::optional<PathStep> before_transfer(PathStep& step) const {

@@ -13,7 +13,7 @@ namespace trainyard {
 /// One task of a critical path, and what it waited for last.
 struct PathStep {
   enum class Cause : std::uint8_t {
-    start,     // nothing: it starts at 0
+    start,     // nothing: it starts at 0, or when an own rule lets it
     data,      // the step before it, which made it ready
     resource,  // the step before it, which held its device or one of its channels; a gap may lie in between
   };
