@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rewrite/by_name.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -124,4 +125,24 @@ TEST_CASE("tied weights: who reads which variable is told by layer, else all of 
   const Graph graph = data_parallel(std::move(builder).build(), {.replicas = 1}).graph;
   CHECK(inputs_of(graph, "out/grad@1") == std::vector<std::string>{"out/weights"});
   CHECK(inputs_of(graph, "other@1") == std::vector<std::string>{"in/weights", "out/weights"});
+}
+
+TEST_CASE("gradients are told in one pass where sums meet again and again, and each alone as quickly") {
+  // 64 times, what reads a sum is two relays, and the next sum reads both: 2^64 ways to the update.
+  GraphBuilder builder;
+  builder.add({.name = "g", .phase = Phase::backward, .outputs = {{"s0", Bytes{4}}, {"x", Bytes{4}}}});
+  for (int i = 0; i < 64; ++i) {
+    const std::string n = std::to_string(i), next = "s" + std::to_string(i + 1);
+    for (const char* side : {"l", "r"})
+      builder.add({.name = side + n, .type = "Relay", .inputs = {"s" + n}, .outputs = {{side + n, Bytes{4}}}});
+    builder.add({.name = next, .type = "AddGrad", .inputs = {"l" + n, "r" + n}, .outputs = {{next, Bytes{4}}}});
+  }
+  builder.add({.name = "u", .phase = Phase::update, .inputs = {"s64"}});
+  builder.add({.name = "other", .inputs = {"x"}});
+  const Graph graph = std::move(builder).build();
+  const IdMap<TensorId, bool> gradients = parameter_gradients(graph);
+  for (const TensorId tensor : graph.tensors()) {
+    CHECK(gradients[tensor] == (graph.name(tensor) != "x"));
+    CHECK(is_parameter_gradient(graph, tensor) == gradients[tensor]);
+  }
 }

@@ -1,6 +1,7 @@
 #include "trainyard/rewrite/op_spec.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,15 @@
 #include "trainyard/rewrite/parameter_use.hpp"
 
 namespace trainyard {
+namespace {
+
+/// Ops that are of gradients of parameters where all that they make is.
+bool hands_on_gradients(const std::string& type) {
+  return type == "AddGrad" || type == kSumType || type == kConcatType || type == kAggregateType || type == kRelayType ||
+         type == kReduceType;
+}
+
+}  // namespace
 
 OpSpec spec_of(const Graph& graph, OpId op) {
   const auto kinds = graph.device_kinds(op);
@@ -88,17 +98,36 @@ Graph piece_graph(const Graph& graph, std::span<const TensorId> reads, const std
   return std::move(builder).build();
 }
 
+IdMap<TensorId, bool> parameter_gradients(const Graph& graph) {
+  IdMap<TensorId, bool> are(graph.tensor_count(), false);
+  IdMap<OpId, bool> takes(graph.op_count(), false);  // nothing but gradients
+  const std::vector<OpId>& order = graph.topological_order();
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    takes[*at] = graph.phase(*at) == Phase::update || hands_on_gradients(graph.type(*at));
+    for (const TensorId tensor : graph.outputs(*at)) {
+      const auto readers = graph.consumers(tensor);
+      are[tensor] = !readers.empty() && std::ranges::all_of(readers, [&](OpId reader) { return bool{takes[reader]}; });
+      takes[*at] = takes[*at] && (are[tensor] || graph.phase(*at) == Phase::update);
+    }
+  }
+  return are;
+}
+
 bool is_parameter_gradient(const Graph& graph, TensorId tensor) {
-  const auto readers = graph.consumers(tensor);
-  return !readers.empty() && std::ranges::all_of(readers, [&](OpId reader) {
-    if (graph.phase(reader) == Phase::update) return true;
-    const std::string& type = graph.type(reader);
-    if (type != "AddGrad" && type != kSumType && type != kConcatType && type != kAggregateType && type != kRelayType &&
-        type != kReduceType)
-      return false;
-    const auto sums = graph.outputs(reader);
-    return std::all_of(sums.begin(), sums.end(), [&](TensorId sum) { return is_parameter_gradient(graph, sum); });
-  });
+  std::vector<TensorId> open{tensor};
+  std::set<TensorId> seen{tensor};
+  while (!open.empty()) {
+    const auto readers = graph.consumers(open.back());
+    open.pop_back();
+    if (readers.empty()) return false;
+    for (const OpId reader : readers) {
+      if (graph.phase(reader) == Phase::update) continue;
+      if (!hands_on_gradients(graph.type(reader))) return false;
+      for (const TensorId sum : graph.outputs(reader))
+        if (seen.insert(sum).second) open.push_back(sum);
+    }
+  }
+  return true;
 }
 
 }  // namespace trainyard

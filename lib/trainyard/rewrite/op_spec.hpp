@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainyard/core/id_map.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/graph/graph.hpp"
 
@@ -30,6 +31,8 @@ Graph piece_graph(const Graph& graph, std::span<const TensorId> reads, const std
 /// The tensor is a gradient of parameters: all that read it are updates, aggregations of replicas' gradients, or sums
 /// of such gradients ("AddGrad").
 bool is_parameter_gradient(const Graph& graph, TensorId tensor);
+/// Whether each tensor is: in one pass.
+IdMap<TensorId, bool> parameter_gradients(const Graph& graph);
 
 /// Types of the ops that rewrites add.
 inline constexpr const char* kVariableType = "Variable";    // holds parameters, its output is what ops read of them

@@ -21,11 +21,10 @@ bool makes_weight_gradients(const std::string& type) { return type.ends_with("Gr
 ParameterUse::ParameterUse(const Graph& graph)
     : reads(graph.op_count()),
       in_group(graph.op_count(), false),
-      is_gradient(graph.tensor_count(), false),
+      is_gradient(parameter_gradients(graph)),
       adds_gradients(graph.op_count(), false),
       hands_on_weights(graph.op_count(), false),
       weights_read(graph.op_count(), Bytes{0}) {
-  for (const TensorId tensor : graph.tensors()) is_gradient[tensor] = is_parameter_gradient(graph, tensor);
   std::map<std::string_view, std::vector<OpId>> holders;
   for (const OpId op : graph.ops()) {
     const auto outputs = graph.outputs(op);

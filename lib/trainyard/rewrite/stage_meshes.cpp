@@ -70,9 +70,10 @@ bool is_sent_as_sum(const Graph& graph, const IdMap<OpId, std::size_t>& stage, T
 
 /// Throws InputError ("stages") where a stage would have to add another's gradients of each microbatch.
 void check_gradients(const Graph& graph, const IdMap<OpId, std::size_t>& stage) {
+  const IdMap<TensorId, bool> gradients = parameter_gradients(graph);
   for (const TensorId tensor : graph.tensors()) {
     const OpId maker = graph.producer(tensor);
-    if (graph.phase(maker) == Phase::update || !is_parameter_gradient(graph, tensor)) continue;
+    if (graph.phase(maker) == Phase::update || !gradients[tensor]) continue;
     for (const OpId reader : graph.consumers(tensor))
       if (stage[reader] != stage[maker] && !is_sent_as_sum(graph, stage, tensor, reader))
         refuse_stages(fmt::format("tensor '{}', a gradient of parameters, goes from stage {} to stage {}",

@@ -98,10 +98,11 @@ class Pipelining {
   /// A schedule that fills gaps with weights' gradients, of a graph that makes them with the inputs'.
   void note_combined_gradients() {
     if (!splits_backward(options_.schedule) || !trains_parameters(graph_)) return;
+    const IdMap<TensorId, bool> gradients = parameter_gradients(graph_);
     for (const OpId op : graph_.ops()) {
       const auto made = graph_.outputs(op);
       if (graph_.phase(op) == Phase::backward && !made.empty() &&
-          std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return is_parameter_gradient(graph_, tensor); }))
+          std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{gradients[tensor]}; }))
         return;
     }
     best_->schedule.notes.push_back(

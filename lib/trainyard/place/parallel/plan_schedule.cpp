@@ -474,7 +474,7 @@ class Planning {
     const auto made = graph_.outputs(original);
     const bool weights =
         graph_.phase(original) == Phase::backward && !made.empty() &&
-        std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return is_parameter_gradient(graph_, tensor); });
+        std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{gradients_[tensor]}; });
     return weights ? Pass::weight_gradient : Pass::input_gradient;
   }
 
@@ -483,6 +483,7 @@ class Planning {
   const Layers& layers_;
   const StagePlan& plan_;
   const std::vector<DeviceId>& devices_;
+  const IdMap<TensorId, bool> gradients_ = parameter_gradients(graph_);
   const std::size_t row_;  // devices in a row
   FoldClasses classes_;    // of a fold
   Checkpoint checkpoint_;

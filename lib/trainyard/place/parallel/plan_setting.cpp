@@ -88,9 +88,10 @@ bool PlanSetting::may_differ_by_stage() const {
   IdMap<OpId, std::size_t> block;
   for (const OpId op : graph.ops()) block.push_back(place[tied.original[op]]);
   block = places_of_groups(graph, std::move(block));
+  const IdMap<TensorId, bool> gradients = parameter_gradients(graph);
   for (const TensorId tensor : graph.tensors()) {
     const OpId maker = graph.producer(tensor);
-    if (graph.phase(maker) == Phase::update || !is_parameter_gradient(graph, tensor)) continue;
+    if (graph.phase(maker) == Phase::update || !gradients[tensor]) continue;
     for (const OpId reader : graph.consumers(tensor))
       if (block[reader] != block[maker] && graph.phase(reader) != Phase::update) return false;
   }
