@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "trainyard/core/error.hpp"
@@ -48,60 +49,58 @@ Schedule placed(const Problem& problem, const Problem& parallel, const Replicate
 /// A circle through all devices by steps of at least `least`, by depth-first search.
 class CircleSearch {
  public:
-  CircleSearch(const std::vector<std::vector<double>>& bandwidth, double least, std::size_t& steps)
-      : bandwidth_(bandwidth), least_(least), steps_(steps), used_(bandwidth.size(), false) {}
+  CircleSearch(const Cluster& cluster, const std::vector<DeviceId>& devices, BytesPerSecond least, std::size_t& steps)
+      : cluster_(cluster), devices_(devices), least_(least), steps_(steps), used_(devices.size(), false) {}
 
   bool extend() {
     if (path_.empty()) take(0);
-    if (path_.size() == bandwidth_.size()) return bandwidth_[path_.back()][0] >= least_;
-    for (std::size_t next = 1; next < bandwidth_.size(); ++next) {
-      if (used_[next] || bandwidth_[path_.back()][next] < least_) continue;
+    if (path_.size() == devices_.size()) return reaches(devices_.front());
+    for (std::size_t next = 1; next < devices_.size(); ++next) {
+      if (used_[next] || !reaches(devices_[next])) continue;
       if (steps_ == 0) return false;
       --steps_;
       take(next);
       if (extend()) return true;
-      used_[path_.back()] = false;
+      used_[next] = false;
       path_.pop_back();
     }
     return false;
   }
-  const std::vector<std::size_t>& path() const { return path_; }
+  const std::vector<DeviceId>& path() const { return path_; }
 
  private:
+  bool reaches(DeviceId next) const {
+    return cluster_.route_classes()[cluster_.route_class(path_.back(), next)].bandwidth >= least_;
+  }
   void take(std::size_t device) {
-    path_.push_back(device);
+    path_.push_back(devices_[device]);
     used_[device] = true;
   }
 
-  const std::vector<std::vector<double>>& bandwidth_;
-  double least_;
+  const Cluster& cluster_;
+  const std::vector<DeviceId>& devices_;
+  BytesPerSecond least_;
   std::size_t& steps_;
   std::vector<bool> used_;
-  std::vector<std::size_t> path_;
+  std::vector<DeviceId> path_;
 };
 
 }  // namespace
 
 std::vector<DeviceId> ring_order(const Problem& problem, const std::vector<DeviceId>& devices) {
-  const std::size_t n = devices.size();
-  if (n < 4) return devices;
-  std::vector<std::vector<double>> bandwidth(n, std::vector<double>(n, 0));
-  std::vector<double> values;
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t j = 0; j < n; ++j)
-      if (i != j) {
-        bandwidth[i][j] = problem.cluster().route(devices[i], devices[j]).bandwidth.value;
-        values.push_back(bandwidth[i][j]);
-      }
-  std::ranges::sort(values, std::ranges::greater{});
-  values.erase(std::unique(values.begin(), values.end()), values.end());
+  if (devices.size() < 4) return devices;
+  const Cluster& cluster = problem.cluster();
+  std::vector<bool> is_there(cluster.route_classes().size(), false);
+  for (const DeviceId from : devices)
+    for (const DeviceId to : devices)
+      if (from != to) is_there[cluster.route_class(from, to)] = true;
+  std::set<BytesPerSecond, std::greater<>> values;
+  for (std::size_t i = 0; i < is_there.size(); ++i)
+    if (is_there[i]) values.insert(cluster.route_classes()[i].bandwidth);
   std::size_t steps = 100'000;
-  for (const double least : values) {
-    CircleSearch search{bandwidth, least, steps};
-    if (!search.extend()) continue;
-    std::vector<DeviceId> ring;
-    for (const std::size_t device : search.path()) ring.push_back(devices[device]);
-    return ring;
+  for (const BytesPerSecond least : values) {
+    CircleSearch search{cluster, devices, least, steps};
+    if (search.extend()) return search.path();
   }
   return devices;
 }
