@@ -21,20 +21,17 @@ MeasuredRoute measured_route(const Calibration& calibration, const CalibratedLin
   return {from, to, curve.latency(), curve.bandwidth(), curve_number(calibration, link, same_devices)};
 }
 
-/// The link to predict by among those that `fits`: one measured alone, then a pinned one, then the first.
-template <class Fits>
-const CalibratedLink* best_link(const std::vector<CalibratedLink>& links, const Fits& fits) {
-  const CalibratedLink* best = nullptr;
-  for (const CalibratedLink& link : links)
-    if (link.beside.empty() && !link.segments.empty() && fits(link) && (!best || (link.pinned && !best->pinned)))
-      best = &link;
-  return best;
+/// Takes the link where it is better to predict by than `best`: one measured alone, then a pinned one, then the first.
+void take_better(const CalibratedLink*& best, const CalibratedLink& link) {
+  if (link.beside.empty() && !link.segments.empty() && (!best || (link.pinned && !best->pinned))) best = &link;
 }
 
 /// The link that stands for all routes between two kinds; null where links between them differ in their path.
 const CalibratedLink* link_of_kinds(const Calibration& calibration, const std::string& from, const std::string& to) {
   const auto between = [&](const CalibratedLink& link) { return link.from_kind == from && link.to_kind == to; };
-  const CalibratedLink* best = best_link(calibration.links, between);
+  const CalibratedLink* best = nullptr;
+  for (const CalibratedLink& link : calibration.links)
+    if (between(link)) take_better(best, link);
   const bool one_path = best && std::ranges::all_of(calibration.links, [&](const CalibratedLink& link) {
                           return !between(link) || link.path == best->path;
                         });
@@ -75,12 +72,7 @@ void calibrate_routes(ClusterSpec& spec, const Calibration& calibration, Calibra
   if (spec.fabric) return calibrate_fabric(spec, calibration, match);
   const bool small = spec.devices.size() <= kMostDevicesByKind;
   std::map<std::pair<std::string, std::string>, const CalibratedLink*> by_name;
-  for (const CalibratedLink& link : calibration.links) {
-    const CalibratedLink*& best = by_name[{link.from, link.to}];
-    if (!best)
-      best = best_link(calibration.links,
-                       [&](const CalibratedLink& other) { return other.from == link.from && other.to == link.to; });
-  }
+  for (const CalibratedLink& link : calibration.links) take_better(by_name[{link.from, link.to}], link);
   const auto alike = small ? alike_kinds(spec) : std::set<std::pair<std::string, std::string>>{};
   std::map<std::pair<std::string, std::string>, const CalibratedLink*> by_kind;
   for (const auto& [from, to] : alike)
