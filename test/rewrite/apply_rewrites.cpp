@@ -147,6 +147,22 @@ TEST_CASE("rewrites that would make too much of a graph are refused before they 
   GraphBuilder chain{"chain"};
   for (int op = 0; op < 1200; ++op) chain.add({.name = fmt::format("op{}", op), .type = "Relu"});
   CHECK(refusal(std::move(chain).build(), Microbatch{2000}).help.find("may become 1228800 ops") != std::string::npos);
+  // Keys and values, in each pass, of 4 attentions of 256 ranks: 256 x 256 sends, twice in the one, 4 times in the
+  // other.
+  const Graph llama = training_graph(
+      make_network("llama3_8b:batch=1,seq=256,layers=4,hidden=16,heads=4,kv_heads=2,inner=24,vocabulary=32,fused=1"));
+  CHECK(refusal(llama, Replicate{.replicas = 256, .collective = Collective::tree, .context = 256}).code == "too-large");
+  // Of 5,000 branches in one segment the copy of each waits for the gradients of all: 25 million.
+  GraphBuilder branches{"branches"};
+  Recompute segment;
+  for (int i = 0; i < 5000; ++i) {
+    const std::string n = std::to_string(i);
+    branches.add({.name = "f" + n, .outputs = {{"a" + n, Bytes{4}}}});
+    branches.add({.name = "loss" + n, .phase = Phase::backward, .outputs = {{"d" + n, Bytes{4}}}});
+    branches.add({.name = "g" + n, .phase = Phase::backward, .inputs = {"d" + n, "a" + n}});
+    segment.ops.push_back("f" + n);
+  }
+  CHECK(refusal(std::move(branches).build(), segment).message == "what runs again would wait for 25000000 ops");
   // Rewrites that change nothing take time all the same.
   CHECK_THROWS_AS(apply_rewrites(graph, std::vector<Rewrite>(50'000, Microbatch{1})), InputError);
 }

@@ -102,12 +102,19 @@ Size size_after(const Graph& graph, const Rewrite& rewrite) {
     return {(n + 2) * ops, (n + 1) * (reads + gradients + ops)};
   const double buckets = std::min(gradients, 1 + bytes / std::max(1.0, static_cast<double>(replicate->bucket.count)));
   const double each = buckets * ops_of_all_reduce(replicate->collective, n, static_cast<double>(replicate->per_node));
-  double exchanges = 0;  // four of each mixture of experts
-  if (replicate->experts > 1)
-    for (const OpId op : graph.ops()) exchanges += graph.type(op) == "ExpertDispatch" ? 4 : 0;
+  double exchanges = 0, of_rows = 0;  // four of each mixture of experts; of each attention, in a ring in each step
+  const auto c = static_cast<double>(replicate->context);
+  for (const OpId op : graph.ops()) {
+    if (replicate->experts > 1 && graph.type(op) == "ExpertDispatch") exchanges += 4;
+    if (c > 1 && graph.type(op).starts_with("Attention"))
+      of_rows += replicate->exchange == ContextExchange::ring ? 4 * c : 4;
+  }
+  const bool gathers = replicate->exchange == ContextExchange::all_gather && replicate->collective != Collective::whole;
+  const double ops_of_rows = of_rows * (gathers ? c + 2 : 5);
   const double shards = replicate->zero == 1 ? n * gradients : 0;  // which updates hold
-  return {n * (ops + (replicate->zero == 3 ? 1.5 : 1) * each + 3 * exchanges),
-          n * (reads + gradients + shards + 3 * each + exchanges * (2 + static_cast<double>(replicate->experts)))};
+  return {n * (ops + (replicate->zero == 3 ? 1.5 : 1) * each + 3 * exchanges + ops_of_rows),
+          n * (reads + gradients + shards + 3 * each + exchanges * (2 + static_cast<double>(replicate->experts)) +
+               3 * ops_of_rows + c * of_rows)};
 }
 
 /// Predicted size of what all rewrites together make: at most the limits for small graphs, and at most a multiple of
@@ -321,7 +328,7 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites) {
       current = with_meshes(current, *meshes, number, made);
     } else if (std::holds_alternative<Recompute>(rewrite)) {
       const auto segments = take_segments(current, rewrites, number);
-      current = recompute(current, segments).graph;
+      current = made_at(number, [&] { return recompute(current, segments).graph; });
     } else if (std::holds_alternative<Offload>(rewrite)) {
       const auto tensors = take_offloads(rewrites, number);
       current = made_at(number, [&] { return offload(current, tensors); });

@@ -1,5 +1,7 @@
 #include "trainyard/rewrite/recompute.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
@@ -10,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/limits.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/op_copy.hpp"
@@ -44,6 +48,7 @@ class Recomputation {
   RepeatedOps repeated() && { return {std::move(again_), std::move(triggers_)}; }
 
   RecomputingGraph run() {
+    check_waits();
     for (const OpId op : graph_.ops()) {
       OpView& view = copy_.start(op);
       if (graph_.phase(op) == Phase::backward)
@@ -286,12 +291,29 @@ class Recomputation {
     return true;
   }
 
+  /// Whether it is the first of the segment's copies on its path, which waits for the triggers.
+  bool is_first(OpId op) const {
+    const auto inputs = graph_.inputs(op);
+    return !graph_.collective(op) && std::none_of(inputs.begin(), inputs.end(), [&](TensorId tensor) {
+      const OpId maker = graph_.producer(tensor);
+      return again_[maker] && segment_[maker] == segment_[op] && !gathered(tensor);
+    });
+  }
+  void check_waits() const {
+    std::size_t waits = 0;
+    for (const OpId op : graph_.ops())
+      if (again_[op] && is_first(op)) waits += triggers_[segment_[op]].size();
+    if (waits > limits::kMostRewrittenReads)
+      throw InputError({.code = "too-large",
+                        .message = fmt::format("what runs again would wait for {} ops", waits),
+                        .help = "name fewer branches that run side by side in one segment"});
+  }
+
   void add_copy(OpId op) {
     OpSpec spec = spec_of(graph_, op);
     spec.name = copy_of(spec.name);
     spec.phase = Phase::backward;
     spec.parameter_bytes = spec.state_bytes = Bytes{0};
-    bool first = !graph_.collective(op);  // of the segment's copies
     for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
       const TensorId tensor = graph_.inputs(op)[i];
       const OpId maker = graph_.producer(tensor);
@@ -301,13 +323,12 @@ class Recomputation {
       }
       if (!again_[maker] || segment_[maker] != segment_[op]) continue;
       spec.inputs[i] = copy_of(spec.inputs[i]);
-      first = false;
     }
     std::vector<std::string> after;
     for (const OpId earlier : graph_.after(op))
       after.push_back(again_[earlier] && segment_[earlier] == segment_[op] ? copy_of(graph_.name(earlier))
                                                                            : std::string{graph_.name(earlier)});
-    if (first)
+    if (is_first(op))
       for (const OpId trigger : triggers_[segment_[op]]) after.emplace_back(graph_.name(trigger));
     spec.after = std::move(after);
     for (OutputSpec& output : spec.outputs) {
