@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainyard/model/op_kind.hpp"
+
 namespace trainyard {
 
 namespace {
@@ -118,18 +120,6 @@ bool pads_nothing(const Fuser& fuser, const Node& node) {
   return from && from->shape_known && from->shape == fuser.value(node.outputs[0]).shape;
 }
 
-bool drops_nothing(const Fuser& fuser, const Node& node) {
-  const auto zero = [&](std::size_t input) {
-    return node.inputs.size() > input && !node.inputs[input].is_none() &&
-           fuser.value(node.inputs[input]).contents_known &&
-           fuser.value(node.inputs[input]).integers == std::vector<std::int64_t>{0};
-  };
-  if (zero(1) || zero(2) || node.real("ratio", 0.5) <= 0) return true;
-  const bool mode_by_input = node.inputs.size() > 2 && !node.inputs[2].is_none();
-  if (mode_by_input) return false;
-  return node.integer("training_mode", fuser.model().from_inference_export ? 0 : 1) == 0;
-}
-
 /// Nodes whose first output is their first input.
 void remove_identities(Model& model) {
   Fuser fuser{model};
@@ -139,7 +129,7 @@ void remove_identities(Model& model) {
     for (ValueId& input : node.inputs)
       if (!input.is_none() && !instead[input].is_none()) input = instead[input];
     if (node.inputs.empty() || node.inputs[0].is_none() || node.outputs.empty() || node.outputs[0].is_none()) continue;
-    const bool identity = node.type == "Identity" || (node.type == "Dropout" && drops_nothing(fuser, node)) ||
+    const bool identity = node.type == "Identity" || (node.type == "Dropout" && !drops(model, node)) ||
                           (node.type == "Pad" && pads_nothing(fuser, node));
     const bool mask_used = node.outputs.size() > 1 && !node.outputs[1].is_none() && fuser.reads(node.outputs[1]) > 0;
     if (!identity || mask_used) continue;

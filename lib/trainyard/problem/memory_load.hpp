@@ -22,7 +22,6 @@ namespace trainyard {
 /// Whole numbers, so that results repeat on every machine: s in thousandths, L in millionths, and work in units of
 /// 2^-40 nanoseconds.
 inline constexpr int kWorkBits = 40;
-inline constexpr std::uint32_t kMostSensitivity = 1'000'000;  // thousandths
 
 /// Millionths of the bandwidth, to the nearest; 0 where it is not known.
 inline std::int64_t memory_load(Bytes bytes, Nanoseconds time, BytesPerSecond bandwidth) {
