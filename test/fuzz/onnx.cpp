@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/training/training.hpp"
 
 using namespace trainyard;
 
@@ -40,7 +41,9 @@ void check(const Model& model) {
 
 void read(std::string_view bytes, const OnnxOptions& options) {
   try {
-    check(parse_onnx(bytes, "fuzzed", options));
+    const Model model = parse_onnx(bytes, "fuzzed", options);
+    check(model);
+    training_step(model);
   } catch (const InputError& error) {
     require(!error.findings().empty() && error.findings().size() <= kMostFindings, "a wrong number of findings");
     for (const Finding& finding : error.findings()) {

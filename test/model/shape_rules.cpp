@@ -333,6 +333,35 @@ TEST_CASE("what does not fit is refused with the node, the operator and the reas
       }) == "shape-mismatch: ConvTranspose 'ConvTranspose0': the output is too large");
 }
 
+TEST_CASE("inputs that costs and gradients read by place are there, and no others") {
+  const auto refused = [](const std::string& type, const std::vector<Shape>& shapes,
+                          const Attributes& attributes = {}) {
+    const std::string message = message_of([&](MadeModel& m) {
+      std::vector<ValueId> inputs;
+      for (const Shape& shape : shapes)  // without dimensions: left out
+        inputs.push_back(shape.empty() ? ValueId::none() : m.input(shape));
+      m.node(type, inputs, attributes);
+    });
+    return message.substr(message.find("': ") + 3);
+  };
+  const Shape image{2, 4, 3, 3}, rows{2, 3, 8};
+  CHECK(refused("SoftmaxCrossEntropyLoss", {{2, 3}}) == "input 1 is missing");
+  CHECK(refused("BatchNormalization", {image}, {{"training_mode", whole(1)}}) == "input 1 is missing");
+  CHECK(refused("InstanceNormalization", {image}) == "input 1 is missing");
+  CHECK(refused("GroupNormalization", {image}, {{"num_groups", whole(3)}}) == "4 channels are not 3 groups");
+  CHECK(refused("Attention", {rows, {}, rows}) == "input 1 is missing");
+  CHECK(refused("Attention", {rows, {8}, rows}) == "query, key and value have different numbers of dimensions");
+  for (const char* type : {"Add", "Div", "Mul", "Pow", "Sub"}) {
+    CAPTURE(type);
+    CHECK(refused(type, {rows}) == "input 1 is missing");
+    CHECK(refused(type, {rows, {}}, {{"broadcast", whole(1)}}) == "input 1 is missing");
+    CHECK(refused(type, {rows, rows, rows}) == "it has 3 inputs, at most 2 are allowed");
+  }
+  CHECK(refused("Max", {rows, {}, rows}, {{"broadcast", whole(1)}}) == "input 1 is missing");
+  CHECK(refused("LSTM", {{5, 2, 3}, {1, 16, 3}, {1, 16, 4}}, {{"hidden_size", whole(2)}}) ==
+        "1 directions of 2 cells do not fit the weight 1x16x4");
+}
+
 TEST_CASE("an unknown operator passes where the file gives its shapes, and misleads nobody behind it") {
   MadeModel made;
   const ValueId x = made.input({2, 3});

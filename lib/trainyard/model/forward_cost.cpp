@@ -182,7 +182,7 @@ ForwardCost forward_cost(const Model& model, const Node& node, std::int64_t mask
     const double logits = sizes.in(0);  // read, and written as log-probabilities; one more FLOP per label
     return {Flops{5 * logits + sizes.in(1)}, {}, Bytes{2 * sizes.in_bytes(0) + sizes.in_bytes(1) + sizes.out_bytes()}};
   }
-  const double count = reduces(type) ? sizes.in(0) : y;
+  const double count = reduces(type) && sizes.has(0) ? sizes.in(0) : y;
   return {Flops{flops_per_element(type) * count}, {}, Bytes{type == "Shape" ? sizes.out_bytes() : sizes.all_bytes()}};
 }
 

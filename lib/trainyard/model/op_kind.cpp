@@ -40,7 +40,7 @@ bool uses_batch_statistics(const Model& model, const Node& node) {
 ViewKind view_kind(const Model& model, const Node& node) {
   static constexpr std::array<std::string_view, 6> kAliases{"Reshape",   "Flatten",  "Squeeze",
                                                             "Unsqueeze", "Identity", "Transpose"};
-  if (node.inputs.empty() || node.inputs[0].is_none() || node.outputs.empty()) return ViewKind::none;
+  if (input_at(node, 0).is_none() || node.outputs.empty() || node.outputs[0].is_none()) return ViewKind::none;
   if (one_of(node.type, kAliases)) return ViewKind::alias;
   if (node.type == "Dropout") return drops(model, node) ? ViewKind::none : ViewKind::alias;
   if (node.type == "Cast" || node.type == "CastLike") {

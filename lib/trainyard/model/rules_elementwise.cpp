@@ -29,8 +29,11 @@ void boolean_as_first(ShapeContext& context) { context.output(0, context.shape(0
 void broadcast_all(ShapeContext& context, DataType type) {
   Shape shape = context.shape(0);
   // Before opset 7 the second input of a marked node fits itself to the first.
-  if (context.node().integer("broadcast", 0) == 0)
-    for (std::size_t i = 1; i < context.input_count(); ++i) shape = broadcast(context, shape, context.shape(i));
+  const bool fits_itself = context.node().integer("broadcast", 0) != 0;
+  for (std::size_t i = 1; i < context.input_count(); ++i) {
+    const Shape& next = context.shape(i);
+    if (!fits_itself) shape = broadcast(context, shape, next);
+  }
   context.output(0, std::move(shape), type);
 }
 
@@ -135,28 +138,28 @@ constexpr NamedRule kElementwiseRules[] = {
     {"IsNaN", boolean_as_first},
     {"Not", boolean_as_first},
     // several inputs, fitted to each other
-    {"Add", arithmetic},
-    {"BitShift", arithmetic},
-    {"BitwiseAnd", arithmetic},
-    {"BitwiseOr", arithmetic},
-    {"BitwiseXor", arithmetic},
-    {"Div", arithmetic},
+    {"Add", arithmetic, 2, 2},
+    {"BitShift", arithmetic, 2, 2},
+    {"BitwiseAnd", arithmetic, 2, 2},
+    {"BitwiseOr", arithmetic, 2, 2},
+    {"BitwiseXor", arithmetic, 2, 2},
+    {"Div", arithmetic, 2, 2},
     {"Max", arithmetic},
     {"Mean", arithmetic},
     {"Min", arithmetic},
-    {"Mod", arithmetic},
-    {"Mul", arithmetic},
-    {"Pow", arithmetic},
-    {"Sub", arithmetic},
+    {"Mod", arithmetic, 2, 2},
+    {"Mul", arithmetic, 2, 2},
+    {"Pow", arithmetic, 2, 2},
+    {"Sub", arithmetic, 2, 2},
     {"Sum", arithmetic},
-    {"And", comparison},
-    {"Equal", comparison},
-    {"Greater", comparison},
-    {"GreaterOrEqual", comparison},
-    {"Less", comparison},
-    {"LessOrEqual", comparison},
-    {"Or", comparison},
-    {"Xor", comparison},
+    {"And", comparison, 2, 2},
+    {"Equal", comparison, 2, 2},
+    {"Greater", comparison, 2, 2},
+    {"GreaterOrEqual", comparison, 2, 2},
+    {"Less", comparison, 2, 2},
+    {"LessOrEqual", comparison, 2, 2},
+    {"Or", comparison, 2, 2},
+    {"Xor", comparison, 2, 2},
     {"PRelu", prelu},
     {"Where", where},
     // types

@@ -73,6 +73,9 @@ void recurrent(ShapeContext& context) {
   const std::int64_t directions = context.node().text("direction", "forward") == "bidirectional" ? 2 : 1;
   context.require(context.shape(1).size() == 3 && context.shape(1)[2] == x[2],
                   fmt::format("the input has {} features, the weight {}", x[2], text_of(context.shape(1))));
+  context.require(
+      context.shape(2)[0] == directions && context.shape(2)[2] == hidden,
+      fmt::format("{} directions of {} cells do not fit the weight {}", directions, hidden, text_of(context.shape(2))));
   const bool batch_first = context.node().integer("layout", 0) != 0;
   const std::int64_t steps = x[batch_first ? 1 : 0], batch = x[batch_first ? 0 : 1];
   const Shape last = batch_first ? Shape{batch, directions, hidden} : Shape{directions, batch, hidden};
@@ -165,7 +168,8 @@ void attention(ShapeContext& context) {
   context.require_rank(0, 3);
   const Shape& q = context.shape(0);
   const Shape& v = context.shape(2);
-  context.require(v.size() == q.size(), "query and value have different numbers of dimensions");
+  context.require(context.rank(1) == q.size() && v.size() == q.size(),
+                  "query, key and value have different numbers of dimensions");
   Shape y = q;
   if (q.size() == 4) {
     y[3] = v[3];
@@ -181,7 +185,7 @@ void attention(ShapeContext& context) {
 }
 
 constexpr NamedRule kProductRules[] = {
-    {"Attention", attention},
+    {"Attention", attention, 3},
     {"Einsum", einsum},
     {"GRU", recurrent},
     {"Gemm", gemm},
@@ -189,10 +193,10 @@ constexpr NamedRule kProductRules[] = {
     {"Linear", linear},
     {"MatMul", matrix_product},
     {"MatMulInteger", integer_product},
-    {"NegativeLogLikelihoodLoss", classification_loss},
+    {"NegativeLogLikelihoodLoss", classification_loss, 2},
     {"RNN", recurrent},
-    {"SoftmaxCrossEntropy", classification_loss},
-    {"SoftmaxCrossEntropyLoss", classification_loss},
+    {"SoftmaxCrossEntropy", classification_loss, 2},
+    {"SoftmaxCrossEntropyLoss", classification_loss, 2},
 };
 
 }  // namespace

@@ -181,7 +181,10 @@ void batch_norm(ShapeContext& context) {
 void channel_norm(ShapeContext& context) {
   context.require_rank(0, 2);
   // GroupNormalization of opset 18 has one scale per group, that of 21 one per channel.
-  if (context.node().type == "InstanceNormalization") require_channels(context, 1, 3, context.shape(0)[1]);
+  const std::int64_t channels = context.shape(0)[1], groups = context.small_integer("num_groups", 1);
+  context.require(groups >= 1 && channels % groups == 0,
+                  fmt::format("{} channels are not {} groups", channels, groups));
+  if (context.node().type == "InstanceNormalization") require_channels(context, 1, 3, channels);
   context.output(0, context.shape(0), context.type(0));
 }
 
@@ -250,7 +253,7 @@ void grid_sample(ShapeContext& context) {
 
 constexpr NamedRule kWindowRules[] = {
     {"AveragePool", pool},
-    {"BatchNormalization", batch_norm},
+    {"BatchNormalization", batch_norm, 2},
     {"Conv", convolution},
     {"ConvTranspose", transposed_convolution},
     {"GlobalAveragePool", global_pool},
@@ -258,7 +261,7 @@ constexpr NamedRule kWindowRules[] = {
     {"GlobalMaxPool", global_pool},
     {"GridSample", grid_sample},
     {"GroupNormalization", channel_norm},
-    {"InstanceNormalization", channel_norm},
+    {"InstanceNormalization", channel_norm, 2},
     {"LayerNormalization", layer_norm},
     {"LpPool", pool},
     {"MaxPool", pool},

@@ -106,12 +106,12 @@ void ShapeContext::output(std::size_t index, Shape shape, DataType type) {
 
 namespace {
 
-const std::map<std::string_view, ShapeRule>& rules() {
-  static const std::map<std::string_view, ShapeRule> table = [] {
-    std::map<std::string_view, ShapeRule> all;
+const std::map<std::string_view, NamedRule>& rules() {
+  static const std::map<std::string_view, NamedRule> table = [] {
+    std::map<std::string_view, NamedRule> all;
     for (const auto family : {elementwise_rules(), window_rules(), product_rules(), layout_rules(), indexing_rules(),
                               reduction_rules(), source_rules()})
-      for (const NamedRule& rule : family) all.emplace(rule.type, rule.rule);
+      for (const NamedRule& rule : family) all.emplace(rule.type, rule);
     return all;
   }();
   return table;
@@ -144,7 +144,11 @@ void infer_node(Model& model, NodeId id) {
   }
   try {
     ShapeContext context{model, id};
-    rule->second(context);
+    const auto& [type, shape_rule, least, most] = rule->second;
+    for (std::size_t i = 0; i < least; ++i) context.value(i);
+    context.require(context.input_count() <= most,
+                    fmt::format("it has {} inputs, at most {} are allowed", context.input_count(), most));
+    shape_rule(context);
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
       if (!node.outputs[i].is_none() && !model.values[node.outputs[i]].shape_known)
         throw ShapeMismatch(fmt::format("it has no output {}, '{}'", i, model.values[node.outputs[i]].name));

@@ -68,10 +68,12 @@ class ShapeContext {
 
 using ShapeRule = void (*)(ShapeContext&);
 
-/// The rule of one operator.
+/// The rule of one operator, and how many inputs it has where costs or gradients read them by place: the first `least`
+/// are there, and none is behind the first `most`.
 struct NamedRule {
   std::string_view type;
   ShapeRule rule;
+  std::size_t least = 0, most = static_cast<std::size_t>(-1);
 };
 
 // One table per family of operators.

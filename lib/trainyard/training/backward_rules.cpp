@@ -6,6 +6,7 @@
 
 #include "trainyard/model/forward_cost.hpp"
 #include "trainyard/model/op_kind.hpp"
+#include "trainyard/model/shape_inference.hpp"
 
 namespace trainyard {
 namespace {
@@ -98,7 +99,7 @@ BackwardRule recurrent_rule(const Context& c) {
   return rule;
 }
 
-BackwardRule normalization_rule(const Context& c, const SavedSizes&) {
+BackwardRule normalization_rule(const Context& c) {
   const ValueId x = c.in(0);
   const Shape& shape = c.model.values[x].shape;
   const std::string& type = c.node.type;
@@ -273,8 +274,9 @@ BackwardRule backward_rule(const Model& model, const Node& node, const std::vect
     if (c.wants(1)) piece.reads.push_back(c.in(0));
     return one_piece("ExpertCombineGrad", std::move(piece));
   }
-  if (type.ends_with("Normalization") && type != "MeanVarianceNormalization" && type != "LpNormalization")
-    return normalization_rule(c, sizes);
+  if (type.ends_with("Normalization") && has_shape_rule(type) && type != "MeanVarianceNormalization" &&
+      type != "LpNormalization")
+    return normalization_rule(c);
   for (const std::string_view operand_type : {"Add", "Sub", "Mul", "Div", "Pow", "Where", "Sum", "Max", "Min", "Mean"})
     if (type == operand_type) return operand_rule(c);
   for (const UnaryRule& unary : kUnary)

@@ -10,6 +10,7 @@
 #include "io/onnx/onnx_writer.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/training/training.hpp"
 
 using namespace trainyard;
 using test::Onnx;
@@ -219,6 +220,18 @@ TEST_CASE("literals stand in initializers, Constant nodes and attributes") {
   const Model model = parse(writer);
   CHECK(value(model, "c").shape == Shape{1, 4, 6});
   CHECK(model.nodes.size() == 3);
+}
+
+TEST_CASE("a first result that is left out is made all the same, and trains") {
+  OnnxWriter writer;
+  writer.input("x", {5, 2, 3}).weight("w", {1, 16, 3}).weight("r", {1, 16, 4}).weight("h_1.out", {4, 6});
+  writer.node("LSTM", {"x", "w", "r"}, {"", "h"}).node("MatMul", {"h", "h_1.out"}, {"y"}).output("y");
+  const Model model = parse(writer);
+  const Node& lstm = *model.nodes.begin();
+  REQUIRE(!lstm.outputs[0].is_none());
+  CHECK(model.values[lstm.outputs[0]].shape == Shape{5, 1, 2, 4});
+  // A step of 2 samples, 4 cells, 4 gates: 2 x 2 x 16 x (3 + 4) FLOPs, five of them.
+  CHECK(training_step(model).summary.forward_matmul_flops == Flops{5 * 448 + 2 * 2 * 4 * 6});
 }
 
 TEST_CASE("control flow and unknown operators need the shapes of their results") {

@@ -268,11 +268,20 @@ class Importer {
                 .attributes = op.attributes};
       const std::string base = node.name;
       while (!names.insert(node.name).second) node.name = fmt::format("{}_{}", base, ++repeats[base] + 1);
+      if (!node.outputs.empty() && node.outputs[0].is_none()) node.outputs[0] = add_unnamed_result(node.name);
       add_literal_attribute(op, node);
       onnx::state_mode(node, file_.opset());
       if (op.has_graphs) check_control_flow(node);
       model_.nodes.push_back(std::move(node));
     }
+  }
+
+  /// A first result that is left out, as an LSTM's where only its last state is read: it is made all the same.
+  ValueId add_unnamed_result(const std::string& node) {
+    std::string name = node + ".out";
+    while (ids_.count(name)) name += '_';
+    model_.values.push_back({.name = std::move(name)});
+    return ValueId{model_.values.size() - 1};
   }
 
   static void add_literal_attribute(const Operator& op, Node& node) {
