@@ -28,9 +28,8 @@ inline constexpr double kWidestFairRange = 1 << 20;
 ///                     or each has several
 ///     leaf switches   one for the same card of each of `hosts_per_leaf` hosts (Leaf::rail), or one for all cards of
 ///                     these hosts (Leaf::rack)
-///     spine switches  each has one link to every leaf of its pod, of `hosts_per_pod` hosts; a pod has as many as a
-///     leaf
-///                     has cards, over `oversubscription`, rounded up; none where there is one leaf
+///     spine switches  each has one link to every leaf of its pod, of `hosts_per_pod` hosts; a pod has as many as
+///                     a leaf has cards, over `oversubscription`, rounded up; none where there is one leaf
 ///     core switches   each has one link to spine i of every pod, for some i; there are as many for each i as a pod has
 ///                     leaves, over `core_oversubscription`, rounded up; none where there is one pod
 ///
@@ -111,6 +110,8 @@ class FabricRoutes {
     if (a.host == b.host) return torus_.empty() ? 0 : distance(from, to) - 1;
     return host_ways_ + (a.uplinks == b.uplinks ? 0 : a.pod == b.pod ? 1 : 2);
   }
+  /// Where it reaches those outside of its host from: from one leaf all ways there are the same.
+  std::size_t leaf(std::size_t device) const { return seats_[device].uplinks; }
   /// The numbers of the route's channels, in path order: of several cards the way of one after that of another.
   template <class Number>
   Hops<Number> channels(std::size_t from, std::size_t to) const {

@@ -38,16 +38,31 @@ std::pair<BytesPerSecond, Nanoseconds> MeshTimes::slowest_route(const Mesh& from
 
 std::pair<BytesPerSecond, Nanoseconds> MeshTimes::fastest_route(const Mesh& from, const Mesh& to) const {
   std::pair<BytesPerSecond, Nanoseconds> best{BytesPerSecond{0}, kLongestTime};
-  for (std::size_t a = from.first; a < from.first + from.replicas * from.ranks; ++a)
-    for (std::size_t b = to.first; b < to.first + to.replicas * to.ranks; ++b) {
-      const Sharing links = sharing(devices_[a], devices_[b]);
-      best.first =
-          std::max(best.first, links == Sharing::none ? BytesPerSecond{std::numeric_limits<double>::infinity()}
-                                                      : problem_.cluster().route(devices_[a], devices_[b]).bandwidth);
-      best.second = std::min(
-          best.second, links == Sharing::serial ? problem_.transfer_latency(devices_[a], devices_[b]) : Nanoseconds{0});
+  const std::vector<DeviceId> there = ends_of(to);
+  for (const DeviceId a : ends_of(from))
+    for (const DeviceId b : there) {
+      const Sharing links = sharing(a, b);
+      best.first = std::max(best.first, links == Sharing::none ? BytesPerSecond{std::numeric_limits<double>::infinity()}
+                                                               : problem_.cluster().route(a, b).bandwidth);
+      best.second = std::min(best.second, links == Sharing::serial ? problem_.transfer_latency(a, b) : Nanoseconds{0});
     }
   return best;
+}
+
+std::vector<DeviceId> MeshTimes::ends_of(const Mesh& mesh) const {
+  const auto begin = devices_.begin() + static_cast<std::ptrdiff_t>(mesh.first);
+  std::vector<DeviceId> all(begin, begin + static_cast<std::ptrdiff_t>(mesh.replicas * mesh.ranks));
+  const Cluster& cluster = problem_.cluster();
+  if (!cluster.fabric_routes() || cluster.spec().fabric->hosts == 1 || !cluster.spec().fabric->torus.empty())
+    return all;
+  std::map<std::size_t, std::pair<DeviceId, DeviceId>> of_leaf;
+  for (const DeviceId device : all) {
+    const std::size_t leaf = cluster.fabric_routes()->leaf(device.index());
+    of_leaf.try_emplace(leaf, device, device).first->second.second = device;
+  }
+  all.clear();
+  for (const auto& [leaf, ends] : of_leaf) all.insert(all.end(), {ends.first, ends.second});
+  return all;
 }
 
 std::vector<DeviceId> MeshTimes::replicas_of(const Mesh& mesh, std::size_t rank) const {

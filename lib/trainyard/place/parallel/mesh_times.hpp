@@ -65,6 +65,9 @@ class MeshTimes {
   std::pair<BytesPerSecond, Nanoseconds> slowest_route(const Mesh& from, const Mesh& to) const;
   /// The most and the shortest that transfers hold from each other.
   std::pair<BytesPerSecond, Nanoseconds> fastest_route(const Mesh& from, const Mesh& to) const;
+  /// Devices that reach others as fast as all of the mesh, which are in the order of hosts, reach those of another
+  /// mesh: of a fabric, the first and the last on each leaf. A host in both has the one's last and the other's first.
+  std::vector<DeviceId> ends_of(const Mesh& mesh) const;
   SumTime sum_time(const Mesh& mesh, bool least) const;
   std::vector<DeviceId> replicas_of(const Mesh& mesh, std::size_t rank) const;
   /// Ranks whose replicas' sums hold channels of the first one's, with that: they are due at once.
