@@ -685,6 +685,24 @@ TEST_CASE("forty layers on sixteen devices: within the bound, no worse than equa
   CHECK((run.excess(costs.memory) > Bytes{0} || run.step >= best.run.step));
 }
 
+TEST_CASE("where time is up while plans are enumerated, those so far are looked at, and no bound is known") {
+  PlanCosts costs = pipeline_costs({{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, 64);
+  std::size_t asked = 0;
+  costs.layer = [&, layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+    ++asked;
+    return layer(i, samples, degree);
+  };
+  const PlanSearchResult all = search_plans(costs);
+  const std::size_t of_all = std::exchange(asked, 0);
+  const PlanSearchResult first = search_plans(costs, {.stop = [] { return true; }});
+  CHECK(asked == 4);  // of one microbatch
+  CHECK(of_all == 7 * 4);
+  CHECK(first.bound == Nanoseconds{0});
+  CHECK(!first.exact);
+  CHECK(all.bound > Nanoseconds{0});
+  CHECK(first.best.front().run.step >= all.best.front().run.step);
+}
+
 TEST_CASE("where devices together cannot hold parameters, gradients and state once, the search says how many could") {
   PlanCosts costs = two_layers(2);
   const auto why = [&](std::int64_t memory) -> std::string {

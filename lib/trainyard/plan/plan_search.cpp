@@ -193,7 +193,7 @@ class PlanSearch {
   PlanSearchResult run() {
     if (!memory_.may_fit()) memory_.refuse();
     enumerate();
-    bool exact = true;
+    bool exact = !cut_short_;
     Nanoseconds bound{0};
     std::size_t next = 0;
     while (next < candidates_.size() && !(next > 0 && options_.stop && options_.stop())) {
@@ -216,7 +216,7 @@ class PlanSearch {
       next = end;
       if (least_ && next < candidates_.size() && candidates_[next].bound >= *least_) break;
     }
-    bound = next < candidates_.size() ? candidates_[next].bound : kLongestTime;
+    bound = cut_short_ ? Nanoseconds{0} : next < candidates_.size() ? candidates_[next].bound : kLongestTime;
     improve();
     prove(next);
     // What was enumerated is known; of the rest the bounds are.
@@ -224,7 +224,7 @@ class PlanSearch {
       for (std::size_t i = 0; i < next; ++i)
         if (!is_enumerated(candidates_[i].plan)) bound = std::min(bound, candidates_[i].bound);
     exact = exact && (next == candidates_.size() || (least_ && candidates_[next].bound >= *least_));
-    if (options_.stage_degrees &&
+    if (options_.stage_degrees && !cut_short_ &&
         std::ranges::find(options_.schedules, PipelineSchedule::one_f_one_b) != options_.schedules.end()) {
       StageDegreesFound found_besides = search_stage_degrees(asked_, options_, tables_, least_);
       for (RatedPlan& each : found_besides.best) keep(std::move(each));
@@ -245,7 +245,8 @@ class PlanSearch {
  private:
   void enumerate() {
     each_candidate(costs_, options_, [&](ParallelPlan plan) {
-      if (!memory_.may_hold(plan) || (options_.allowed && !options_.allowed(plan))) return;
+      cut_short_ = cut_short_ || (!candidates_.empty() && options_.stop && options_.stop());
+      if (cut_short_ || !memory_.may_hold(plan) || (options_.allowed && !options_.allowed(plan))) return;
       tables_.of(plan.microbatch, plan.layer_degree());
       const Nanoseconds bound = bound_of(costs_, plan, false);
       if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
@@ -458,6 +459,7 @@ class PlanSearch {
   PlanCosts costs_;  // as asked, with layers from the tables
   LeastMemory memory_;
   std::vector<PlanCandidate> candidates_;
+  bool cut_short_ = false;  // not all candidates are there
   std::vector<RatedPlan> best_;
   std::optional<Nanoseconds> least_;  // of those that fit
   PlanSearchResult result_;

@@ -32,7 +32,7 @@ struct RatedPlan {
 struct PlanSearchResult {
   std::vector<RatedPlan>
       best;           // by bytes beyond the memory, then by step; of different degrees, microbatch or schedule
-  Nanoseconds bound;  // no plan of these dimensions within memory is estimated to take less
+  Nanoseconds bound;  // no plan of these dimensions within memory is estimated to take less; 0: not known in time
   std::uint64_t evaluations = 0;
   bool exact = false;  // every plan that could be better was looked at
 };

@@ -145,8 +145,9 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   }
   best.add(std::move(more));
   Schedule schedule = std::move(best.best->schedule);
-  schedule.plan_bound = {least_step(setting.chain.least_costs(), trials.search(), best.best->outcome.makespan),
-                         found.bound};
+  if (found.bound > Nanoseconds{0})
+    schedule.plan_bound = {least_step(setting.chain.least_costs(), trials.search(), best.best->outcome.makespan),
+                           found.bound};
   return schedule;
 }
 

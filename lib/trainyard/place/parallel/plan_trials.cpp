@@ -161,6 +161,7 @@ void PlanTrials::search_with_less_memory(SimulatedPlans& found, std::vector<Rate
 SimulatedPlans PlanTrials::search_with_more_zero(const Outcome& found, Nanoseconds promised, Nanoseconds& bound) {
   // Over hosts gathers hold NVLink as long as network cards.
   if (setting_.options.candidates == 1 || !costs_.memory || setting_.has_hosts()) return {};
+  if (search_.stop && search_.stop()) return {};
   PlanCosts roomy = costs_;
   roomy.memory.reset();
   if (search_plans(roomy, search_).best.front().run.step.count > promised.count / 100 * 99) return {};
