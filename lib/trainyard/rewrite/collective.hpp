@@ -53,7 +53,7 @@ class CollectiveOps {
   /// these give times, additions take none; what only hands on takes none on any of the devices named.
   CollectiveOps(std::string name, std::vector<OpSpec> ranks) : name_(std::move(name)), ranks_(std::move(ranks)) {}
 
-  /// The array that the inputs of a rank make up, `whole` bytes, as equal parts (the first ones are a byte smaller
+  /// The array that the inputs of a rank make up, `whole` bytes, as equal parts (share_of: they differ by a byte
   /// where they do not divide).
   ArrayParts divide(std::size_t rank, const std::string& step, const std::vector<std::string>& inputs, Bytes whole,
                     std::size_t parts);

@@ -17,7 +17,7 @@ namespace trainyard {
 std::size_t most_parts(const Graph& graph, OpId op, SplitDimension dimension);
 
 /// The ops that stand in place of a split op; tensors that it wrote have the same names as before. With part i having
-/// the share f(i) of the extent (the extents of parts differ by one at most, the first are the smaller ones):
+/// the share f(i) of the extent (share_of: the extents of parts differ by one at most):
 ///
 ///     forward          batch:    data f, weights whole -> outputs f, concatenated
 ///                      channel:  data whole, weights f -> outputs f, concatenated

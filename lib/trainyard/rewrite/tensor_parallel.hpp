@@ -52,8 +52,7 @@ struct RankCollective {
 ///     vocabulary  a lookup in a share of the rows of a table of 8,192 or more                       whole -> partial
 ///     share       what is done feature by feature: elementwise ops, pools, batch norm; by head: batched
 ///                 products and softmax; cross entropy, which adds up three numbers a row            share -> share
-///     rows        with sequence parallelism (TensorParallel::sequence), elementwise ops and norms between a row and
-///     the
+///     rows        with sequence parallelism (TensorParallel::sequence), elementwise ops and norms from a row to the
 ///                 next column                                                                       rows -> rows
 ///     whole       anything else, on every rank alike                                                whole -> whole
 ///

@@ -21,10 +21,10 @@ struct RepeatedSegments {
 };
 
 /// What any schedule of plans does of blocks, from the ops of a rank (LeastCosts). The longest path through forward
-/// ops and those that make gradients of anything but parameters goes through blocks one after the other, and back; its
-/// last op in each block, or pass over one, is a post. Of a block count, in either pass, the ops that are behind the
-/// post before its own and no later than its own: whichever device has the block does these in between. Ops that are
-/// colocated with another block are not there.
+/// ops and those that make gradients of anything but parameters goes through blocks one after the other, and back. Of a
+/// block count, in either pass, the ops that are behind the path's last op in the pass over the block before, and no
+/// later than its last op in this one (the pass's post): whichever device has the block does these in between. Ops that
+/// are colocated with another block are not there.
 ///
 /// Tensor ranks: the path itself counts, with its collectives between two ops of one block, where it is longer. For a
 /// device runs its tasks one after the other, so a task ends no sooner than the path through it, nor than its ops: with

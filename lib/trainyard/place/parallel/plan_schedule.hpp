@@ -27,7 +27,7 @@ struct StagePlan {
   std::size_t tensor = 1;                         // ranks that share the features of each layer of a replica
   bool sequence = false;                          // and its sequence, between products
   std::vector<StageDegrees> degrees = {};         // by device in the row, where they differ; then the three above are 1
-  std::size_t zero = 0;                           // ZeRO stage among them, 0 to 2
+  std::size_t zero = 0;                           // ZeRO stage among them, 0 to 3
   IdMap<LayerId, std::size_t> stages = {};        // of each layer, numbered along the pipeline
   IdMap<LayerId, StageRecompute> recompute = {};  // of each layer; empty: nothing
   Collective collective = Collective::ring;       // of replicas and ranks: or whole
