@@ -100,6 +100,19 @@ TEST_CASE("two updates of one group: what reads waits for both, each update for 
   CHECK(two.ties == 4);
 }
 
+TEST_CASE("inputs are there one step ahead: the third step's wait for what read the first's") {
+  GraphBuilder builder;
+  builder.add({.name = "x", .type = "Input", .outputs = {{"t", Bytes{8}}, {"s", Bytes{2}}}});
+  builder.add({.name = "f", .inputs = {"t", "s"}});
+  builder.add({.name = "g", .inputs = {"s"}});
+  const UnrolledGraph four = unroll_steps(std::move(builder).build(), 4);
+  CHECK(names_after(four.graph, "x@1") == Names{});
+  CHECK(names_after(four.graph, "x@2") == Names{});
+  CHECK(names_after(four.graph, "x@3") == Names{"f@1", "g@1"});
+  CHECK(names_after(four.graph, "x@4") == Names{"f@2", "g@2"});
+  CHECK(four.ties == 0);
+}
+
 TEST_CASE("what is kept is kept by an op of no time that ends its step") {
   GraphBuilder builder;
   builder.add({.name = "a", .outputs = {{"t", Bytes{1}, true}, {"s", Bytes{1}}}});

@@ -99,6 +99,9 @@ class Unrolling {
       output.kept = false;
     }
     for (std::string& earlier : spec.after) earlier = at(earlier, step);
+    if (step > 1 && graph_.type(op) == "Input" && spec.inputs.empty())  // its memory is that of the step before the last
+      for (const TensorId tensor : graph_.outputs(op))
+        for (const OpId reader : graph_.consumers(tensor)) spec.after.push_back(at(graph_.name(reader), step - 2));
     if (step == 0 || behind_its_group(op)) return spec;
     for (const OpId update : updates_[group_[op]])
       if (graph_.phase(op) != Phase::update || update == op) {

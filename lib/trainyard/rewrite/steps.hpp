@@ -23,6 +23,9 @@ namespace trainyard {
 /// nothing but the devices' order ties the steps. A collective is in no group: its members have the ties. An edge is
 /// left out where another op of the same group and step stands before the op and waits for the same.
 ///
+/// Inputs are there a step ahead and no further, as loaders of data have them: an op of type "Input" waits for its
+/// readers two steps before.
+///
 /// Parameters and state are held once, by the copies of step 0. A kept tensor is held to the end of its own step: with
 /// two steps or more its producer has an op of no time beside it, "conv1/kept@2" (ids from steps * n on), which reads
 /// what is kept and comes after all ops of the step. All copies are in the group of their original.
