@@ -216,10 +216,6 @@ Texts texts_of(const Ids& ids, const Get& get) {
   return texts;
 }
 
-std::string phase_word(Phase phase) {
-  return phase == Phase::forward ? "forward" : phase == Phase::backward ? "backward" : "update";
-}
-
 void bind_op_columns(py::class_<Graph>& graph) {
   const auto numbers = [&](const char* name, auto get, const char* text) {
     graph.def_property_readonly(
@@ -257,7 +253,7 @@ void bind_op_columns(py::class_<Graph>& graph) {
       "colocation", [](const Graph& g, OpId op) { return g.colocation_group(op); },
       "The ops' colocation groups, by index; \"\" where there is none.");
   words(
-      "phases", [](const Graph& g, OpId op) { return phase_word(g.phase(op)); }, "forward, backward or update, by op.");
+      "phases", [](const Graph& g, OpId op) { return name_of(g.phase(op)); }, "forward, backward or update, by op.");
 }
 
 void bind_edges(py::class_<Graph>& graph) {

@@ -26,10 +26,6 @@ Policy policy_of(const std::string& word) {
   refuse("unknown-policy", fmt::format("'{}' is no policy", word), "one of fifo, priority, strict");
 }
 
-const char* policy_word(Policy policy) {
-  return policy == Policy::fifo ? "fifo" : policy == Policy::priority ? "priority" : "strict";
-}
-
 Schedule make_schedule(const py::object& placement, const std::optional<std::string>& policy,
                        const std::optional<Reals>& priority, const std::optional<py::sequence>& order) {
   const Devices devices = device_indices(placement, "placement");
@@ -91,7 +87,7 @@ void bind_schedule_columns(py::class_<Schedule>& schedule) {
             return order;
           },
           "int64[] for each device: its ops in turn, under policy strict.")
-      .def_property_readonly("policy", [](const Schedule& s) { return policy_word(s.policy); })
+      .def_property_readonly("policy", [](const Schedule& s) { return name_of(s.policy); })
       .def_property_readonly(
           "rewritten", [](const Schedule& s) { return !s.rewrites.empty(); },
           "Whether it is of another graph than the problem's: one with ops split, or replicated.")
@@ -100,7 +96,7 @@ void bind_schedule_columns(py::class_<Schedule>& schedule) {
       .def(
           "__eq__", [](const Schedule& a, const Schedule& b) { return a == b; }, py::is_operator())
       .def("__repr__", [](const Schedule& s) {
-        return fmt::format("<trainyard.Schedule: {} ops, {}>", s.placement.size(), policy_word(s.policy));
+        return fmt::format("<trainyard.Schedule: {} ops, {}>", s.placement.size(), name_of(s.policy));
       });
 }
 

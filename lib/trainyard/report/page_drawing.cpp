@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "trainyard/core/text.hpp"
+#include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/report/page_parts.hpp"
 #include "trainyard/simulate/account/lanes.hpp"
 
@@ -86,13 +87,12 @@ std::string gantt_svg(const Run& run) {
     body += '\n';
     y += kRowHeight + kGap;
   }
-  constexpr std::string_view kNames[] = {"forward", "backward", "update"};
   std::string legend;
   for (std::size_t i = 0; i < 3; ++i)
     legend +=
         fmt::format(R"(<rect x="{0}" y="{1}" width="11" height="11" fill="{2}"/><text x="{3}" y="{4}">{5}</text>)",
                     kLeft + 110.0 * static_cast<double>(i), y + 6, kOpColours[i],
-                    kLeft + 110.0 * static_cast<double>(i) + 16, y + 15, kNames[i]);
+                    kLeft + 110.0 * static_cast<double>(i) + 16, y + 15, name_of(static_cast<Phase>(i)));
   return fmt::format(
       R"(<svg class="gantt" viewBox="0 0 {} {}" role="img" aria-label="Timeline: when each device and link works">)"
       "\n"

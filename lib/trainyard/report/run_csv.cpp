@@ -7,14 +7,10 @@
 #include <vector>
 
 #include "trainyard/core/printable.hpp"
+#include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/simulate/account/memory_curve.hpp"
 
 namespace trainyard {
-namespace {
-
-constexpr const char* kPhaseColumn[] = {"forward", "backward", "update"};
-
-}  // namespace
 
 void write_ops_csv(const Run& run, std::ostream& out) {
   const Graph& graph = run.problem.graph();
@@ -23,7 +19,7 @@ void write_ops_csv(const Run& run, std::ostream& out) {
     const DeviceId device = run.schedule.placement[op];
     const Span& span = run.timeline.ops[op];
     out << fmt::format("{},{},{},{},{},{},{},{}\n", csv_field(graph.name(op)), csv_field(graph.type(op)),
-                       kPhaseColumn[static_cast<std::size_t>(graph.phase(op))], csv_field(graph.layer(op)),
+                       name_of(graph.phase(op)), csv_field(graph.layer(op)),
                        csv_field(run.problem.cluster().device(device).name), span.start.count, span.end.count,
                        csv_field(run.problem.cost_source(op, device).name));
   }

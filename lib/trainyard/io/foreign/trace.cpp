@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/simulate/account/lanes.hpp"
 #include "trainyard/simulate/account/memory_curve.hpp"
 #include "trainyard/simulate/critical_path.hpp"
@@ -29,18 +30,6 @@ std::string json_text(std::string_view text) {
 /// Microseconds with three decimals: every nanosecond exactly.
 std::string microseconds(Nanoseconds time) {
   return fmt::format("{}.{:03}", time.count / 1000, std::abs(time.count % 1000));
-}
-
-const char* name_of_phase(Phase phase) {
-  switch (phase) {
-    case Phase::forward:
-      return "forward";
-    case Phase::backward:
-      return "backward";
-    case Phase::update:
-      return "update";
-  }
-  return "";
 }
 
 /// Track and time of the slice of an op or a transfer.
@@ -137,7 +126,7 @@ class TraceWriter {
   void write_op(Slice row, OpId op) {
     const Graph& graph = problem_.graph();
     const DeviceId device = schedule_.placement[op];
-    write_slice(row, timeline_.ops[op], graph.name(op), name_of_phase(graph.phase(op)),
+    write_slice(row, timeline_.ops[op], graph.name(op), name_of(graph.phase(op)),
                 fmt::format(R"("op": {}, "type": {}, "layer": {}, "flops": {}, "cost": "{}")", op.index(),
                             json_text(graph.type(op)), json_text(graph.layer(op)), graph.flops(op).value,
                             problem_.cost_source(op, device).name));

@@ -196,8 +196,7 @@ void append_op(std::string& out, const Graph& graph, OpId op) {
   out += "{\"name\": ";
   append_json(out, graph.name(op));
   append_text(out, ", \"type\": ", graph.type(op));
-  if (graph.phase(op) != Phase::forward)
-    append_text(out, ", \"phase\": ", kPhases[static_cast<std::size_t>(graph.phase(op))]);
+  if (graph.phase(op) != Phase::forward) append_text(out, ", \"phase\": ", name_of(graph.phase(op)));
   append_text(out, ", \"layer\": ", graph.layer(op));
   append_text(out, ", \"signature\": ", graph.signature(op));
   append_text(out, ", \"colocate\": ", graph.colocation_group(op));
@@ -246,6 +245,8 @@ void append_op(std::string& out, const Graph& graph, OpId op) {
 }
 
 }  // namespace
+
+const char* name_of(Phase phase) { return kPhases[static_cast<std::size_t>(phase)].c_str(); }
 
 Graph read_graph(const std::filesystem::path& path) {
   const MappedFile file{path, limits::kInput};

@@ -18,11 +18,13 @@ namespace trainyard {
 ///     "fraction", "too-large", "negative-bytes", "negative-time", "negative-flops", "number": bad numbers
 ///
 /// and everything that GraphBuilder::build finds. Keys for the author, "comment" and "x-...", may stand in the file, in
-/// an op and in an output. Besides the documented keys an op may have "signature": what measured times are looked up
-/// by.
+/// an op and in an output.
 Graph read_graph(const std::filesystem::path& path);
 /// Reads a text; `name` is the file in messages.
 Graph parse_graph(std::string_view text, const std::string& name);
+
+/// "forward", "backward", "update".
+const char* name_of(Phase phase);
 
 /// Writes the graph so that reading it gives an equal graph, one op per line; what has its default is left out. The
 /// same graph gives the same bytes.

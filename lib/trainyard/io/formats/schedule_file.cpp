@@ -403,6 +403,8 @@ void append_per_op(std::string& out, std::ostream& stream, const Problem& proble
 
 }  // namespace
 
+const char* name_of(Policy policy) { return kPolicies[static_cast<std::size_t>(policy)].c_str(); }
+
 Schedule read_schedule(const std::filesystem::path& path, const Problem& problem) {
   return parse_schedule(read_input(path), input_name(path), problem);
 }
@@ -462,8 +464,7 @@ void write_schedule(const Schedule& schedule, const Problem& whole, const Schedu
   const Problem problem = scheduled_problem(whole, schedule);
   std::string text =
       fmt::format("{{\"format\": \"{}\", \"graph\": {}, \"cluster\": {}, \"policy\": \"{}\",\n", kScheduleFormat,
-                  json_string(problem.graph().name()), json_string(problem.cluster().name()),
-                  kPolicies[static_cast<std::size_t>(schedule.policy)]);
+                  json_string(problem.graph().name()), json_string(problem.cluster().name()), name_of(schedule.policy));
   text += " \"placement\": ";
   append_per_op(text, out, problem, [&](std::string& value, OpId op) {
     append_json(value, problem.cluster().device(schedule.placement[op]).name);

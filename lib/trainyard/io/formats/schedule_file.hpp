@@ -21,16 +21,18 @@ struct SchedulePrediction {
 ///
 /// Where "policy" is absent it is strict if there is an "order", else priority if there is a "priority", else fifo. Ops
 /// without a priority have 0. "graph" and "cluster" name what the schedule was made for: other names are accepted as
-/// long as the contents fit. "splits" are
-/// the rewrites; the rest of the file is about the scheduled problem (rewrite/apply_rewrites.hpp).
+/// long as the contents fit. "splits" are the rewrites; the rest of the file is about the scheduled problem
+/// (rewrite/apply_rewrites.hpp).
 ///
 /// Throws InputError with positions: those of every JSON file (read_graph), "unknown-op" and "unknown-device" with the
 /// nearest name, "missing-op", "other-graph", "other-cluster", "unknown-policy", "unknown-dimension", "split-parts",
-/// "unsplittable", and what check_schedule
-/// finds.
+/// "unsplittable", and what check_schedule finds.
 Schedule read_schedule(const std::filesystem::path& path, const Problem& problem);
 /// Reads a text; `name` is the file in messages.
 Schedule parse_schedule(std::string_view text, const std::string& name, const Problem& problem);
+
+/// "fifo", "priority", "strict".
+const char* name_of(Policy policy);
 
 /// Writes the schedule so that reading it gives an equal one. `prediction` may be null. Throws InputError ("own-rule")
 /// where the schedule has a rule of the caller's own.
