@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "trainyard/core/nearest_name.hpp"
@@ -21,10 +22,8 @@ namespace {
 constexpr std::size_t kLongestExcerpt = 160;
 constexpr std::string_view kCut = "...";
 
-[[noreturn]] void refuse_input(const fs::path& path, const std::string& message, const std::string& help) {
-  Finding finding{"file", message, help, "", {}};
-  finding.at.file = input_name(path);
-  throw InputError(std::move(finding));
+[[noreturn]] void refuse_input(const fs::path& path, std::string message, std::string help) {
+  refuse_file(input_name(path), "file", std::move(message), std::move(help));
 }
 
 [[noreturn]] void fail_too_large(const fs::path& path, std::size_t limit) {
@@ -49,8 +48,14 @@ std::string help_for_missing(const fs::path& path) {
   return "check the name and the folder";
 }
 
-std::string read_stream(std::FILE* file, const fs::path& path, std::size_t limit) {
-  std::string text;
+/// What of standard input was looked at (begin_of_input), and is still to be read.
+std::string& looked_at() {
+  static std::string text;
+  return text;
+}
+
+/// What is left of the file, behind `text`.
+std::string read_stream(std::FILE* file, const fs::path& path, std::size_t limit, std::string text = {}) {
   std::vector<char> block(std::size_t{1} << 16);
   errno = 0;
   while (const std::size_t got = std::fread(block.data(), 1, block.size(), file)) {
@@ -63,7 +68,7 @@ std::string read_stream(std::FILE* file, const fs::path& path, std::size_t limit
 }
 
 std::string read_raw(const fs::path& path, std::size_t limit) {
-  if (path == "-") return read_stream(stdin, path, limit);
+  if (path == "-") return read_stream(stdin, path, limit, std::exchange(looked_at(), {}));
   if (path.empty()) refuse_input(path, "the name of the input is empty", "give a file name, or '-' for standard input");
   std::error_code ignored;
   if (fs::is_directory(path, ignored))
@@ -155,6 +160,13 @@ std::string read_input(const fs::path& path, std::size_t limit) {
 }
 
 std::string begin_of_input(const fs::path& path, std::size_t most) {
+  if (path == "-") {
+    std::string& text = looked_at();
+    const std::size_t known = text.size();
+    text.resize(std::max(known, most));
+    text.resize(known + std::fread(text.data() + known, 1, text.size() - known, stdin));
+    return text.substr(0, most);
+  }
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return {};
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file{gzopen(path.c_str(), "rb"), gzclose};  // plain files too
@@ -163,6 +175,24 @@ std::string begin_of_input(const fs::path& path, std::size_t most) {
   const int read = gzread(file.get(), text.data(), static_cast<unsigned>(most));
   text.resize(static_cast<std::size_t>(std::max(0, read)));
   return text;
+}
+
+std::string_view first_key(std::string_view begin) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t brace = begin.find_first_not_of(kBlank);
+  if (brace == std::string_view::npos || begin[brace] != '{') return {};
+  const std::size_t key = begin.find_first_not_of(kBlank, brace + 1);
+  if (key == std::string_view::npos || begin[key] != '"') return {};
+  begin.remove_prefix(key + 1);
+  return begin.substr(0, begin.find('"'));
+}
+
+void refuse_file(const std::string& file, std::string code, std::string message, std::string help) {
+  throw InputError({.code = std::move(code),
+                    .message = std::move(message),
+                    .help = std::move(help),
+                    .pointer = {},
+                    .at = {.file = file}});
 }
 
 Location location_at(std::string_view file, std::string_view text, std::size_t offset) {

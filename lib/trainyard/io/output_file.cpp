@@ -15,7 +15,7 @@
 #include <streambuf>
 #include <utility>
 
-#include "trainyard/core/error.hpp"
+#include "trainyard/io/input_text.hpp"
 
 namespace trainyard {
 namespace fs = std::filesystem;
@@ -100,9 +100,7 @@ class GzipBuffer : public std::streambuf {
 namespace {
 
 [[noreturn]] void fail(const fs::path& path, const std::string& why, const std::string& help) {
-  Finding finding{"file", fmt::format("cannot write '{}': {}", path.string(), why), help, "", {}};
-  finding.at.file = path.string();
-  throw InputError(std::move(finding));
+  refuse_file(path.string(), "file", fmt::format("cannot write '{}': {}", path.string(), why), help);
 }
 
 std::string help_for(int error) {
@@ -118,6 +116,8 @@ std::string help_for(int error) {
       return "give a shorter name";
     case ELOOP:
       return "its links lead to each other: name a file";
+    case EMFILE:
+      return "let the program open more files at once: ulimit -n";
     case ENOSPC:
     case EDQUOT:
       return "free some space, or write to another disk";

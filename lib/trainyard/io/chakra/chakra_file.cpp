@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/json_fields.hpp"
 #include "trainyard/io/json/json_parser.hpp"
 
@@ -25,9 +26,7 @@ constexpr std::uint64_t kLongestMicroseconds = std::uint64_t{1} << 50;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
 
 [[noreturn]] void refuse_chakra(const std::string& file, std::string message, std::string help) {
-  Finding finding{"chakra", std::move(message), std::move(help), "", {}};
-  finding.at.file = file;
-  throw InputError(std::move(finding));
+  refuse_file(file, "chakra", std::move(message), std::move(help));
 }
 
 std::string_view view_of(pbf_reader& reader) {
@@ -308,12 +307,7 @@ std::string message_of(const ChakraNode& node) {
 
 }  // namespace
 
-bool is_chakra_json(std::string_view begin) {
-  const std::size_t brace = begin.find_first_not_of(" \t\r\n");
-  if (brace == std::string_view::npos || begin[brace] != '{') return false;
-  const std::size_t key = begin.find_first_not_of(" \t\r\n", brace + 1);
-  return key != std::string_view::npos && begin.substr(key).starts_with("\"workload_graph\"");
-}
+bool is_chakra_json(std::string_view begin) { return first_key(begin) == "workload_graph"; }
 
 ChakraTrace parse_chakra(std::string_view bytes, const std::string& name) {
   ChakraReader reader{bytes, name};

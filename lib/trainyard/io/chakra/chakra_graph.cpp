@@ -30,12 +30,6 @@ std::string collective_name(const ChakraNode& node) {
 }
 bool is_kind(const ChakraNode& node, ChakraKind kind) { return node.collective == static_cast<std::int64_t>(kind); }
 
-[[noreturn]] void refuse_ranks(const std::string& file, std::string code, std::string message, std::string help) {
-  Finding finding{std::move(code), std::move(message), std::move(help), "", {}};
-  finding.at.file = file;
-  throw InputError(std::move(finding));
-}
-
 /// What each node of a rank waits for, as places in its list of nodes.
 class WaitsFor {
  public:
@@ -70,9 +64,9 @@ class WaitsFor {
     for (const std::uint64_t id : ids) {
       const auto at = place_.find(id);
       if (at == place_.end())
-        refuse_ranks(rank_.file, "chakra",
-                     fmt::format("node {} ('{}') waits for node {}, which is not in the file", node.id, node.name, id),
-                     "the trace is cut short, or was filtered without its edges");
+        refuse_file(rank_.file, "chakra",
+                    fmt::format("node {} ('{}') waits for node {}, which is not in the file", node.id, node.name, id),
+                    "the trace is cut short, or was filtered without its edges");
       list.push_back(at->second);
     }
     return list;
@@ -232,21 +226,21 @@ class ChakraProblem {
   }
   void check_own_rank(NodeAt at, const std::optional<std::int64_t>& said, const char* what) const {
     if (said && *said != ranks_[at.rank].rank)
-      refuse_ranks(ranks_[at.rank].file, "partner",
-                   fmt::format("node {} of rank {} has {} {}", node_at(at).id, ranks_[at.rank].rank, what, *said),
-                   "a rank sends from itself and receives for itself: is the file another rank's?");
+      refuse_file(ranks_[at.rank].file, "partner",
+                  fmt::format("node {} of rank {} has {} {}", node_at(at).id, ranks_[at.rank].rank, what, *said),
+                  "a rank sends from itself and receives for itself: is the file another rank's?");
   }
   [[noreturn]] void refuse_message(NodeAt at, const std::string& what) const {
-    refuse_ranks(ranks_[at.rank].file, "partner", fmt::format("{} (node {})", what, node_at(at).id),
-                 "give the files of all ranks, of one run");
+    refuse_file(ranks_[at.rank].file, "partner", fmt::format("{} (node {})", what, node_at(at).id),
+                "give the files of all ranks, of one run");
   }
   void add_message(const Message& key, NodeAt from, NodeAt to) {
     const ChakraNode &send = node_at(from), &receive = node_at(to);
     if (send.bytes != receive.bytes)
-      refuse_ranks(ranks_[to.rank].file, "partner",
-                   fmt::format("rank {} sends {} bytes of tag {} (node {}), and rank {} receives {} (node {})",
-                               key.from, send.bytes, key.tag, send.id, key.to, receive.bytes, receive.id),
-                   "give the files of one run");
+      refuse_file(ranks_[to.rank].file, "partner",
+                  fmt::format("rank {} sends {} bytes of tag {} (node {}), and rank {} receives {} (node {})", key.from,
+                              send.bytes, key.tag, send.id, key.to, receive.bytes, receive.id),
+                  "give the files of one run");
     OpSpec one = op_of(from), other = op_of(to);
     one.times = other.times = relay_of(0).times;
     one.outputs = {{one.name + ":0", Bytes{send.bytes}}};
@@ -270,10 +264,10 @@ class ChakraProblem {
       for (const auto& [rank, list] : members) most = std::max(most, list.size());
       for (const auto& [rank, list] : members)
         if (list.size() < most)
-          refuse_ranks(ranks_[rank].file, "partner",
-                       fmt::format("rank {} has {} collectives of group {}, and others have {}", ranks_[rank].rank,
-                                   list.size(), group, most),
-                       "give the files of all ranks, of one run");
+          refuse_file(ranks_[rank].file, "partner",
+                      fmt::format("rank {} has {} collectives of group {}, and others have {}", ranks_[rank].rank,
+                                  list.size(), group, most),
+                      "give the files of all ranks, of one run");
       for (std::size_t k = 0; k < most; ++k) {
         std::vector<NodeAt> each;
         for (const auto& [rank, list] : members) each.push_back(list[k]);
@@ -287,11 +281,11 @@ class ChakraProblem {
     for (const NodeAt at : members) {
       const ChakraNode& node = node_at(at);
       if (node.collective != first.collective || (node.bytes != first.bytes && !is_kind(node, ChakraKind::all_to_all)))
-        refuse_ranks(ranks_[at.rank].file, "partner",
-                     fmt::format("{}: rank {} has {} of {} bytes (node {}), and rank {} {} of {} (node {})", name,
-                                 ranks_[at.rank].rank, collective_name(node), node.bytes, node.id,
-                                 ranks_[members.front().rank].rank, collective_name(first), first.bytes, first.id),
-                     "ranks of a group have the same collectives in the same order: give the files of one run");
+        refuse_file(ranks_[at.rank].file, "partner",
+                    fmt::format("{}: rank {} has {} of {} bytes (node {}), and rank {} {} of {} (node {})", name,
+                                ranks_[at.rank].rank, collective_name(node), node.bytes, node.id,
+                                ranks_[members.front().rank].rank, collective_name(first), first.bytes, first.id),
+                    "ranks of a group have the same collectives in the same order: give the files of one run");
     }
     std::vector<OpSpec> ranks;
     std::vector<std::size_t> places;
@@ -411,10 +405,10 @@ ChakraGraph chakra_graph(std::vector<ChakraRank> ranks, const std::string& folde
   std::ranges::stable_sort(ranks, {}, &ChakraRank::rank);
   for (std::size_t i = 0; i < ranks.size(); ++i)
     if (ranks[i].rank != static_cast<std::int64_t>(i))
-      refuse_ranks(folder, "ranks",
-                   i > 0 && ranks[i].rank == ranks[i - 1].rank ? fmt::format("rank {} has two files", ranks[i].rank)
-                                                               : fmt::format("there is no file of rank {}", i),
-                   "give a file NAME.RANK.et for each rank, from 0");
+      refuse_file(folder, "ranks",
+                  i > 0 && ranks[i].rank == ranks[i - 1].rank ? fmt::format("rank {} has two files", ranks[i].rank)
+                                                              : fmt::format("there is no file of rank {}", i),
+                  "give a file NAME.RANK.et for each rank, from 0");
   return ChakraProblem{ranks, false}.build(std::filesystem::path{folder}.filename().string());
 }
 
@@ -436,14 +430,13 @@ ChakraGraph read_chakra(const std::filesystem::path& path) {
   for (const std::filesystem::path& file : rank_files(path)) {
     const auto [name, rank] = *rank_of(file);
     if (!ranks.empty() && name != run)
-      refuse_ranks(input_name(path), "ranks", fmt::format("the folder has files of two runs, '{}' and '{}'", run, name),
-                   "give a folder with the files of one run");
+      refuse_file(input_name(path), "ranks", fmt::format("the folder has files of two runs, '{}' and '{}'", run, name),
+                  "give a folder with the files of one run");
     run = name;
     ranks.push_back(read(file, rank));
   }
   if (ranks.empty())
-    refuse_ranks(input_name(path), "ranks", "the folder has no files NAME.RANK.et",
-                 "give the folder of a Chakra trace");
+    refuse_file(input_name(path), "ranks", "the folder has no files NAME.RANK.et", "give the folder of a Chakra trace");
   return chakra_graph(std::move(ranks), input_name(path));
 }
 

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <set>
 
@@ -139,12 +137,9 @@ Nanoseconds from_milliseconds(double milliseconds) { return nanoseconds_from_sec
 }  // namespace
 
 bool is_dnn_workload(const std::filesystem::path& path) {
-  if (path.extension() != ".json") return false;
-  std::array<char, 4096> beginning{};
-  std::ifstream file{path, std::ios::binary};
-  file.read(beginning.data(), beginning.size());
-  const std::string_view text{beginning.data(), static_cast<std::size_t>(file.gcount())};
-  return text.find("\"maxFPGAs\"") != std::string_view::npos;
+  const std::string name = path.filename().string();
+  return (name.ends_with(".json") || name.ends_with(".json.gz")) &&
+         begin_of_input(path).find("\"maxFPGAs\"") != std::string::npos;
 }
 
 DnnWorkload parse_dnn_workload(std::string_view text, const std::string& name) {

@@ -24,18 +24,12 @@ std::optional<ForeignGraph> read_foreign_graph(const std::filesystem::path& path
     TracedGraph traced = traced_graph(parse_pytorch_trace(read_input(path), name), name);
     return ForeignGraph{std::move(traced.graph), std::move(traced.notes)};
   }
-  if (is_kineto(begin)) {
-    Finding finding{
-        "kineto",
-        fmt::format("'{}' is a trace of Kineto: it says when ops ran, and not what they pass on to each other",
-                    input_name(path)),
-        "give the execution trace of the same run and this as its times (trainyard import et.json --times "
-        "kineto.json), or take the op times alone (trainyard calibrate kineto.json)",
-        "",
-        {}};
-    finding.at.file = input_name(path);
-    throw InputError(std::move(finding));
-  }
+  if (is_kineto(begin))
+    refuse_file(input_name(path), "kineto",
+                fmt::format("'{}' is a trace of Kineto: it says when ops ran, and not what they pass on to each other",
+                            input_name(path)),
+                "give the execution trace of the same run and this as its times (trainyard import et.json --times "
+                "kineto.json), or take the op times alone (trainyard calibrate kineto.json)");
   if (is_fx_graph(begin)) return ForeignGraph{parse_fx_graph(read_input(path), input_name(path)), {}};
   return std::nullopt;
 }

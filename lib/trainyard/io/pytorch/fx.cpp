@@ -32,7 +32,8 @@ struct FxTensor {
 
 class FxReader {
  public:
-  FxReader(std::string_view text, const std::string& name) : findings_(name, text), text_(text) {}
+  FxReader(std::string_view text, const std::string& name)
+      : findings_(name, text), text_(text), name_(name.substr(name.rfind('/') + 1)) {}
 
   Graph read() {
     JsonTree tree;
@@ -52,7 +53,7 @@ class FxReader {
       read_node(node);
     }
     findings_.raise_if_any();
-    GraphBuilder builder;
+    GraphBuilder builder{name_.substr(0, name_.find(".json"))};
     for (std::size_t i = 0; i < ops_.size(); ++i) {
       if (reads_parameter_[i]) ops_[i].colocate = fmt::format("parameters of {}", ops_[sets_.find(i)].name);
       builder.add(ops_[i]);
@@ -162,6 +163,7 @@ class FxReader {
 
   FindingList findings_;
   std::string_view text_;
+  const std::string name_;  // of the file, without its folder
   std::vector<FxTensor> tensors_;
   std::vector<OpSpec> ops_;
   std::vector<bool> reads_parameter_;  // by op

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
 #include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/json_fields.hpp"
 #include "trainyard/io/json/json_value.hpp"
 #include "trainyard/io/pytorch/pytorch_trace.hpp"
@@ -19,7 +21,7 @@ namespace {
 
 using namespace detail;
 
-constexpr std::int64_t kMostMicroseconds = 9'000'000'000'000'000;  // 9e18 ns: the year 2255
+constexpr std::int64_t kMostMicroseconds = 4'000'000'000'000'000;  // 4e18 ns: the year 2096, and no end overflows
 
 /// "4458676522690.655" microseconds as nanoseconds, without a detour through a double.
 std::optional<std::int64_t> exact_nanoseconds(std::string_view text) {
@@ -314,14 +316,9 @@ bool is_communication_kernel(std::string_view name) {
 }  // namespace
 
 bool is_kineto(std::string_view begin) {
-  const std::size_t brace = begin.find_first_not_of(" \t\r\n");
-  if (brace == std::string_view::npos || begin[brace] != '{') return false;
-  const std::size_t key = begin.find_first_not_of(" \t\r\n", brace + 1);
-  if (key == std::string_view::npos) return false;
-  for (const std::string_view first :
-       {"\"schemaVersion\"", "\"traceEvents\"", "\"deviceProperties\"", "\"distributedInfo\"", "\"displayTimeUnit\""})
-    if (begin.substr(key).starts_with(first)) return true;
-  return false;
+  constexpr std::string_view kFirst[] = {"schemaVersion", "traceEvents", "deviceProperties", "distributedInfo",
+                                         "displayTimeUnit"};
+  return std::ranges::find(kFirst, first_key(begin)) != std::end(kFirst);
 }
 
 KinetoTrace parse_kineto(std::string_view text, const std::string& name) { return KinetoReader{text, name}.read(); }
@@ -440,15 +437,9 @@ Profile kineto_profile(const KinetoTrace& trace, const std::string& name, const 
     }
     profile.ops.push_back(std::move(op));
   }
-  if (profile.ops.empty()) {
-    Finding none{"kineto-empty",
-                 "the trace has no op that ran anything on a GPU",
-                 "profile with activities=[CPU, CUDA] and record_shapes=True",
-                 "",
-                 {}};
-    none.at.file = name;
-    throw InputError(std::move(none));
-  }
+  if (profile.ops.empty())
+    refuse_file(name, "kineto-empty", "the trace has no op that ran anything on a GPU",
+                "profile with activities=[CPU, CUDA] and record_shapes=True");
   return profile;
 }
 

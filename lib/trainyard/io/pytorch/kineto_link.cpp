@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "trainyard/core/error.hpp"
+#include "trainyard/io/input_text.hpp"
 
 namespace trainyard {
 namespace {
@@ -73,15 +73,11 @@ class Linker {
 
  private:
   [[noreturn]] void refuse(const std::string& name) const {
-    Finding finding{"other-run",
-                    fmt::format("the events fit {} of the {} nodes of the execution trace: the Kineto file is of "
-                                "another run",
-                                times_.linked, times_.nodes),
-                    "give both files of one profiler: profile(execution_trace_observer=ExecutionTraceObserver())",
-                    "",
-                    {}};
-    finding.at.file = name;
-    throw InputError(std::move(finding));
+    refuse_file(name, "other-run",
+                fmt::format("the events fit {} of the {} nodes of the execution trace: the Kineto file is of another "
+                            "run",
+                            times_.linked, times_.nodes),
+                "give both files of one profiler: profile(execution_trace_observer=ExecutionTraceObserver())");
   }
   bool is_profilers(const TraceNode& node) const { return trace_.name(node).starts_with("[pytorch|profiler"); }
 

@@ -46,6 +46,7 @@ class StepGraph {
     std::partial_sum(first_written_.begin(), first_written_.end(), first_written_.begin());
     has_gpu_ = std::ranges::any_of(trace_.tensors,
                                    [](const TraceTensor& tensor) { return tensor.place == TraceTensor::Place::gpu; });
+    shares_ = shares();
     find_residents();
   }
 
@@ -125,7 +126,7 @@ class StepGraph {
     op.parameter_bytes = Bytes{held_[piece].parameters};
     op.state_bytes = Bytes{held_[piece].states};
     // An op over lists does for each element its share, by the bytes that it writes.
-    const auto [from, to, whole] = share_of(piece);
+    const auto [from, to, whole] = shares_[piece];
     const auto part_of = [from = from, to = to, whole = whole](std::int64_t total) {
       __extension__ using Wide = __int128;
       return static_cast<std::int64_t>(Wide{total} * to / whole - Wide{total} * from / whole);
@@ -151,26 +152,26 @@ class StepGraph {
     if (message.group_size > 0) op.signature += fmt::format(" of {}", message.group_size);
   }
 
-  std::int64_t written_bytes(std::uint32_t piece) const {
-    std::int64_t bytes = 0;
-    for (const TraceFlow::Written& written : written_by(piece)) bytes += written.bytes;
-    return bytes;
-  }
   struct Share {
     std::int64_t from = 0, to = 1, whole = 1;
   };
-  Share share_of(std::uint32_t piece) const {
-    if (!flow_.pieces[piece].one_of_several) return {};
-    Share share{0, 0, 0};
-    const std::uint32_t node = flow_.pieces[piece].node;
-    for (std::uint32_t i = piece - flow_.pieces[piece].element; i < flow_.pieces.size() && flow_.pieces[i].node == node;
-         ++i) {
-      const std::int64_t bytes = std::max<std::int64_t>(1, written_bytes(i));
-      if (i < piece) share.from += bytes;
-      if (i <= piece) share.to += bytes;
-      share.whole += bytes;
+  /// The share of each piece in its node, by the bytes that it writes, one at least.
+  std::vector<Share> shares() const {
+    std::vector<Share> all(flow_.pieces.size());
+    for (std::uint32_t first = 0, end = 0; first < all.size(); first = end) {
+      std::int64_t sum = 0;
+      for (; end < all.size() && flow_.pieces[end].node == flow_.pieces[first].node; ++end) {
+        std::int64_t bytes = 0;
+        for (const TraceFlow::Written& written : written_by(end)) bytes += written.bytes;
+        all[end].from = std::exchange(sum, sum + std::max<std::int64_t>(1, bytes));
+        all[end].to = sum;
+      }
+      for (std::uint32_t i = first; i < end; ++i) {
+        all[i].whole = sum;
+        if (!flow_.pieces[i].one_of_several) all[i] = {};
+      }
     }
-    return share;
+    return all;
   }
   /// All its tensors are on the CPU: beside a GPU, it takes none of its time.
   bool on_host(const TraceNode& node) const {
@@ -194,6 +195,7 @@ class StepGraph {
   bool has_gpu_ = false;
   DisjointSets sets_;                       // of pieces
   std::vector<std::size_t> first_written_;  // of flow_.written, by piece
+  std::vector<Share> shares_;               // by piece
   std::vector<Held> held_;                  // by piece
   std::vector<bool> in_group_;
   std::vector<std::uint32_t> resident_;  // storages
@@ -270,11 +272,8 @@ TracedGraph traced_graph(const PytorchTrace& trace, const std::string& name, con
   std::optional<TraceTimes> times;
   if (kineto) times = link_times(calls, ops, *kineto, kineto_name);
   const std::vector<TraceStep> steps = trace_steps(trace, ops);
-  if (steps.empty()) {
-    Finding none{"trace-empty", "the execution trace has no ops that compute", "trace a whole training step", "", {}};
-    none.at.file = name;
-    throw InputError(std::move(none));
-  }
+  if (steps.empty())
+    refuse_file(name, "trace-empty", "the execution trace has no ops that compute", "trace a whole training step");
   const TraceFlow flow = trace_flow(calls, ops);
   const TraceTimes* known = times ? &*times : nullptr;
   TracedGraph traced;
@@ -328,15 +327,9 @@ TracedGraph read_traced_graph(const std::filesystem::path& trace, const std::fil
   std::optional<KinetoTrace> times;
   if (!kineto.empty()) {
     const std::string begin = begin_of_input(kineto);
-    if (!begin.empty() && !is_kineto(begin)) {
-      Finding other{"kineto",
-                    "this is no trace of Kineto",
-                    "give what torch.profiler has written (export_chrome_trace) of the same run",
-                    "",
-                    {}};
-      other.at.file = input_name(kineto);
-      throw InputError(std::move(other));
-    }
+    if (!begin.empty() && !is_kineto(begin))
+      refuse_file(input_name(kineto), "kineto", "this is no trace of Kineto",
+                  "give what torch.profiler has written (export_chrome_trace) of the same run");
     const MappedFile file{kineto, limits::kInput};
     times = parse_kineto(file.bytes(), input_name(kineto));
   }

@@ -266,7 +266,7 @@ namespace {
 
 class OpChooser {
  public:
-  OpChooser(const TraceCalls& calls, bool top) : calls_(calls), trace_(calls.trace()), top_(top) {}
+  explicit OpChooser(const TraceCalls& calls) : calls_(calls), trace_(calls.trace()) {}
 
   TraceOps choose() {
     ops_.owner.assign(trace_.nodes.size(), TraceOps::kNone);
@@ -300,15 +300,7 @@ class OpChooser {
     };
     if (calls_.communicates(node))
       return has_tensors(node) || any_below(node, has_tensors) ? Choice::keep : Choice::skip;
-    return top_ ? top_choice(node) : leaf_choice(node);
-  }
-
-  Choice top_choice(const TraceNode& node) const {
-    const bool first =
-        trace_.name(node).starts_with("autograd::engine::evaluate_function") || calls_.is_op(node) || node.triton;
-    if (!first || any_below(node, [&](const TraceNode& each) { return calls_.communicates(each); }))
-      return Choice::down;
-    return calls_.works(node) || calls_.works_below(node) ? Choice::keep : Choice::skip;
+    return leaf_choice(node);
   }
 
   Choice leaf_choice(const TraceNode& node) const {
@@ -372,7 +364,6 @@ class OpChooser {
 
   const TraceCalls& calls_;
   const PytorchTrace& trace_;
-  bool top_;
   TraceOps ops_;
 };
 
@@ -431,7 +422,7 @@ std::string_view kind_of_collective(std::string_view name) {
 
 }  // namespace
 
-TraceOps choose_ops(const TraceCalls& calls, bool top) { return OpChooser{calls, top}.choose(); }
+TraceOps choose_ops(const TraceCalls& calls) { return OpChooser{calls}.choose(); }
 
 std::vector<TraceStep> trace_steps(const PytorchTrace& trace, const TraceOps& ops) {
   const std::int64_t top = trace.nodes.back().id;

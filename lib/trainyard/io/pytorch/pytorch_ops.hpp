@@ -78,9 +78,8 @@ struct TraceOps {
   void promote(const PytorchTrace& trace, std::uint32_t node);
 };
 
-/// The deepest calls with work of their own; or, where `top`, the first dispatcher op or backward function from each
-/// root, but none that has a collective below.
-TraceOps choose_ops(const TraceCalls& calls, bool top = false);
+/// The deepest calls with work of their own.
+TraceOps choose_ops(const TraceCalls& calls);
 
 /// A step of a trace: the nodes whose ids lie in [first, last].
 struct TraceStep {

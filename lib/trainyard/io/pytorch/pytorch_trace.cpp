@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/json_fields.hpp"
 #include "trainyard/io/json/json_value.hpp"
 #include "trainyard/io/pytorch/pytorch_flops.hpp"
@@ -400,12 +401,7 @@ class TraceReader {
 
 }  // namespace
 
-bool is_pytorch_trace(std::string_view begin) {
-  const std::size_t brace = begin.find_first_not_of(" \t\r\n");
-  if (brace == std::string_view::npos || begin[brace] != '{') return false;
-  const std::size_t key = begin.find_first_not_of(" \t\r\n", brace + 1);
-  return key != std::string_view::npos && begin.substr(key).starts_with("\"schema\"");
-}
+bool is_pytorch_trace(std::string_view begin) { return first_key(begin) == "schema"; }
 
 std::string trace_signature(std::string_view type, std::span<const std::pair<std::string, std::string>> tensors) {
   std::string text{type};

@@ -68,9 +68,7 @@ class ZipArchive {
   }
 
   [[noreturn]] void refuse(const char* code, const std::string& message, const std::string& help) const {
-    Finding finding{code, message, help, "", {}};
-    finding.at.file = input_name(path_);
-    throw InputError(std::move(finding));
+    refuse_file(input_name(path_), code, message, help);
   }
 
  private:
