@@ -103,6 +103,12 @@ TEST_CASE("a plan file's faults are told with their places, and a stage of no bl
   CHECK(has(text, "a stage has no \"from\""));
   CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "a plan has no \"microbatch\""));
   CHECK_FALSE(has(plan_refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "unknown key"));
+  // A stage of zb-v without a beginning leaves an odd number of stages, which no device has two of.
+  const std::string odd = plan_refusal(
+      R"({"format": "trainyard-plan/1", "microbatch": 1, "schedule": "zb-v", "stages": [{"data": 2}, {"data": 1}, )"
+      R"({"from": "h6", "data": 1}]})");
+  CHECK(has(odd, "a stage has no \"from\""));
+  CHECK_FALSE(has(odd, "on one device in the row"));
   // 2^62 replicas of 4 stages would be no device at all in 64 bits.
   CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "data": 4611686018427387904, "microbatch": 1})"),
             "\"data\" is at most 1048576"));

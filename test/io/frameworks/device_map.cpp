@@ -84,6 +84,12 @@ TEST_CASE("a device map names what it cannot say of a schedule") {
   const Schedule replicas = find_placer("data-parallel").place(problem, {});
   CHECK_THROWS_WITH_AS(device_map_of(scheduled_problem(problem, replicas), replicas),
                        "the schedule has 2 replicas of the network, and a device map is of one", InputError);
+  ClusterSpec mixed = preset_cluster("2xV100");
+  mixed.devices[1].device_class = "npu";
+  const Problem other{problem.graph(), make_cluster(mixed)};
+  const Schedule there{.placement = Placement(other.op_count(), DeviceId{1})};
+  CHECK(device_map_of(other, there).lost.back() == "device 'gpu1', no GPU: a device map calls it \"cpu\"");
+
   const Schedule toy{.placement = Placement(3, DeviceId{0})};
   CHECK(has(device_map_of(fuzz::toy_problem(), toy).lost.front(), "the graph names no layers"));
 }

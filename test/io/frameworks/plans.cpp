@@ -219,6 +219,9 @@ TEST_CASE("Megatron's arguments that contradict are refused at their place") {
   CHECK(has(refusal("--micro-batch-size 1 --global-batch-size 32"),
             "the plan is for 32 samples a step, and the model has 16"));
   CHECK(has(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 999999999999"), "for a count"));
+  // 2^30 ranks times 2^30 times 16 stages would be none in 64 bits.
+  CHECK(has(refusal("--micro-batch-size 1 --tensor-model-parallel-size 1073741824 --context-parallel-size 1073741824"),
+            "from 1 to 1048576"));
 }
 
 TEST_CASE("every pipeline schedule comes back from its table") {
@@ -275,6 +278,10 @@ TEST_CASE("a split spec names what it cannot say, and is refused with the place"
   REQUIRE(said.lost.size() == 2);
   CHECK(has(said.lost[0], "ZeRO 1"));
   CHECK(said.lost[1] == "recomputation of 1 of 2 stages");
+  const ParallelPlan ranks{.data = 2, .tensor = 4, .sequence = true, .microbatch = 2};
+  for (const SaidPlan& unsaid : {split_spec_of(ranks, kGround, "x.csv"), deepspeed_of(ranks, kGround)})
+    CHECK(unsaid.lost ==
+          std::vector<std::string>{"the 4 ranks that share each layer, and the sequence between its products"});
   const test::TemporaryFolder folder;
   test::write_text(folder.path() / "x.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
   const auto refused = [&](const std::string& splits) {
@@ -326,7 +333,11 @@ TEST_CASE("a plan of one stage comes back from DeepSpeed's configuration") {
   CHECK(has(refusal(R"({"train_batch_size": 16, "zero_optimization": {"reduce_bucket_size": 0}})"), "from 1 to 2^40"));
   CHECK(has(refusal(R"({"train_batch_size": "auto", "zero_optimization": {}})"), "\"auto\""));
   CHECK(has(refusal(R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 5})"), "is not that of"));
-  CHECK(has(refusal(R"({"train_batch_size": 0})"), "from 1 to 2^30"));
+  CHECK(has(refusal(R"({"train_batch_size": 0})"), "from 1 to 1073741824"));
+  // 8 ranks times 2^31 times 2^30 would be a batch of 0.
+  CHECK(has(refusal(R"({"train_micro_batch_size_per_gpu": 2147483648, "gradient_accumulation_steps": 1073741824})"),
+            "\"gradient_accumulation_steps\" is 1073741824, and must be from 1 to 1048576"));
+  CHECK(has(refusal(R"({"zero_optimization": {"reduce_bucket_size": 4611686018427387904}})"), "from 1 to 2^40"));
   CHECK(has(refusal(R"({"train_batch_size": 16, "zero_optimization": {"stage": 4}})"), "stages 0 to 3"));
   PlanGround unknown = kGround;
   unknown.batch.reset();

@@ -122,6 +122,17 @@ TEST_CASE("of operators without a counterpart the shapes are known") {
   CHECK(mentions(model.notes.back(), "nothing is known of operator aten::fancy (1 nodes)"));
 }
 
+TEST_CASE("attention whose keys have no columns to be transposed stays an operator without a counterpart") {
+  const std::string inputs = exported_tensor_argument("query", "relu") + ", " + exported_tensor_argument("key", "p_b") +
+                             ", " + exported_tensor_argument("value", "relu");
+  const Model model = parse_exported_program(
+      with(exported_network(),
+           exported_node("adaptive_avg_pool2d.default", exported_tensor_argument("self", "relu"), "pool"),
+           exported_node("scaled_dot_product_attention.default", inputs, "pool")),
+      "model.json");
+  CHECK(model.nodes[NodeId{2}].type == "aten::scaled_dot_product_attention");
+}
+
 TEST_CASE("what is wrong with a program of torch.export is said at its place") {
   const std::string good = exported_network();
   CHECK(mentions(refused_program(good.substr(0, 300)), "cut short"));

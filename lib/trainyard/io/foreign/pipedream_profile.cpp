@@ -43,7 +43,8 @@ class LayerProfileReader {
         read_layer(line);
       begin = end + 1;
     }
-    for (const std::string_view line : edges_) read_edge(line);
+    for (const std::string_view line : edges_)
+      if (!findings_.full()) read_edge(line);
     if (profile_.layers.empty() && findings_.empty())
       findings_.add(0, "empty-profile", "the file names no layer",
                     "a layer is a line 'node1 -- TYPE -- forward_compute_time=..., backward_compute_time=..., "
@@ -115,7 +116,8 @@ class LayerProfileReader {
       if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);
       double sum = 0;
       for (const std::string_view each : split(value, "; ")) sum += one_number(each, key);
-      return sum;
+      if (sum >= kLargestNumber) findings_.add(offset(value), "number", fmt::format("{} is 2^62 or more in sum", key));
+      return std::min(sum, kLargestNumber);
     }
     findings_.add(offset(numbers), "profile-line", fmt::format("the layer has no {}", key));
     return 0;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <ostream>
 
 #include "trainyard/core/error.hpp"
@@ -20,13 +19,10 @@ using namespace detail;
 constexpr std::string_view kPlanFormat = "trainyard-plan/1";
 /// Products of three stay far below what a word holds.
 constexpr std::int64_t kMostDegree = std::int64_t{1} << 20;
-constexpr std::array kSchedules{PipelineSchedule::gpipe,  PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved,
-                                PipelineSchedule::zb_h1,  PipelineSchedule::zb_h2,       PipelineSchedule::zb_v,
-                                PipelineSchedule::v_half, PipelineSchedule::v_min,       PipelineSchedule::dualpipe_v};
 
 PipelineSchedule read_task_order(const JsonValue& value, FindingList& findings) {
   std::string words;
-  for (const PipelineSchedule each : kSchedules) {
+  for (const PipelineSchedule each : kPlanSchedules) {
     if (value.text() == name_of(each)) return each;
     words += (words.empty() ? "" : ", ") + std::string{name_of(each)};
   }
@@ -175,7 +171,7 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
                    fmt::format("{} takes {} stages a device, and there are {}", name_of(file.plan.schedule),
                                chunks_of(file.plan.schedule, file.plan.chunks), stages),
                    "give a multiple of these in \"stages\", and as many \"chunks\"");
-    else if (!degrees.empty())
+    else if (degrees.size() == stages)  // a stage without a beginning is found already
       take_degrees(degrees, *list, file.plan, findings);
     reader.check_unknown_keys();
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <iosfwd>
@@ -12,6 +13,12 @@
 #include "trainyard/plan/parallel_plan.hpp"
 
 namespace trainyard {
+
+/// Pipeline schedules that a plan names.
+inline constexpr std::array kPlanSchedules{
+    PipelineSchedule::gpipe,  PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved,
+    PipelineSchedule::zb_h1,  PipelineSchedule::zb_h2,       PipelineSchedule::zb_v,
+    PipelineSchedule::v_half, PipelineSchedule::v_min,       PipelineSchedule::dualpipe_v};
 
 /// A `trainyard-plan/1` file: a plan whose stages begin with blocks of layers, by name.
 struct PlanFile {

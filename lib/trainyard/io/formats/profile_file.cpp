@@ -36,7 +36,7 @@ class ProfileReader : public RecordReader {
     const auto value = object().required(key, JsonKind::string);
     if (!value) return;
     to = value->text();
-    if ((host_is_one && to == "host") || std::ranges::find(devices_, to) != devices_.end()) return;
+    if ((host_is_one && to == "host") || findings().full() || std::ranges::find(devices_, to) != devices_.end()) return;
     const std::string help = did_you_mean(to, devices_);
     findings().add(value->begin_offset(), "unknown-device",
                    fmt::format("\"{}\" names '{}', which is not in \"devices\"", key, to),

@@ -15,6 +15,9 @@ using namespace detail;
 constexpr std::array<const char*, 3> kBatchKeys{"train_batch_size", "train_micro_batch_size_per_gpu",
                                                 "gradient_accumulation_steps"};
 
+/// The most of each: the product of the other two and of all devices stays below what a word holds.
+constexpr std::array<std::int64_t, 3> kMostBatches{std::int64_t{1} << 30, std::int64_t{1} << 20, std::int64_t{1} << 20};
+
 /// Positive counts by kBatchKeys; 0: not given.
 std::array<std::int64_t, 3> read_batches(const JsonValue& root, FindingList& findings) {
   std::array<std::int64_t, 3> counts{};
@@ -25,9 +28,9 @@ std::array<std::int64_t, 3> read_batches(const JsonValue& root, FindingList& fin
       findings.add(value->begin_offset(), "deepspeed", fmt::format("\"{}\" is \"{}\"", kBatchKeys[i], value->text()),
                    "the trainer puts the number in place of \"auto\": give it");
     else if (read_count(*value, counts[i], kBatchKeys[i], "deepspeed", findings) &&
-             (counts[i] < 1 || counts[i] > (std::int64_t{1} << 30)))
+             (counts[i] < 1 || counts[i] > kMostBatches[i]))
       findings.add(value->begin_offset(), "deepspeed",
-                   fmt::format("\"{}\" is {}, and must be from 1 to 2^30", kBatchKeys[i], counts[i]));
+                   fmt::format("\"{}\" is {}, and must be from 1 to {}", kBatchKeys[i], counts[i], kMostBatches[i]));
   }
   return counts;
 }
@@ -43,11 +46,12 @@ void read_zero(const JsonValue& zero, ForeignPlan& plan, FindingList& findings) 
   plan.file.plan.zero = static_cast<std::size_t>(stage);
   if (const auto value = zero.find("reduce_bucket_size"); value && value->kind() == JsonKind::number) {
     std::int64_t gradients = 0;
-    if (read_count(*value, gradients, "reduce_bucket_size", "deepspeed", findings) &&
-        (gradients < 1 || gradients > (std::int64_t{1} << 40)))
+    if (!read_count(*value, gradients, "reduce_bucket_size", "deepspeed", findings)) return;
+    if (gradients < 1 || gradients > (std::int64_t{1} << 40))
       findings.add(value->begin_offset(), "deepspeed",
                    fmt::format("\"reduce_bucket_size\" is {}, and must be from 1 to 2^40", gradients));
-    plan.file.plan.bucket = bucket_of(gradients);
+    else
+      plan.file.plan.bucket = bucket_of(gradients);
   }
   for (const char* const key : {"offload_optimizer", "offload_param"})
     if (const auto offload = zero.find(key); offload && offload->kind() == JsonKind::object) {
@@ -119,9 +123,7 @@ SaidPlan deepspeed_of(const ParallelPlan& plan, const PlanGround& ground) {
       said.lost.push_back(
           fmt::format("the order of tasks ({}), which is DeepSpeed's own 1f1b", name_of(plan.schedule)));
   }
-  if (plan.context > 1) said.lost.push_back(fmt::format("the {} ranks that share a sequence", plan.context));
-  if (plan.experts > 1) said.lost.push_back(fmt::format("the {} replicas that hold different experts", plan.experts));
-  add_lost_slices(plan, said.lost);
+  add_lost_ranks(plan, said.lost);
   add_lost_recompute(plan, said.lost);
   return said;
 }

@@ -291,8 +291,11 @@ SaidDeviceMap device_map_of(const Problem& problem, const Schedule& schedule) {
   const std::vector<DeviceId> numbered = numbered_devices(problem);
   const std::vector<DeviceId> hosts = devices_of_class(problem, "cpu");
   for (const DeviceId device : devices)
-    if (std::ranges::find(numbered, device) == numbered.end() && device != hosts.front()) {
-      said.lost.emplace_back("which of the CPUs: a device map knows one");
+    if (std::ranges::find(numbered, device) == numbered.end() && (hosts.empty() || device != hosts.front())) {
+      const Device& other = problem.cluster().device(device);
+      said.lost.push_back(other.device_class == "cpu"
+                              ? "which of the CPUs: a device map knows one"
+                              : fmt::format("device '{}', no GPU: a device map calls it \"cpu\"", other.name));
       break;
     }
   return said;

@@ -80,6 +80,15 @@ std::optional<std::int64_t> plan_batch(std::optional<std::int64_t> said, const P
   return said ? said : ground.batch;
 }
 
+void add_lost_ranks(const ParallelPlan& plan, std::vector<std::string>& lost) {
+  if (plan.tensor > 1)
+    lost.push_back(fmt::format("the {} ranks that share each layer{}", plan.tensor,
+                               plan.sequence ? ", and the sequence between its products" : ""));
+  if (plan.context > 1) lost.push_back(fmt::format("the {} ranks that share a sequence", plan.context));
+  if (plan.experts > 1) lost.push_back(fmt::format("the {} replicas that hold different experts", plan.experts));
+  add_lost_slices(plan, lost);
+}
+
 void add_lost_slices(const ParallelPlan& plan, std::vector<std::string>& lost) {
   if (plan.slices > 1) lost.push_back(fmt::format("the {} slices of each microbatch", plan.slices));
 }

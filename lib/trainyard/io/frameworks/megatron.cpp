@@ -84,15 +84,15 @@ class Arguments {
     const auto at = given_.find(key);
     return at == given_.end() ? "" : at->second.text;
   }
-  /// A count from 1.
-  std::optional<std::size_t> count(const std::string& key, std::size_t most = std::size_t{1} << 30) const {
+  /// A count from 1; products of three degrees stay far below what a word holds.
+  std::optional<std::size_t> count(const std::string& key, std::size_t most = std::size_t{1} << 20) const {
     const auto at = given_.find(key);
     if (at == given_.end()) return std::nullopt;
     const std::string& word = at->second.text;
     std::size_t number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (error != std::errc{} || end != word.data() + word.size() || number < 1 || number > most)
-      refuse(key, fmt::format("--{} has '{}' for a count from 1", key, word), "give the number itself");
+      refuse(key, fmt::format("--{} has '{}' for a count from 1 to {}", key, word, most), "give the number itself");
     return number;
   }
   [[noreturn]] void refuse(const std::string& key, std::string message, std::string help,
@@ -217,7 +217,7 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
   const auto micro = given.count("micro-batch-size");
   if (!micro) given.refuse("", "the arguments do not say --micro-batch-size", "give the samples of a microbatch");
   plan.microbatch = *micro;
-  const auto batch = given.count("global-batch-size");
+  const auto batch = given.count("global-batch-size", std::size_t{1} << 30);
   read.file.batch = plan_batch(batch ? std::optional{static_cast<std::int64_t>(*batch)} : std::nullopt, ground);
 
   if (row > 1) {

@@ -17,7 +17,7 @@ namespace trainyard {
 ///     order          1f1b, interleaved where a rank has several stages
 ///     replicas       processes (--nnodes times --nproc-per-node of torchrun, else all devices) that tensor,
 ///                    context and pipeline leave
-///     context        --context-parallel-size; --cp-comm-type a2a, else all-gathers
+///     context        --context-parallel-size; --cp-comm-type a2a or all_gather, else a ring
 ///     microbatch     --micro-batch-size; samples --global-batch-size
 ///     ZeRO 1         --use-distributed-optimizer
 ///     buckets        --ddp-bucket-size, of gradients of 4 bytes

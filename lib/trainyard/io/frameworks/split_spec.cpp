@@ -131,9 +131,7 @@ SaidPlan split_spec_of(const ParallelPlan& plan, const PlanGround& ground, const
   if (plan.bucket > Bytes{0})
     said.lost.push_back(fmt::format("buckets of {}: DDP is given bucket_cap_mb={:.4g} by the caller",
                                     format_bytes(plan.bucket), static_cast<double>(plan.bucket.count) / (1 << 20)));
-  if (plan.context > 1) said.lost.push_back(fmt::format("the {} ranks that share a sequence", plan.context));
-  if (plan.experts > 1) said.lost.push_back(fmt::format("the {} replicas that hold different experts", plan.experts));
-  add_lost_slices(plan, said.lost);
+  add_lost_ranks(plan, said.lost);
   add_lost_recompute(plan, said.lost);
   return said;
 }

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <optional>
 #include <ostream>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/io/formats/plan_file.hpp"
 #include "trainyard/io/input_text.hpp"
 
 namespace trainyard {
@@ -18,10 +18,6 @@ using Action = TaskTable::Action;
 
 /// Stages and microbatches; those of the largest runs are some thousands.
 constexpr std::size_t kMostNumber = std::size_t{1} << 20;
-
-constexpr std::array kOrders{PipelineSchedule::gpipe,  PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved,
-                             PipelineSchedule::zb_h1,  PipelineSchedule::zb_h2,       PipelineSchedule::zb_v,
-                             PipelineSchedule::v_half, PipelineSchedule::v_min,       PipelineSchedule::dualpipe_v};
 
 constexpr char letter_of(Pass pass) {
   switch (pass) {
@@ -98,7 +94,7 @@ TaskTable parse_task_table(std::string_view text, const std::string& name) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     std::vector<Action> row;
     for (std::size_t at = begin; at <= end;) {
-      const std::size_t comma = std::min(text.find(',', at), end);
+      const std::size_t comma = at + std::min(text.substr(at, end - at).find(','), end - at);
       const std::string_view cell = unquoted(text.substr(at, comma - at));
       if (!take_cell(cell, row))
         refuse(at, fmt::format("'{}' is no action of a pipeline", cell.substr(0, 40)),
@@ -151,7 +147,7 @@ KnownSchedule known_schedule(const TaskTable& table) {
                        ranks, stages, microbatches, actions));
   std::optional<std::size_t> alike;  // actions of the nearest, up to its first other one
   std::string nearest = "no schedule has as many stages a rank";
-  for (const PipelineSchedule schedule : kOrders) {
+  for (const PipelineSchedule schedule : kPlanSchedules) {
     if (chunks_of(schedule, chunks) != chunks) continue;
     try {
       check_microbatches(schedule, ranks, microbatches);

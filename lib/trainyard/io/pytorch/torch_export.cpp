@@ -437,7 +437,8 @@ class ProgramReader {
       emit(call, "Gemm", {call.inputs[1], call.inputs[2], call.inputs[0]}, {y});
       return true;
     }
-    if (call.type == "scaled_dot_product_attention" && call.inputs.size() >= 3 && shape(call.inputs[0]).size() >= 2) {
+    if (call.type == "scaled_dot_product_attention" && call.inputs.size() >= 3 && shape(call.inputs[0]).size() >= 2 &&
+        shape(call.inputs[1]).size() >= 2) {
       const ValueId q = call.inputs[0], k = transposed(call, call.inputs[1]), v = call.inputs[2];
       Shape scores = shape(q);
       scores.back() = shape(k).back();
@@ -536,12 +537,7 @@ class ProgramReader {
 
 }  // namespace
 
-bool is_exported_program(std::string_view begin) {
-  const std::size_t brace = begin.find_first_not_of(" \t\r\n");
-  if (brace == std::string_view::npos || begin[brace] != '{') return false;
-  const std::size_t key = begin.find_first_not_of(" \t\r\n", brace + 1);
-  return key != std::string_view::npos && begin.substr(key).starts_with("\"graph_module\"");
-}
+bool is_exported_program(std::string_view begin) { return first_key(begin) == "graph_module"; }
 
 Model parse_exported_program(std::string_view text, const std::string& name,
                              const std::map<std::string, std::int64_t>& bind) {
