@@ -112,6 +112,7 @@ TEST_CASE("on random runs the parts add up") {
     Random random = Random::stream(31, seed);
     RandomProblemOptions options;
     options.most_ops = 25;
+    options.collectives = seed % 3;
     const Problem problem = random_problem(random, options);
     const Schedule schedule = random_schedule(random, problem);
     const Timeline timeline = simulate(problem, schedule);

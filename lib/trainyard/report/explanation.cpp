@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
+
+#include "trainyard/problem/collective_run.hpp"
 
 namespace trainyard {
 namespace {
@@ -55,6 +58,7 @@ class Explainer {
         cluster_(problem.cluster()),
         placement_(schedule.placement),
         timeline_(timeline),
+        runs_(problem),
         on_device_(problem.device_count()),
         on_channel_(problem.cluster().channel_count()),
         first_transfer_(graph_.tensor_count() + 1, 0) {
@@ -62,11 +66,14 @@ class Explainer {
       const Span& span = timeline.ops[op];
       on_device_[placement_[op].index()].add(span.start, span.end, op.index());
     }
+    std::set<OpId> collectives;  // whose first part stands for all
     for (std::size_t i = 0; i < timeline.transfers.size(); ++i) {
       const Transfer& transfer = timeline.transfers[i];
       ++first_transfer_[transfer.tensor.index() + 1];
-      for (const ChannelId channel : cluster_.route(transfer.from, transfer.to).channels)
-        if (!cluster_.channel(channel).fair) on_channel_[channel.index()].add(transfer.start, transfer.end, i);
+      const OpId collective = collective_of(graph_, placement_, transfer);
+      if (!collective.is_none() && !collectives.insert(collective).second) continue;
+      for (const ChannelId channel : serial_channels(transfer))
+        on_channel_[channel.index()].add(transfer.start, transfer.end, i);
     }
     for (std::size_t t = 1; t < first_transfer_.size(); ++t) first_transfer_[t] += first_transfer_[t - 1];
     for (Track& track : on_device_) track.finish();
@@ -124,15 +131,15 @@ class Explainer {
       task.ready = transfer.ready;
       task.start = transfer.start;
       task.end = transfer.end;
-      for (const ChannelId channel : cluster_.route(transfer.from, transfer.to).channels) {
-        if (task.waited() <= Nanoseconds{0} || cluster_.channel(channel).fair) continue;
-        const Track& track = on_channel_[channel.index()];
-        const Nanoseconds busy = track.busy(task.ready, task.start);
-        if (!task.channel.is_none() && busy <= task.busy_meanwhile) continue;
-        task.channel = channel;
-        task.busy_meanwhile = busy;
-        task.tasks_meanwhile = track.first_from(task.start) - track.first_after(task.ready);
-      }
+      if (task.waited() > Nanoseconds{0})
+        for (const ChannelId channel : serial_channels(transfer)) {
+          const Track& track = on_channel_[channel.index()];
+          const Nanoseconds busy = track.busy(task.ready, task.start);
+          if (!task.channel.is_none() && busy <= task.busy_meanwhile) continue;
+          task.channel = channel;
+          task.busy_meanwhile = busy;
+          task.tasks_meanwhile = track.first_from(task.start) - track.first_after(task.ready);
+        }
     } else {
       task.ready = ready_time(step.op);
       task.start = timeline_.ops[step.op].start;
@@ -145,6 +152,20 @@ class Explainer {
     }
     task.gap = task.start - last_end;
     return task;
+  }
+
+  /// Serial channels that the transfer holds, or the collective that it is a part of.
+  std::vector<ChannelId> serial_channels(const Transfer& transfer) const {
+    std::vector<ChannelId> serial;
+    const auto add = [&](const auto& channels) {
+      for (const ChannelId channel : channels)
+        if (!cluster_.channel(channel).fair) serial.push_back(channel);
+    };
+    if (const OpId collective = collective_of(graph_, placement_, transfer); !collective.is_none())
+      add(runs_.of(collective, placement_).channels);
+    else
+      add(cluster_.route(transfer.from, transfer.to).channels);
+    return serial;
   }
 
   /// When the last of what the op waits for is there.
@@ -205,6 +226,7 @@ class Explainer {
   const Cluster& cluster_;
   const Placement& placement_;
   const Timeline& timeline_;
+  mutable CollectiveRuns runs_;
   std::vector<Track> on_device_, on_channel_;
   std::vector<std::size_t> first_transfer_;  // by tensor
 };

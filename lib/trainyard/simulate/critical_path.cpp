@@ -64,18 +64,13 @@ class Backtrace {
   /// Channels that the transfer holds; one part of a collective stands for all.
   std::vector<ChannelId> held(std::size_t index) const {
     const Transfer& transfer = timeline_.transfers[index];
-    const OpId collective = collective_of(transfer);
+    const OpId collective = collective_of(graph_, placement_, transfer);
     if (collective.is_none()) {
       const Hops<ChannelId> channels = problem_.cluster().route(transfer.from, transfer.to).channels;
       return {channels.begin(), channels.end()};
     }
     if (part_of(collective) != index) return {};
     return runs_.of(collective, placement_).channels;
-  }
-  /// The collective that the transfer is a part of; none of others.
-  OpId collective_of(const Transfer& transfer) const {
-    const OpId producer = graph_.producer(transfer.tensor);
-    return placement_[producer] == transfer.to ? graph_.member_of(producer) : OpId::none();
   }
   /// The first part of a collective.
   std::optional<std::size_t> part_of(OpId collective) const {
@@ -135,7 +130,7 @@ class Backtrace {
   std::optional<PathStep> before_transfer(PathStep& step) const {
     const Transfer& transfer = timeline_.transfers[step.transfer];
     step.cause = PathStep::Cause::data;
-    const OpId collective = collective_of(transfer);
+    const OpId collective = collective_of(graph_, placement_, transfer);
     const OpId source = collective.is_none() ? graph_.producer(transfer.tensor) : last_source(collective);
     if (transfer.start == transfer.ready) return op_step(source);
     step.cause = PathStep::Cause::resource;
@@ -182,6 +177,11 @@ class Backtrace {
 
 std::vector<PathStep> critical_path(const Problem& problem, const Schedule& schedule, const Timeline& timeline) {
   return Backtrace{problem, schedule, timeline}.run();
+}
+
+OpId collective_of(const Graph& graph, const Placement& placement, const Transfer& transfer) {
+  const OpId producer = graph.producer(transfer.tensor);
+  return placement[producer] == transfer.to ? graph.member_of(producer) : OpId::none();
 }
 
 }  // namespace trainyard

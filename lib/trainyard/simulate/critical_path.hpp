@@ -33,4 +33,7 @@ struct PathStep {
 /// timeline must be the schedule's.
 std::vector<PathStep> critical_path(const Problem& problem, const Schedule& schedule, const Timeline& timeline);
 
+/// The collective that a transfer of a timeline is a part of; none of others. All parts hold its channels together.
+OpId collective_of(const Graph& graph, const Placement& placement, const Transfer& transfer);
+
 }  // namespace trainyard
