@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/support.hpp"
+#include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/io/chakra/chakra_graph.hpp"
@@ -247,7 +248,8 @@ std::vector<std::string> feeder_faults(const ChakraTrace& trace, std::int64_t ra
       if (!before.contains(parent)) faults.push_back(here + " stands before its parent");
     if (!before.insert(node.id).second) faults.push_back(here + " repeated");
     if (!node.control.empty()) faults.push_back(here + " has ctrl_deps, which the older feeder passes over");
-    if (node.type == NodeType::compute) continue;
+    if (node.type == NodeType::compute || (node.type == NodeType::collective && node.collective && node.bytes > 0))
+      continue;
     if (node.on_host || !node.source || !node.destination || node.bytes <= 0) faults.push_back(here + " is no message");
     if ((node.type == NodeType::send ? node.source : node.destination) != rank)
       faults.push_back(here + " is another rank's");
@@ -302,6 +304,39 @@ TEST_CASE("a schedule is a Chakra trace for each device, which the feeders accep
     for (const DeviceId device : again.devices())
       if (again.can_run(each, device)) same.placement[each] = device;
   CHECK(simulate(again, same).makespan == timeline.makespan);
+}
+
+TEST_CASE("a collective of a schedule is a node on each of its ranks, behind what they give to it") {
+  // Gradients of two ranks, 10 us, their sum of 1,000,000 bytes, and a use of it on each, 5 us; the third rank is idle.
+  GraphBuilder builder{"sum"};
+  for (const char* name : {"grad@1", "grad@2"})
+    builder.add({.name = name,
+                 .times = {{"gpu", Nanoseconds{10'000}}},
+                 .outputs = {{std::string{name} + ":0", Bytes{1'000'000}}}});
+  builder.add({.name = "sum", .after = {"grad@1", "grad@2"}, .collective = CollectiveTask{.bytes = Bytes{1'000'000}}});
+  for (const char* rank : {"1", "2"})
+    builder.add({.name = std::string{"have@"} + rank,
+                 .times = {{"gpu", Nanoseconds{5'000}}},
+                 .inputs = {std::string{"grad@"} + rank + ":0"},
+                 .outputs = {{std::string{"have@"} + rank + ":0", Bytes{1'000'000}}},
+                 .after = {"sum"}});
+  const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("3xV100"))};
+  Schedule schedule;
+  schedule.placement = IdMap<OpId, DeviceId>(5, DeviceId{0});
+  schedule.placement[OpId{1}] = schedule.placement[OpId{4}] = DeviceId{1};
+  const std::vector<ChakraTrace> traces = chakra_traces(problem, schedule.placement, simulate(problem, schedule));
+  REQUIRE(traces.size() == 3);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const ChakraTrace read = parse_chakra(chakra_messages(traces[rank]), "run");
+    CHECK(feeder_faults(read, static_cast<std::int64_t>(rank)) == std::vector<std::string>{});
+    REQUIRE(read.nodes.size() == 3);
+    CHECK(read.nodes[1].type == NodeType::collective);
+    CHECK(read.nodes[1].collective == static_cast<std::int64_t>(ChakraNode::Collective::all_reduce));
+    CHECK(read.nodes[1].bytes == 1'000'000);
+    CHECK(read.nodes[1].group == "1");  // two of three ranks
+    CHECK(read.nodes[1].data == std::vector<std::uint64_t>{1});
+    CHECK(read.nodes[2].data == std::vector<std::uint64_t>{1, 2});
+  }
 }
 
 TEST_CASE("public Chakra traces have the nodes and durations of the reference answers") {
