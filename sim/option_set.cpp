@@ -160,16 +160,20 @@ bool OptionSet::parse(const std::vector<std::string>& words) {
   refuse_unknown();
   for (const auto& read : state_->readers) read();
   for (const auto& check : state_->checks) check();
-  std::vector<std::string> inputs;
-  for (const std::string* path : state_->input_words) inputs.push_back(*path);
-  for (const auto* paths : state_->input_lists) inputs.insert(inputs.end(), paths->begin(), paths->end());
   std::vector<Output> outputs;
   for (const auto& [output, extension] : state_->outputs)
     if (*output) outputs.push_back(*output);
-  check_outputs(outputs, inputs);
+  check_outputs(outputs, inputs());
   for (const auto& [output, extension] : state_->outputs)
     if (!extension.empty()) check_extension(*output, extension);
   return true;
+}
+
+std::vector<std::string> OptionSet::inputs() const {
+  std::vector<std::string> inputs;
+  for (const std::string* path : state_->input_words) inputs.push_back(*path);
+  for (const auto* paths : state_->input_lists) inputs.insert(inputs.end(), paths->begin(), paths->end());
+  return inputs;
 }
 
 void OptionSet::refuse_unknown() const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,7 +66,12 @@ class OptionSet {
   template <class T>
   void number(const std::string& names, T& to, const std::string& help, std::int64_t least = 1) {
     option(names, "N", help, [&to, least](const std::string& text, const std::string& option) {
-      to = static_cast<typename ValueOf<T>::type>(whole_number(text, option, least));
+      using Value = typename ValueOf<T>::type;
+      const std::int64_t number = whole_number(text, option, least);
+      if (!std::in_range<Value>(number))
+        throw UsageError(option + ": " + text + " is too large",
+                         "at most " + std::to_string(std::numeric_limits<Value>::max()));
+      to = static_cast<Value>(number);
     });
   }
 
@@ -94,6 +100,8 @@ class OptionSet {
   void output(const std::string& names, Output& to, const std::string& help, const std::string& extension = "");
   void reads(const std::string& path);
   void reads(const std::vector<std::string>& paths);
+  /// All words so far that may name inputs, for a verb that writes more files than its outputs.
+  std::vector<std::string> inputs() const;
 
   /// Positional arguments; the run reads those that are files. `kind` is "THING", or "THING..." where there may be
   /// several; one is needed where there is an example of it. Messages say `called` for it.

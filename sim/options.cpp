@@ -75,13 +75,13 @@ Placer plan_placer(const std::string& name, const std::string& file) {
   if (!name.empty())
     throw UsageError(fmt::format("--placer {}: the plan of '{}' is the schedule already", name, file),
                      "give either --plan or --placer");
-  (void)read_input(file);  // that it is there is said before a network is expanded
-  const auto place = [file](const Problem& problem, const Parameters& given) {
+  // Read before a network is expanded, and once: it may be standard input.
+  const auto place = [file, text = read_input(file)](const Problem& problem, const Parameters& given) {
     const PlaceOptions& options = given.options();
     if (!options.rewrites)
       throw UsageError("--no-splits: a plan divides the batch, and so the graph", "give either --plan or --no-splits");
     const PlanGround ground = plan_ground(problem, options.batch);
-    const ForeignPlan plan = read_any_plan(file, ground);
+    const ForeignPlan plan = parse_any_plan(text, file, ground);
     Schedule schedule = place_by_plan(
         problem, plan_over(plan.file, ground.blocks),
         {.batch = options.batch ? options.batch : plan.file.batch, .detail = given[kPlanDetail], .stop = options.stop});

@@ -35,7 +35,7 @@ struct Feature {
 
 // One JSON object each.
 std::string models_json(const std::vector<NetworkFacts>& networks);
-std::string clusters_json(const std::vector<ClusterFacts>& clusters);
+std::string clusters_json(const std::vector<ClusterFacts>& clusters, const std::vector<std::string>& warnings);
 std::string placers_json(const std::vector<Placer>& placers);
 std::string doctor_json(const std::vector<Feature>& features);
 

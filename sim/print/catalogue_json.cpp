@@ -1,17 +1,16 @@
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "build_info.hpp"
 #include "catalogue.hpp"
+#include "print/result_json.hpp"
 
 namespace trainyard::program {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string text_of(const std::string& verb, const std::string& key, Json list) {
-  Json object = {{"format", "trainyard-result/1"}, {"verb", verb}};
-  object[key] = std::move(list);
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+Json catalogue(const std::string& verb, Json list) {
+  Json object = begin_result(verb);
+  object[verb] = std::move(list);
+  return object;
 }
 
 }  // namespace
@@ -35,10 +34,10 @@ std::string models_json(const std::vector<NetworkFacts>& networks) {
                     {"forward_flops", facts.forward_flops},
                     {"options", std::move(options)}});
   }
-  return text_of("models", "models", std::move(list));
+  return result_text(catalogue("models", std::move(list)));
 }
 
-std::string clusters_json(const std::vector<ClusterFacts>& clusters) {
+std::string clusters_json(const std::vector<ClusterFacts>& clusters, const std::vector<std::string>& warnings) {
   Json list = Json::array();
   for (const ClusterFacts& facts : clusters) {
     Json devices = Json::array(), links = Json::array();
@@ -87,7 +86,8 @@ std::string clusters_json(const std::vector<ClusterFacts>& clusters) {
                                {"sharing", fabric.sharing == Sharing::fair ? "fair" : "serial"}};
     }
   }
-  return text_of("clusters", "clusters", std::move(list));
+  Json object = catalogue("clusters", std::move(list));
+  return warnings.empty() ? result_text(object) : result_text(std::move(object), warnings);
 }
 
 std::string placers_json(const std::vector<Placer>& placers) {
@@ -105,20 +105,19 @@ std::string placers_json(const std::vector<Placer>& placers) {
                     {"trains", placer.trains},
                     {"parameters", std::move(parameters)}});
   }
-  return text_of("placers", "placers", std::move(list));
+  return result_text(catalogue("placers", std::move(list)));
 }
 
 std::string doctor_json(const std::vector<Feature>& features) {
-  Json object = {{"format", "trainyard-result/1"},
-                 {"verb", "doctor"},
-                 {"version", kVersion},
-                 {"compiler", kCompiler},
-                 {"build_type", kBuildType}};
+  Json object = begin_result("doctor");
+  object["version"] = kVersion;
+  object["compiler"] = kCompiler;
+  object["build_type"] = kBuildType;
   Json list = Json::array();
   for (const Feature& feature : features)
     list.push_back({{"name", feature.name}, {"available", feature.there}, {"what", feature.what}});
   object["features"] = std::move(list);
-  return object.dump(2) + "\n";
+  return result_text(object);
 }
 
 }  // namespace trainyard::program

@@ -1,13 +1,9 @@
-#include <nlohmann/json.hpp>
-
-#include "print/evidence_json.hpp"
 #include "print/explain.hpp"
+#include "print/result_json.hpp"
 #include "trainyard/report/run_text.hpp"
 
 namespace trainyard::program {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double share(Nanoseconds part, Nanoseconds whole) {
   return whole.count > 0 ? static_cast<double>(part.count) / static_cast<double>(whole.count) : 0;
@@ -24,7 +20,7 @@ class Writer {
         makespan_(run_.timeline.makespan) {}
 
   Json whole() const {
-    Json object = {{"format", "trainyard-result/1"}, {"verb", "explain"}};
+    Json object = begin_result("explain");
     object["model"] = run_.model;
     object["cluster"] = cluster_.name();
     object["placer"] = run_.placer.empty() ? Json(nullptr) : Json(run_.placer);
@@ -146,9 +142,7 @@ class Writer {
 }  // namespace
 
 std::string explain_json(const ExplainResult& result, const std::vector<std::string>& warnings) {
-  Json object = Writer{result}.whole();
-  object["warnings"] = warnings;
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return result_text(Writer{result}.whole(), warnings);
 }
 
 }  // namespace trainyard::program

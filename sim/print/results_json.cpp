@@ -1,14 +1,12 @@
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <utility>
 
-#include "print/evidence_json.hpp"
+#include "print/result_json.hpp"
 #include "print/results.hpp"
 #include "trainyard/report/run_text.hpp"
 
 namespace trainyard::program {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 template <class T>
 Json or_null(const std::optional<T>& value) {
@@ -19,14 +17,6 @@ Json or_null(const std::optional<T>& value) {
 Json whole_or_real(double number) {
   return number == std::floor(number) && std::abs(number) < 0x1p53 ? Json(static_cast<std::int64_t>(number))
                                                                    : Json(number);
-}
-
-Json begin(const std::string& verb) { return {{"format", "trainyard-result/1"}, {"verb", verb}}; }
-
-std::string end(Json& object, const std::vector<std::string>& warnings) {
-  object["warnings"] = warnings;
-  // Names that are not UTF-8 must not keep the result from being printed.
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 Json devices_json(const Run& run) {
@@ -166,6 +156,16 @@ Json steps_json(const StepTimes& steps) {
 
 }  // namespace
 
+Json begin_result(const std::string& verb) { return {{"format", "trainyard-result/1"}, {"verb", verb}}; }
+
+std::string result_text(const Json& object) {
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+std::string result_text(Json object, const std::vector<std::string>& warnings) {
+  object["warnings"] = warnings;
+  return result_text(object);
+}
+
 void add_evidence(Json& object, const RunSummary& run) {
   object["cost_sources"] = sources_json(run);
   object["evidence"] = evidence_json(run);
@@ -174,7 +174,7 @@ void add_evidence(Json& object, const RunSummary& run) {
 }
 
 std::string import_json(const GraphFacts& facts, const std::vector<std::string>& warnings) {
-  Json object = begin("import");
+  Json object = begin_result("import");
   object["name"] = facts.name;
   object["ops"] = facts.ops;
   object["tensors"] = facts.tensors;
@@ -187,12 +187,12 @@ std::string import_json(const GraphFacts& facts, const std::vector<std::string>&
   object["saved_bytes"] = or_null(facts.saved_bytes);
   object["parameter_bytes"] = facts.parameter_bytes;
   object["state_bytes"] = facts.state_bytes;
-  return end(object, warnings);
+  return result_text(std::move(object), warnings);
 }
 
 std::string run_json(const std::string& verb, const RunResult& run, const std::vector<std::string>& warnings) {
   const RunSummary& summary = run.summary;
-  Json object = begin(verb);
+  Json object = begin_result(verb);
   object["model"] = run.model;
   object["cluster"] = run.problem.cluster().name();
   object["placer"] = run.placer.empty() ? Json(nullptr) : Json(run.placer);
@@ -244,11 +244,11 @@ std::string run_json(const std::string& verb, const RunResult& run, const std::v
   object["links"] = links_json(run);
   add_evidence(object, summary);
   object["out_of_memory"] = out_of_memory_json(run);
-  return end(object, warnings);
+  return result_text(std::move(object), warnings);
 }
 
 std::string compare_json(std::span<const Comparison> comparisons, const std::vector<std::string>& warnings) {
-  Json object = begin("compare");
+  Json object = begin_result("compare");
   Json results = Json::array(), skipped = Json::array();
   for (const Comparison& comparison : comparisons) {
     const Cluster& cluster = comparison.problem.cluster();
@@ -303,7 +303,7 @@ std::string compare_json(std::span<const Comparison> comparisons, const std::vec
   object["lower_bound_ns"] = one ? Json(comparisons.front().lower_bound().value.count) : Json(nullptr);
   object["results"] = std::move(results);
   object["skipped"] = std::move(skipped);
-  return end(object, warnings);
+  return result_text(std::move(object), warnings);
 }
 
 }  // namespace trainyard::program

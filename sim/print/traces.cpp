@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
+#include <utility>
 
+#include "print/result_json.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
 
 namespace trainyard::program {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string number_text(std::size_t count) { return with_separators(static_cast<std::int64_t>(count)); }
 
@@ -103,21 +102,20 @@ std::string trace_text(const TracedGraph& traced, const TextFormat& format) {
 
 std::string trace_json(const TracedGraph& traced, const std::vector<std::string>& warnings) {
   const bool timed = traced.link.has_value();
-  Json object{{"format", "trainyard-result/1"},
-              {"verb", "import"},
-              {"graph", traced.graph.name()},
-              {"ops", traced.graph.op_count()},
-              {"tensors", traced.graph.tensor_count()},
-              {"schema", traced.schema},
-              {"nodes", traced.nodes},
-              {"parameters", traced.parameters},
-              {"parameter_bytes", traced.parameter_bytes},
-              {"states", traced.states},
-              {"state_bytes", traced.state_bytes},
-              {"trace", step_json(traced.whole, timed)},
-              {"steps", Json::array()},
-              {"step", traced.step},
-              {"messages", Json::array()}};
+  Json object = begin_result("import");
+  object.update({{"graph", traced.graph.name()},
+                 {"ops", traced.graph.op_count()},
+                 {"tensors", traced.graph.tensor_count()},
+                 {"schema", traced.schema},
+                 {"nodes", traced.nodes},
+                 {"parameters", traced.parameters},
+                 {"parameter_bytes", traced.parameter_bytes},
+                 {"states", traced.states},
+                 {"state_bytes", traced.state_bytes},
+                 {"trace", step_json(traced.whole, timed)},
+                 {"steps", Json::array()},
+                 {"step", traced.step},
+                 {"messages", Json::array()}});
   for (const TracedGraph::Step& step : traced.steps) object["steps"].push_back(step_json(step, timed));
   for (const auto& [key, value] : counted_messages(traced))
     object["messages"].push_back({{"kind", std::get<0>(key)},
@@ -127,8 +125,7 @@ std::string trace_json(const TracedGraph& traced, const std::vector<std::string>
                                   {"bytes", value.second}});
   if (!traced.groups.empty()) object["groups"] = traced.groups;
   if (traced.link) object["times"] = link_json(*traced.link);
-  object["warnings"] = warnings;
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return result_text(std::move(object), warnings);
 }
 
 }  // namespace trainyard::program

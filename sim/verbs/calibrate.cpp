@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "build_info.hpp"
 #include "options.hpp"
+#include "print/result_json.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/printable.hpp"
@@ -22,8 +22,6 @@
 
 namespace trainyard::program {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string time_text(double ns) {
   return ns < 1e4 ? fmt::format("{:.1f} ns", ns) : format_time(nanoseconds_from_seconds(ns * 1e-9));
@@ -119,7 +117,7 @@ Json quality_json(const FitQuality& quality) {
 
 std::string calibration_json(const calibrate::Result& result, const std::vector<std::string>& warnings) {
   const Calibration& calibration = result.calibration;
-  Json object = {{"format", "trainyard-result/1"}, {"verb", "calibrate"}};
+  Json object = begin_result("calibrate");
   object["device_kinds"] = Json::array();
   for (const CalibratedDevice& device : calibration.devices) object["device_kinds"].push_back(device.kind);
   object["ops"] = calibration.ops.size();
@@ -144,8 +142,7 @@ std::string calibration_json(const calibrate::Result& result, const std::vector<
   }
   object["notes"] = result.notes;
   object["faults"] = result.faults;
-  object["warnings"] = warnings;
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return result_text(std::move(object), warnings);
 }
 
 struct CalibrateVerb {

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "inputs.hpp"
+#include "print/result_json.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/io/formats/calibration_file.hpp"
@@ -22,8 +22,6 @@
 
 namespace trainyard::program {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// What check found in one file.
 struct CheckResult {
@@ -159,10 +157,10 @@ std::string check_json(const std::vector<CheckResult>& results) {
                         {"message", finding.message},
                         {"help", finding.help}});
   }
-  Json object = {{"format", "trainyard-result/1"}, {"verb", "check"}};
+  Json object = begin_result("check");
   object["files"] = std::move(files);
   object["errors"] = std::move(errors);
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return result_text(object);
 }
 
 struct CheckVerb {
@@ -171,7 +169,7 @@ struct CheckVerb {
 
   void declare(OptionSet& set) {
     set.operands(files, "FILE...",
-                 "graphs, clusters, ONNX files, schedules, timelines, profiles, calibrations, policies",
+                 "graphs, clusters, ONNX files, schedules, timelines, plans, profiles, calibrations, policies",
                  "trainyard check graph.json cluster.toml");
     set.option("--model", "MODEL", "what schedules and timelines are checked against",
                [this](const std::string& word, const std::string&) { inputs.models = {word}; });

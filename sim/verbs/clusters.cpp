@@ -178,7 +178,7 @@ struct ClustersVerb {
     else
       for (const ClusterPreset& preset : cluster_presets()) list.push_back(cluster_facts(preset.name));
     const bool all = names.empty() && !here;
-    const std::string text = console.json() ? clusters_json(list)
+    const std::string text = console.json() ? clusters_json(list, console.warnings())
                              : all          ? list_text(list, console.format())
                                             : one_text(list.front(), console.format());
     write_outputs({{output, [&](std::ostream& out) { write_cluster(list.front().spec, out); }}}, text, console);

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "calibrate/calibrate.hpp"
 #include "inputs.hpp"
 #include "measured_run.hpp"
+#include "print/result_json.hpp"
 #include "profiler/host.hpp"
 #include "profiler/measure/measure.hpp"
 #include "profiler/run/cpu/cpu_backend.hpp"
@@ -115,8 +115,8 @@ struct DemoVerb {
     const HostInfo host = host_info(600);
     const bool two = usable_cores().size() >= 2;
     if (!two) console.warn("this machine gives one core: the demo has one device, and nothing to transfer");
-    nlohmann::ordered_json object = {{"format", "trainyard-result/1"}, {"verb", "demo"}};
-    object["results"] = nlohmann::ordered_json::array();
+    Json object = begin_result("demo");
+    object["results"] = Json::array();
     console.note("placers are asked with --no-splits: schedules of one graph are compared");
     std::string text = fmt::format("{} on {}, {}; noise floor {:.0f} %\n", two ? "two devices" : "one device", host.cpu,
                                    counted(host.cores, "core"), 100 * host.compute_swing.value_or(0));
@@ -168,10 +168,9 @@ struct DemoVerb {
           runs.push_back(std::move(run));
       }
     }
-    object["warnings"] = console.warnings();
     for (const Run& run : runs) page.runs.push_back(&run);
     write_outputs({{report, [&](std::ostream& out) { write_page(page, out); }}},
-                  console.json() ? object.dump(2) + "\n" : text, console);
+                  console.json() ? result_text(std::move(object), console.warnings()) : text, console);
     return kDone;
   }
 };

@@ -2,13 +2,13 @@
 
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "inputs.hpp"
 #include "measured_run.hpp"
+#include "print/result_json.hpp"
 #include "profiler/torch/recipe_file.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/units.hpp"
@@ -83,7 +83,8 @@ Problem smaller_problem(const Problem& problem, const CoarsenOptions& how) {
 
 struct ExportVerb {
   ProblemOptions inputs;
-  std::vector<std::string> operands;  // MODEL, or a schedule or plan
+  std::vector<std::string> operands;    // MODEL, or a schedule or plan
+  std::vector<std::string> all_inputs;  // which no file beside the output may be
   std::optional<CoarsenOptions> coarsening;
   std::string schedule, plan;
   PlacerOptions placing;
@@ -98,6 +99,7 @@ struct ExportVerb {
                  "trainyard export graph.json --cluster 2xV100 -o model.lp");
     set.option("--model", "MODEL", "what the schedule or plan is of (default: as a schedule says)",
                [this](const std::string& word, const std::string&) { inputs.models = {word}; });
+    set.reads(inputs.models);
     set.choice("--to", to,
                {{"device-map", Format::device_map},
                 {"torch-pipelining", Format::torch_pipelining},
@@ -124,7 +126,8 @@ struct ExportVerb {
     set.text("--placer", placing.name, "NAME",
              "with --to recipe: makes its schedule, without --schedule (default: heft)");
     set.number("--rank", placements, "with --to recipe: N placements, those that validate --rank N runs", 2);
-    set.check([this] {
+    set.check([this, &set] {
+      all_inputs = set.inputs();
       if (!output) throw UsageError("export needs --output", "name a file: -o model.lp, or model.mzn");
       format = to ? *to : format_of(output.path);
       if (format != Format::recipe) {
@@ -153,14 +156,23 @@ struct ExportVerb {
     const Nanoseconds limit = known ? simulated_makespan(exported, *known) : exported.horizon();
     std::optional<MakespanProgram> program;
     if (format == Format::lp) program.emplace(exported, MakespanProgramOptions{limit, 1, limits::kColumns});
-    const auto write = [&](std::ostream& out) {
+    const auto number = [](std::size_t n) { return with_separators(static_cast<std::int64_t>(n)); };
+    std::string size = fmt::format("{} ops, {} devices", number(exported.op_count()), number(exported.device_count()));
+    Json facts{{"ops", exported.op_count()}, {"devices", exported.device_count()}, {"limit_ns", limit.count}};
+    if (program) {
+      const auto& [linear, whole_columns] = program->program();
+      facts.update({{"columns", linear.columns()}, {"whole_columns", whole_columns.size()}, {"rows", linear.rows()}});
+      size += fmt::format("; {} columns ({} whole), {} rows", number(linear.columns()), number(whole_columns.size()),
+                          number(linear.rows()));
+    }
+    const auto write_problem = [&](std::ostream& out) {
       if (program)
         write_lp(exported, *program, out);
       else
         write_minizinc(exported, limit, out);
     };
-    write_outputs({{output, write}}, result(exported, program, limit, console.json()), console);
-    return kDone;
+    return write({{output, write_problem}}, program ? "lp" : "minizinc", facts,
+                 fmt::format("{}\nits optimum is at most {}\n", size, format_time(limit)), console);
   }
 
  private:
@@ -182,7 +194,7 @@ struct ExportVerb {
                        "export one at a time");
     source = word;
     const auto said = [&](const char* key) {
-      const auto object = nlohmann::json::parse(is_schedule ? read_input(word) : "", nullptr, false);
+      const auto object = Json::parse(is_schedule ? read_input(word) : "", nullptr, false);
       return object.is_object() && object.contains(key) && object[key].is_string() ? object[key].get<std::string>()
                                                                                    : std::string{};
     };
@@ -226,14 +238,12 @@ struct ExportVerb {
     if (placements > 1)
       for (auto& more : schedules_to_rank(problem, placements - 1, schedules.front().first))
         schedules.push_back(std::move(more));
-    write_outputs(
+    return write(
         {{output, [&](std::ostream& out) { write_recipe(problem, *loaded.recipe, Workload{}.seed, schedules, out); }}},
-        console.json() ? fmt::format("{{\"format\": \"recipe\", \"ops\": {}, \"schedules\": {}}}\n", problem.op_count(),
-                                     schedules.size())
-                       : fmt::format("{} ops, {}\n", problem.op_count(),
-                                     counted(static_cast<std::int64_t>(schedules.size()), "schedule")),
+        "recipe", {{"ops", problem.op_count()}, {"schedules", schedules.size()}},
+        fmt::format("{} ops, {}\n", problem.op_count(),
+                    counted(static_cast<std::int64_t>(schedules.size()), "schedule")),
         console);
-    return kDone;
   }
 
   int export_plan(const LoadedProblem& loaded, Console& console) const {
@@ -257,6 +267,7 @@ struct ExportVerb {
     if (pipelining && (output.path == "-" || table.path == output.path))
       throw UsageError(fmt::format("-o {}: the schedule is written beside the split spec", output.path),
                        "name a file, -o pipeline.json: pipeline.csv is the schedule");
+    if (pipelining) check_outputs({table}, all_inputs);
     const std::string table_name = std::filesystem::path{table.path}.filename().string();
     const SaidPlan said = pipelining                   ? split_spec_of(parallel, ground, table_name)
                           : format == Format::megatron ? megatron_of(parallel, ground)
@@ -282,18 +293,23 @@ struct ExportVerb {
                     const ReadBack& back, const std::vector<std::string>& lost, Console& console) {
     for (const std::string& each : lost) console.warn("lost: " + each);
     if (!back.step) console.warn("what is written cannot be read for this cluster: " + back.refused);
-    if (console.json()) {
-      nlohmann::ordered_json object{{"format", "trainyard-result/1"}, {"verb", "export"},        {"to", name},
-                                    {"makespan_ns", step.count},      {"read_back_ns", nullptr}, {"lost", lost},
-                                    {"warnings", console.warnings()}};
-      if (back.step) object["read_back_ns"] = back.step->count;
-      write_outputs(writings, object.dump(2) + "\n", console);
-    } else {
-      const std::string again = !back.step           ? "not at all"
-                                : *back.step == step ? "the same, to the nanosecond"
-                                                     : format_time(*back.step);
-      write_outputs(writings, fmt::format("step time   {}\nread back   {}\n", format_time(step), again), console);
-    }
+    const std::string again = !back.step           ? "not at all"
+                              : *back.step == step ? "the same, to the nanosecond"
+                                                   : format_time(*back.step);
+    return write(writings, name,
+                 {{"makespan_ns", step.count},
+                  {"read_back_ns", back.step ? Json(back.step->count) : Json(nullptr)},
+                  {"lost", lost}},
+                 fmt::format("step time   {}\nread back   {}\n", format_time(step), again), console);
+  }
+
+  /// Writes, and says of it what `facts` do, or `text`.
+  static int write(const std::vector<Writing>& writings, const std::string& name, const Json& facts,
+                   const std::string& text, Console& console) {
+    Json object = begin_result("export");
+    object["to"] = name;
+    object.update(facts);
+    write_outputs(writings, console.json() ? result_text(std::move(object), console.warnings()) : text, console);
     return kDone;
   }
 
@@ -304,6 +320,7 @@ struct ExportVerb {
     for (std::size_t rank = 0; rank < ranks; ++rank)
       outputs.push_back(
           {fmt::format("{}.{}{}", output.path.substr(0, end), rank, output.path.substr(end)), output.option});
+    for (const Output& each : outputs) check_outputs({each}, all_inputs);
     return outputs;
   }
 
@@ -315,11 +332,8 @@ struct ExportVerb {
       writings.push_back({outputs[device.index()], [&run, device](std::ostream& out) {
                             write_kineto(run.problem, run.schedule.placement, run.timeline, device, out);
                           }});
-    write_outputs(writings,
-                  console.json() ? fmt::format("{{\"format\": \"kineto\", \"ranks\": {}}}\n", outputs.size())
-                                 : fmt::format("{} ranks\n", outputs.size()),
-                  console);
-    return kDone;
+    return write(writings, "kineto", Json{{"ranks", outputs.size()}}, fmt::format("{} ranks\n", outputs.size()),
+                 console);
   }
 
   int export_chakra(const Problem& problem, Console& console) const {
@@ -333,31 +347,8 @@ struct ExportVerb {
       writings.push_back({outputs[rank], [&traces, rank](std::ostream& out) { out << chakra_messages(traces[rank]); }});
     }
     console.warn("durations are rounded to whole microseconds; links, their order and memory are not in Chakra traces");
-    write_outputs(writings,
-                  console.json()
-                      ? fmt::format("{{\"format\": \"chakra\", \"ranks\": {}, \"nodes\": {}}}\n", traces.size(), nodes)
-                      : fmt::format("{} ranks, {} nodes\n", traces.size(), nodes),
-                  console);
-    return kDone;
-  }
-
-  static std::string result(const Problem& exported, const std::optional<MakespanProgram>& program, Nanoseconds limit,
-                            bool json) {
-    const std::size_t columns = program ? program->program().linear.columns() : 0;
-    const std::size_t integers = program ? program->program().whole.size() : 0;
-    const std::size_t rows = program ? program->program().linear.rows() : 0;
-    if (json) {
-      std::string text =
-          fmt::format(R"({{"format": "{}", "ops": {}, "devices": {}, "limit_ns": {})", program ? "lp" : "minizinc",
-                      exported.op_count(), exported.device_count(), limit.count);
-      if (program) text += fmt::format(R"(, "columns": {}, "whole_columns": {}, "rows": {})", columns, integers, rows);
-      return text + "}\n";
-    }
-    const auto number = [](std::size_t n) { return with_separators(static_cast<std::int64_t>(n)); };
-    std::string size = fmt::format("{} ops, {} devices", number(exported.op_count()), number(exported.device_count()));
-    if (program)
-      size += fmt::format("; {} columns ({} whole), {} rows", number(columns), number(integers), number(rows));
-    return fmt::format("{}\nits optimum is at most {}\n", size, format_time(limit));
+    return write(writings, "chakra", {{"ranks", traces.size()}, {"nodes", nodes}},
+                 fmt::format("{} ranks, {} nodes\n", traces.size(), nodes), console);
   }
 };
 

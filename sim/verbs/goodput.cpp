@@ -4,18 +4,16 @@
 
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "interrupt.hpp"
+#include "print/result_json.hpp"
 #include "runs.hpp"
 #include "trainyard/core/units.hpp"
 #include "verbs.hpp"
 
 namespace trainyard::program {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// "50kh", "400 d": hours.
 double parse_hours(const std::string& text, const std::string& option) {
@@ -73,7 +71,7 @@ Json shares_json(const Goodput& goodput) {
 
 std::string goodput_json(const GoodputResult& result, const std::optional<RunResult>& run,
                          const std::vector<std::string>& warnings) {
-  Json object = {{"format", "trainyard-result/1"}, {"verb", "goodput"}};
+  Json object = begin_result("goodput");
   object["model"] = run ? Json(run->model) : Json(nullptr);
   object["cluster"] = run ? Json(run->problem.cluster().name()) : Json(nullptr);
   object["placer"] = run && !run->placer.empty() ? Json(run->placer) : Json(nullptr);
@@ -99,8 +97,7 @@ std::string goodput_json(const GoodputResult& result, const std::optional<RunRes
                     {"exact_s", result.best.exact_s},
                     {"higher_order_s", result.best.higher_order_s},
                     {"young_s", result.best.young_s}};
-  object["warnings"] = warnings;
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return result_text(std::move(object), warnings);
 }
 
 std::string every_text(const GoodputResult& result, std::size_t steps) {

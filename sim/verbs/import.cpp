@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "inputs.hpp"
 #include "option_set.hpp"
+#include "print/result_json.hpp"
 #include "print/results.hpp"
 #include "print/traces.hpp"
 #include "trainyard/core/printable.hpp"
@@ -99,25 +100,24 @@ std::string machine_text(const BandwidthReport& report, const TextFormat& format
   return printable(cluster.name) + "\n\n" + table.text();
 }
 
-nlohmann::ordered_json machine_json(const BandwidthReport& report, const std::vector<std::string>& warnings) {
+std::string machine_json(const BandwidthReport& report, const std::vector<std::string>& warnings) {
   const auto rates = [](const std::vector<BytesPerSecond>& each) {
-    auto list = nlohmann::ordered_json::array();
+    Json list = Json::array();
     for (const BytesPerSecond rate : each) list.push_back(rate.value);
     return list;
   };
-  nlohmann::ordered_json object{{"format", "trainyard-result/1"},
-                                {"verb", "import"},
-                                {"cluster", report.cluster.name},
-                                {"gpus", report.cluster.devices.size()},
-                                {"kind", report.cluster.devices.front().kind},
-                                {"peers", words_of(report.peers)},
-                                {"to_host", rates(report.to_host)},
-                                {"from_host", rates(report.from_host)},
-                                {"buses", report.buses},
-                                {"concurrent_error", report.concurrent_error},
-                                {"pair_error", report.pair_error},
-                                {"routes", nlohmann::ordered_json::array()},
-                                {"warnings", warnings}};
+  Json object = begin_result("import");
+  object.update({{"cluster", report.cluster.name},
+                 {"gpus", report.cluster.devices.size()},
+                 {"kind", report.cluster.devices.front().kind},
+                 {"peers", words_of(report.peers)},
+                 {"to_host", rates(report.to_host)},
+                 {"from_host", rates(report.from_host)},
+                 {"buses", report.buses},
+                 {"concurrent_error", report.concurrent_error},
+                 {"pair_error", report.pair_error},
+                 {"routes", Json::array()},
+                 {"warnings", warnings}});
   for (const auto& [key, ratio] :
        {std::pair{"one_to_all_error", report.one_to_all_error}, std::pair{"host_both_ways", report.host_both},
         std::pair{"peers_both_ways", report.peers_both}})
@@ -127,7 +127,7 @@ nlohmann::ordered_json machine_json(const BandwidthReport& report, const std::ve
                                 {"to", route.to},
                                 {"bandwidth", route.bandwidth.value},
                                 {"latency_ns", route.latency.count}});
-  return object;
+  return result_text(object);
 }
 
 std::string collective_text(const CollectiveTable& table, const TextFormat& format) {
@@ -145,17 +145,13 @@ std::string collective_text(const CollectiveTable& table, const TextFormat& form
   return printable(table.source) + "\n\n" + text.text();
 }
 
-nlohmann::ordered_json collective_json(const CollectiveTable& table, const std::vector<std::string>& warnings) {
-  nlohmann::ordered_json object{{"format", "trainyard-result/1"},
-                                {"verb", "import"},
-                                {"collective", name_of(table.kind)},
-                                {"ranks", table.ranks},
-                                {"nodes", table.nodes},
-                                {"points", nlohmann::ordered_json::array()},
-                                {"warnings", warnings}};
+std::string collective_json(const CollectiveTable& table, const std::vector<std::string>& warnings) {
+  Json object = begin_result("import");
+  object.update(
+      {{"collective", name_of(table.kind)}, {"ranks", table.ranks}, {"nodes", table.nodes}, {"points", Json::array()}});
   for (const CollectivePoint& point : table.points)
     object["points"].push_back({{"bytes", point.bytes.count}, {"time_ns", point.time.count}});
-  return object;
+  return result_text(std::move(object), warnings);
 }
 
 struct ImportVerb {
@@ -173,10 +169,10 @@ struct ImportVerb {
     set.text("--kind", kind, "KIND",
              "of a machine's GPUs, where the file does not name one that is known; of a trace's: its times are for "
              "these alone");
-    set.text("--times", times, "FILE", "of an execution trace of PyTorch: Kineto's trace of the same run");
+    set.input("--times", times, "of an execution trace of PyTorch: Kineto's trace of the same run");
     set.input("--topology", topology, "of a machine: lstopo's XML, or what nvidia-smi topo -m prints");
     set.text("--collective", collective, "NAME",
-             "of a log that does not say: all-reduce, all-gather, reduce-scatter, all-to-all");
+             "of a log that does not say: all-reduce, all-gather, reduce-scatter, all-to-all, broadcast");
     set.input("--calibration", calibration, "to which the times of a log are added");
     set.output("-o,--output", output,
                "the graph, the cluster (TOML), or of a log the calibration; .gz compresses, - is standard output");
@@ -227,7 +223,7 @@ struct ImportVerb {
     if (!collective.empty()) given = find_collective_kind(collective);
     if (!collective.empty() && !given)
       throw UsageError(fmt::format("no collective is called '{}'", collective),
-                       "all-reduce, all-gather, reduce-scatter or all-to-all");
+                       "all-reduce, all-gather, reduce-scatter, all-to-all or broadcast");
     const std::filesystem::path path = models.front();
     CollectiveTable table = parse_nccl_tests(read_input(path), input_name(path), given).table;
     Calibration into = calibration.empty() ? Calibration{} : read_calibration(calibration);
@@ -236,10 +232,10 @@ struct ImportVerb {
       return old.kind == table.kind && old.ranks == table.ranks && old.nodes == table.nodes;
     });
     into.collectives.push_back(table);
-    write_outputs({{output, [&](std::ostream& out) { write_calibration(into, out); }}},
-                  console.json() ? collective_json(table, console.warnings()).dump(2) + "\n"
-                                 : collective_text(table, console.format()),
-                  console);
+    write_outputs(
+        {{output, [&](std::ostream& out) { write_calibration(into, out); }}},
+        console.json() ? collective_json(table, console.warnings()) : collective_text(table, console.format()),
+        console);
     return kDone;
   }
 
@@ -263,8 +259,7 @@ struct ImportVerb {
     report.cluster.name = (path.extension() == ".gz" ? path.stem() : path).stem().string();
     for (const std::string& note : report.notes) console.warn(note);
     write_outputs({{output, [&](std::ostream& out) { write_cluster(report.cluster, out); }}},
-                  console.json() ? machine_json(report, console.warnings()).dump(2) + "\n"
-                                 : machine_text(report, console.format()),
+                  console.json() ? machine_json(report, console.warnings()) : machine_text(report, console.format()),
                   console);
     return kDone;
   }

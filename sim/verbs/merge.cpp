@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "print/result_json.hpp"
 #include "trainyard/sweep/sweep_folder.hpp"
 #include "verbs.hpp"
 
@@ -20,6 +21,11 @@ struct MergeVerb {
 
   int run(Console& console) const {
     const std::uint64_t rows = merge_sweeps({folders.begin(), folders.end()}, to);
+    if (console.json()) {
+      Json object = begin_result("merge");
+      object["rows"] = rows;
+      console.print(result_text(object));
+    }
     console.note(
         fmt::format("wrote {0}/results.jsonl, {0}/results.csv, {0}/times.csv, {0}/index.html ({1} rows)", to, rows));
     return kDone;

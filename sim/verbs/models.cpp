@@ -7,9 +7,9 @@
 #include "inputs.hpp"
 #include "outputs.hpp"
 #include "print/catalogue.hpp"
+#include "print/result_json.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
-#include "trainyard/io/json/json_write.hpp"
 #include "trainyard/report/table.hpp"
 #include "trainyard/zoo/families.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -120,13 +120,15 @@ std::vector<Member> members_of(const std::string& family, const FamilyOptions& o
 }
 
 std::string family_json(const std::string& family, std::uint64_t seed, const std::vector<Member>& members) {
-  std::string rows;
+  Json object = begin_result("models"), list = Json::array();
   for (const Member& member : members) {
-    rows += fmt::format("{}{{\"model\": {}", rows.empty() ? "" : ", ", detail::json_string(member.spec));
-    if (!member.file.empty()) rows += ", \"file\": " + detail::json_string(member.file);
-    rows += '}';
+    list.push_back(Json{{"model", member.spec}});
+    if (!member.file.empty()) list.back()["file"] = member.file;
   }
-  return fmt::format("{{\"family\": {}, \"seed\": {}, \"members\": [{}]}}\n", detail::json_string(family), seed, rows);
+  object["family"] = family;
+  object["seed"] = seed;
+  object["members"] = std::move(list);
+  return result_text(object);
 }
 
 std::string family_text(const std::vector<Member>& members, const TextFormat& format) {

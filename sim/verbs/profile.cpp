@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "build_info.hpp"
 #include "inputs.hpp"
 #include "measured_run.hpp"
+#include "print/result_json.hpp"
 #include "profiler/host.hpp"
 #include "profiler/measure/measure.hpp"
 #include "trainyard/core/printable.hpp"
@@ -51,14 +51,13 @@ struct Counts {
 
 std::string profile_json(const Profile& profile, const std::vector<std::string>& warnings) {
   const Counts counts{profile};
-  nlohmann::ordered_json object = {{"format", "trainyard-result/1"}, {"verb", "profile"}};
+  Json object = begin_result("profile");
   object["ops"] = counts.ops.size();
   object["links"] = profile.links.size();
   object["samples_kept"] = counts.kept;
   object["samples_dropped"] = counts.dropped;
   object["dropped"] = counts.reasons;
-  object["warnings"] = warnings;
-  return object.dump(2) + "\n";
+  return result_text(std::move(object), warnings);
 }
 
 std::string profile_text(const Profile& profile) {

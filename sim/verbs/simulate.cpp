@@ -34,7 +34,7 @@ struct SimulateVerb {
     pictures.declare(set);
     set.text("--csv", csv, "STEM",
              "tables of the run: STEM.ops.csv, STEM.transfers.csv, STEM.links.csv, STEM.memory.csv");
-    set.check([this] { name_tables(); });
+    set.check([this, &set] { name_tables(set.inputs()); });
     set.output("-o,--output", output, "the timeline; .gz compresses, - is standard output", "json");
   }
 
@@ -78,11 +78,11 @@ struct SimulateVerb {
   }
 
  private:
-  void name_tables() {
+  void name_tables(const std::vector<std::string>& read) {
     if (csv.empty()) return;
     const auto named = [this](const char* table) { return Output{csv + "." + table + ".csv", "--csv"}; };
     tables = {named("ops"), named("transfers"), named("links"), named("memory")};
-    check_outputs({tables.ops, tables.transfers, tables.links, tables.memory}, inputs.models);
+    check_outputs({tables.ops, tables.transfers, tables.links, tables.memory}, read);
   }
 };
 

@@ -1,16 +1,13 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "interrupt.hpp"
+#include "print/result_json.hpp"
 #include "sweep_row.hpp"
 #include "sweep_run.hpp"
 #include "verbs.hpp"
 
 namespace trainyard::program {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct SweepVerb {
   std::vector<std::string> studies;
@@ -39,15 +36,13 @@ struct SweepVerb {
  private:
   int report(const Study& study, std::uint64_t before, std::uint64_t all, Console& console) const {
     if (console.json()) {
-      const Json object{{"format", "trainyard-result/1"},
-                        {"verb", "sweep"},
-                        {"study", study.name()},
-                        {"rows", study.size()},
-                        {"done", all},
-                        {"done_now", all - before},
-                        {"done_before", before},
-                        {"warnings", console.warnings()}};
-      console.print(object.dump(2) + "\n");
+      Json object = begin_result("sweep");
+      object.update({{"study", study.name()},
+                     {"rows", study.size()},
+                     {"done", all},
+                     {"done_now", all - before},
+                     {"done_before", before}});
+      console.print(result_text(std::move(object), console.warnings()));
     } else {
       std::string text =
           fmt::format("{} of {} rows of '{}' are in {}", all, study.size(), study.name(), options.folder);

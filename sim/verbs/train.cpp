@@ -2,12 +2,13 @@
 
 #include <chrono>
 #include <limits>
+#include <utility>
 
 #include "inputs.hpp"
 #include "interrupt.hpp"
+#include "print/result_json.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/formats/policy_file.hpp"
-#include "trainyard/io/json/json_write.hpp"
 #include "trainyard/report/table.hpp"
 #include "usage.hpp"
 #include "verbs.hpp"
@@ -15,25 +16,23 @@
 namespace trainyard::program {
 namespace {
 
-std::string result_json(const TrainedPolicy& trained, std::span<const learned::TaskCosts> costs) {
-  std::string rows;
-  for (std::size_t i = 0; i < costs.size(); ++i) {
-    rows +=
-        fmt::format("{}{{\"model\": {}, \"start_ns\": ", i ? ", " : "", detail::json_string(trained.policy.graphs[i]));
-    detail::append_json(rows, costs[i].start);
-    rows += ", \"best_ns\": ";
-    detail::append_json(rows, costs[i].best);
-    rows += '}';
-  }
-  return fmt::format(
-      "{{\"placer\": {}, \"updates\": {}, \"episodes\": {}, \"evaluations_to_best\": {}, \"interrupted\": {}, "
-      "\"models\": [{}]}}\n",
-      detail::json_string(trained.policy.placer), trained.policy.updates, trained.policy.episodes,
-      trained.result.evaluations_to_best, interrupted(), rows);
+std::string trained_json(const TrainedPolicy& trained, std::span<const learned::TaskCosts> costs,
+                         const std::vector<std::string>& warnings) {
+  Json object = begin_result("train");
+  object.update({{"placer", trained.policy.placer},
+                 {"updates", trained.policy.updates},
+                 {"episodes", trained.policy.episodes},
+                 {"evaluations_to_best", trained.result.evaluations_to_best},
+                 {"interrupted", interrupted()},
+                 {"models", Json::array()}});
+  for (std::size_t i = 0; i < costs.size(); ++i)
+    object["models"].push_back(
+        {{"model", trained.policy.graphs[i]}, {"start_ns", costs[i].start}, {"best_ns", costs[i].best}});
+  return result_text(std::move(object), warnings);
 }
 
-std::string result_text(const TrainedPolicy& trained, std::span<const learned::TaskCosts> costs,
-                        const TextFormat& format) {
+std::string trained_text(const TrainedPolicy& trained, std::span<const learned::TaskCosts> costs,
+                         const TextFormat& format) {
   TextTable table{{{"model"}, {"start", TextTable::Align::right}, {"best placement seen", TextTable::Align::right}}};
   table.fit(format);
   const auto time = [](double ns) { return format_time(Nanoseconds{static_cast<std::int64_t>(ns)}); };
@@ -81,8 +80,8 @@ struct TrainVerb {
     const TrainedPolicy trained = train_policy(problems, policy_training(console));
     console.progress("");
     write_outputs({{output, [&](std::ostream& out) { write_policy(trained.policy, out); }}},
-                  console.json() ? result_json(trained, trained.result.costs)
-                                 : result_text(trained, trained.result.costs, console.format()),
+                  console.json() ? trained_json(trained, trained.result.costs, console.warnings())
+                                 : trained_text(trained, trained.result.costs, console.format()),
                   console);
     return kDone;
   }

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "inputs.hpp"
 #include "measured_run.hpp"
+#include "print/result_json.hpp"
 #include "profiler/host.hpp"
 #include "profiler/run/recorded/recorded_backend.hpp"
 #include "profiler/torch/recipe_file.hpp"
@@ -28,8 +28,6 @@
 namespace trainyard::program {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// What the schedule names under the key; empty where it does not.
 std::string named(const std::string& text, const char* key) {
   const Json object = Json::parse(text, nullptr, false);
@@ -46,10 +44,10 @@ bool names_schedule(const std::string& operand) {
   return format.empty() || format.starts_with("trainyard-schedule/");
 }
 
-Json result_json(const Problem& problem, const Schedule& schedule, const Validation& v,
-                 const std::optional<Ranking>& ranking, const std::vector<Validation>& all,
-                 const std::vector<std::string>& warnings) {
-  Json object = {{"format", "trainyard-result/1"}, {"verb", "validate"}};
+std::string validation_json(const Problem& problem, const Schedule& schedule, const Validation& v,
+                            const std::optional<Ranking>& ranking, const std::vector<Validation>& all,
+                            const std::vector<std::string>& warnings) {
+  Json object = begin_result("validate");
   object["verdict"] = std::string{name_of(v.verdict)};
   object["why"] = v.why;
   object["predicted_ns"] = v.predicted.count;
@@ -114,8 +112,7 @@ Json result_json(const Problem& problem, const Schedule& schedule, const Validat
                                       {"clean_steps", each.clean_steps},
                                       {"steps", each.steps}});
   }
-  object["warnings"] = warnings;
-  return object;
+  return result_text(std::move(object), warnings);
 }
 
 std::string ranking_text(const Ranking& ranking, std::size_t placements) {
@@ -127,8 +124,8 @@ std::string ranking_text(const Ranking& ranking, std::size_t placements) {
       100 * ranking.agreement, 100 * ranking.regret);
 }
 
-std::string result_text(const Problem& problem, const Schedule& schedule, const Validation& result,
-                        const std::optional<Ranking>& ranking, std::size_t placements, const TextFormat& format) {
+std::string validated_text(const Problem& problem, const Schedule& schedule, const Validation& result,
+                           const std::optional<Ranking>& ranking, std::size_t placements, const TextFormat& format) {
   std::string text = fmt::format("{}: {}\n", name_of(result.verdict), printable(result.why)) +
                      validation_text(problem, schedule, result, format);
   if (ranking) text += "\n" + ranking_text(*ranking, placements) + "\n";
@@ -237,9 +234,8 @@ struct ValidateVerb {
       write_page(page, out);
     };
     write_outputs({{report, write_report}},
-                  console.json()
-                      ? result_json(problem, schedule, result, ranking, results, console.warnings()).dump(2) + "\n"
-                      : result_text(problem, schedule, result, ranking, results.size(), console.format()),
+                  console.json() ? validation_json(problem, schedule, result, ranking, results, console.warnings())
+                                 : validated_text(problem, schedule, result, ranking, results.size(), console.format()),
                   console);
     return result.verdict == Verdict::pass ? kDone : result.verdict == Verdict::fail ? kAnswerIsNo : kInconclusive;
   }

@@ -24,7 +24,9 @@ TEST_CASE("export writes an integer program or a MiniZinc model by the name of t
 
   const auto minizinc = run_trainyard(folder.path(), words + "-o toy.mzn --json");
   CHECK(minizinc.exit_code == 0);
-  CHECK(json_of(minizinc)["format"] == "minizinc");
+  CHECK(json_of(minizinc)["format"] == "trainyard-result/1");
+  CHECK(json_of(minizinc)["to"] == "minizinc");
+  CHECK(json_of(minizinc)["warnings"].empty());
   CHECK(json_of(minizinc)["limit_ns"].get<std::int64_t>() > 0);
   CHECK(contains(read_text(folder.path() / "toy.mzn"), "solve minimize makespan;"));
 

@@ -89,6 +89,7 @@ TEST_CASE("models lists the members of a family, and writes their graphs") {
   const auto listed = run_trainyard(folder.path(), "models family:ptb --seed 3 --count 4 --json");
   CHECK(listed.exit_code == 0);
   CHECK(json_of(listed)["members"].size() == 4);
+  CHECK(json_of(listed)["verb"] == "models");
   const auto written = run_trainyard(folder.path(), "models family:cifar10 --count 2 -o some/folder --json");
   CHECK(written.exit_code == 0);
   CHECK(json_of(written)["members"][1]["file"] == "some/folder/cifar10-01.json");

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 #include "io/bad_inputs.hpp"
 #include "sim/program.hpp"
 
@@ -80,11 +82,15 @@ TEST_CASE("an output is no input of the same run and no other output") {
   write_text(folder.path() / "f.json", "as it was");
   write_text(folder.path() / "s.json", R"({"format": "trainyard-schedule/1", "graph": "chain.json",
     "cluster": "pair.toml", "placement": {"a": "gpu0", "b": "gpu0", "c": "gpu0"}})");
+  std::filesystem::copy(folder.path() / "s.json",
+                        folder.path() / "f.0.json");  // what --to kineto would write for the first rank
   for (const char* words :
        {"place chain.json --cluster pair.toml --policy f.json -o f.json",
         "train chain.json --cluster pair.toml --costs f.json -o f.json",
         "simulate chain.json --cluster pair.toml --costs f.json --trace f.json", "calibrate f.json -o f.json",
-        "compare chain.json --cluster 2xV100,pair.toml --csv pair.toml", "validate s.json --report chain.json"}) {
+        "compare chain.json --cluster 2xV100,pair.toml --csv pair.toml", "validate s.json --report chain.json",
+        "import chain.json --times f.json -o f.json", "export s.json --model chain.json --to device-map -o chain.json",
+        "export chain.json --cluster pair.toml --schedule f.0.json --to kineto -o f.json"}) {
     CAPTURE(words);
     const auto result = run_trainyard(folder.path(), words);
     CHECK(result.exit_code == 2);
@@ -92,7 +98,7 @@ TEST_CASE("an output is no input of the same run and no other output") {
   }
   CHECK(read_text(folder.path() / "f.json") == "as it was");
   CHECK(read_text(folder.path() / "chain.json") == kChainGraph);
-  CHECK(file_count(folder.path()) == 4);
+  CHECK(file_count(folder.path()) == 5);
   const auto nowhere = run_trainyard(folder.path(), "import chain.json -o missing/x.json");
   CHECK(nowhere.exit_code == 3);
   CHECK(contains(nowhere.error, "missing"));
