@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
 
 #include "inputs.hpp"
+#include "print/result_json.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
@@ -17,9 +20,8 @@
 namespace trainyard::program {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string differences_json(const std::string& kind, const std::vector<Difference>& rows) {
+std::string differences_json(const std::string& kind, const std::vector<Difference>& rows,
+                             const std::vector<std::string>& warnings) {
   Json list = Json::array();
   for (const Difference& row : rows)
     list.push_back({{"what", row.what},
@@ -27,9 +29,10 @@ std::string differences_json(const std::string& kind, const std::vector<Differen
                     {"before", row.before},
                     {"after", row.after},
                     {"bytes", row.bytes.count}});
-  Json object = {{"format", "trainyard-result/1"}, {"verb", "diff"}, {"kind", kind}};
+  Json object = begin_result("diff");
+  object["kind"] = kind;
   object["differences"] = std::move(list);
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return result_text(std::move(object), warnings);
 }
 
 /// `top` rows of each thing that differs.
@@ -54,7 +57,8 @@ struct DiffVerb {
   std::size_t top = 10;
 
   void declare(OptionSet& set) {
-    set.operands(files, "FILE...", "two schedules, two graphs or two clusters", "trainyard diff a.json b.json");
+    set.operands(files, "FILE...", "two schedules, two graphs or two clusters (also built-in ones)",
+                 "trainyard diff a.json b.json");
     set.option("--model", "MODEL", "what the schedules are of (default: as they say)",
                [this](const std::string& word, const std::string&) { inputs.models = {word}; });
     inputs.machine.declare(set, inputs.cluster);
@@ -70,15 +74,24 @@ struct DiffVerb {
   int run(Console& console) const {
     std::string kind;
     const std::vector<Difference> rows = find(kind, console);
-    console.print(console.json() ? differences_json(kind, rows) : differences_text(rows, top, console.format()));
+    console.print(console.json() ? differences_json(kind, rows, console.warnings())
+                                 : differences_text(rows, top, console.format()));
     return rows.empty() ? kDone : kAnswerIsNo;
   }
 
  private:
-  static bool is_cluster(const std::string& file) { return std::string_view{file}.ends_with(".toml"); }
+  static bool is_file(const std::string& word) {
+    std::error_code ignored;
+    return word == "-" || word.ends_with(".json") || word.ends_with(".gz") || word.find('/') != std::string::npos ||
+           std::filesystem::exists(word, ignored);
+  }
+  /// One of them is a TOML file; or both are built in.
+  bool are_clusters() const {
+    return files[0].ends_with(".toml") || files[1].ends_with(".toml") || (!is_file(files[0]) && !is_file(files[1]));
+  }
 
   std::vector<Difference> find(std::string& kind, Console& console) const {
-    if (is_cluster(files[0]) || is_cluster(files[1])) {
+    if (are_clusters()) {
       kind = "cluster";
       return differences(load_cluster(files[0]), load_cluster(files[1]));
     }

@@ -95,6 +95,62 @@ TEST_CASE("two graphs differ by ops and what is said of them") {
   CHECK(differences(before, three_ops()).empty());
 }
 
+TEST_CASE("nothing that a graph says of an op is passed over, and sizes that are alike rounded are told exactly") {
+  const auto graph = [](const OpSpec& op) {
+    GraphBuilder builder{"one"};
+    builder.add({.name = "first"});
+    builder.add(op);
+    return std::move(builder).build();
+  };
+  const OpSpec plain{.name = "op", .outputs = {{"x", Bytes{1'000'000'001}}}};
+  const auto changed = [&](const auto& change) {
+    OpSpec op = plain;
+    change(op);
+    const auto rows = differences(graph(plain), graph(op));
+    REQUIRE(rows.size() == 1);
+    CHECK(rows[0].name == "op");
+    CHECK(rows[0].before != rows[0].after);
+    return rows[0].what + ": " + rows[0].after;
+  };
+  CHECK(changed([](OpSpec& op) { op.outputs[0].bytes = Bytes{1'000'000'002}; }) == "outputs of op: x (1000000002 B)");
+  CHECK(changed([](OpSpec& op) { op.outputs[0].kept = true; }) == "outputs of op: x (1.00 GB, kept)");
+  CHECK(changed([](OpSpec& op) { op.outputs[0].statistics = true; }) == "outputs of op: x (1.00 GB, statistics)");
+  CHECK(changed([](OpSpec& op) { op.phase = Phase::update; }) == "phase of op: update");
+  CHECK(changed([](OpSpec& op) { op.signature = "Add 2"; }) == "signature of op: Add 2");
+  CHECK(changed([](OpSpec& op) { op.colocate = "group"; }) == "colocation group of op: group");
+  CHECK(changed([](OpSpec& op) { op.device_kinds = {"cpu", "T4"}; }) == "device kinds of op: cpu, T4");
+  CHECK(changed([](OpSpec& op) { op.times = {{"gpu", Nanoseconds{1500}}}; }) == "given times of op: gpu 1.50 us");
+  CHECK(changed([](OpSpec& op) { op.state_bytes = Bytes{8}; }) == "state bytes of op: 8");
+  CHECK(changed([](OpSpec& op) { op.workspace_bytes = Bytes{8}; }) == "workspace bytes of op: 8");
+  CHECK(changed([](OpSpec& op) { op.after = {"first"}; }) == "ops before of op: first");
+  const auto collective = [&](std::int64_t bytes) {
+    return graph({.name = "op", .after = {"first"}, .collective = CollectiveTask{.bytes = Bytes{bytes}}});
+  };
+  const auto rows = differences(collective(4096), collective(4097));
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].what == "collective of op");
+  CHECK(rows[0].after == "all-reduce of 4097 B");
+}
+
+TEST_CASE("what a cluster says of a device, a link or its fabric differs in the two texts as well") {
+  ClusterSpec before = preset_cluster("2xV100"), after = before;
+  after.devices[0].gap = Nanoseconds{7};
+  after.devices[1].memory = Bytes{before.devices[1].memory->count + 1};
+  after.links[0].sharing = Sharing::fair;
+  after.routes.push_back({.from = "gpu0", .to = "gpu1", .links = {after.links[0].name}});
+  const auto rows = differences(before, after);
+  REQUIRE(rows.size() == 4);
+  for (const Difference& row : rows) CHECK(row.before != row.after);
+  CHECK(rows[0].after.ends_with(", gap 7 ns"));
+  CHECK(rows[2].after.ends_with(", fair"));
+  CHECK(rows[3].name == "gpu0 -> gpu1");
+  ClusterSpec fabric = preset_cluster("4x8xH100"), slower = fabric;
+  slower.fabric->nic_bandwidth = BytesPerSecond{10e9};
+  const auto of_fabric = differences(fabric, slower);
+  REQUIRE(of_fabric.size() == 1);
+  CHECK(of_fabric[0].after == "nic_bandwidth = \"10 GB/s\"");
+}
+
 TEST_CASE("two clusters differ by devices and links") {
   ClusterSpec before = preset_cluster("4xV100"), after = before;
   CHECK(differences(before, after).empty());

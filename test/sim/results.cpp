@@ -273,6 +273,9 @@ TEST_CASE("diff exits 1 where two files differ, and asks the schedule what it is
   CHECK(run_trainyard(folder.path(), "clusters 2xV100 -o a.toml").exit_code == 0);
   CHECK(run_trainyard(folder.path(), "clusters 3xV100 -o b.toml").exit_code == 0);
   CHECK(contains(run_trainyard(folder.path(), "diff a.toml b.toml").output, "gpu2"));
+  CHECK(contains(run_trainyard(folder.path(), "diff 2xV100 3xV100").output, "gpu2"));
+  CHECK(run_trainyard(folder.path(), "diff 2xV100 a.toml").exit_code == 0);
+  CHECK(contains(run_trainyard(folder.path(), "diff a.json b.json").error, "there is no file 'a.json'"));
 }
 
 TEST_CASE("models, clusters and placers list what is built in, and describe one") {

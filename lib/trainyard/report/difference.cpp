@@ -4,13 +4,18 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
-#include <string_view>
+#include <span>
+#include <sstream>
 #include <tuple>
 #include <utility>
 
 #include "trainyard/core/units.hpp"
+#include "trainyard/io/formats/cluster_file.hpp"
+#include "trainyard/io/formats/graph_file.hpp"
+#include "trainyard/io/formats/schedule_file.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
@@ -19,13 +24,22 @@ namespace {
 
 using Differences = std::vector<Difference>;
 
-void add_where_unequal(Differences& rows, std::string what, std::string name, std::string before, std::string after,
-                       Bytes bytes = {}) {
-  if (before != after) rows.push_back({std::move(what), std::move(name), std::move(before), std::move(after), bytes});
+std::string told(Bytes size, bool exact) { return exact ? exact_text(size) : format_bytes(size); }
+std::string told(Nanoseconds time, bool exact) { return exact ? exact_text(time) : format_time(time); }
+template <class Unit>
+std::string told(Amount<Unit> rate, bool exact) {
+  return exact ? exact_text(rate) : format_rate(rate);
 }
 
-const char* word(Policy policy) {
-  return policy == Policy::fifo ? "fifo" : policy == Policy::priority ? "priority" : "strict";
+/// A row where the two differ: `text(item, exact)`, exact where rounded texts would be alike.
+template <class Item, class Text>
+void add_where_unequal(Differences& rows, std::string what, std::string name, const Item& before, const Item& after,
+                       const Text& text) {
+  std::string was = text(before, true), is = text(after, true);
+  if (was == is) return;
+  if (std::string short_was = text(before, false), short_is = text(after, false); short_was != short_is)
+    was = std::move(short_was), is = std::move(short_is);
+  rows.push_back({std::move(what), std::move(name), std::move(was), std::move(is), {}});
 }
 
 /// A schedule as simulated.
@@ -43,15 +57,15 @@ struct Simulated {
 void add_runs(Differences& rows, const Simulated& a, const Simulated& b) {
   const auto rewrites = [](const Simulated& run) { return fmt::format("{} rewrites", run.schedule.rewrites.size()); };
   if (a.schedule.rewrites != b.schedule.rewrites) rows.push_back({"rewrites", "", rewrites(a), rewrites(b), {}});
-  add_where_unequal(rows, "policy", "", word(a.schedule.policy), word(b.schedule.policy));
-  const Nanoseconds before = a.timeline.makespan, after = b.timeline.makespan;
-  if (before != after) rows.push_back({"step time", "", format_time(before), format_time(after), {}});
-  add_where_unequal(rows, "fits in memory", "", a.timeline.fits() ? "yes" : "no", b.timeline.fits() ? "yes" : "no");
-  for (const DeviceId device : a.problem.devices()) {
-    const Bytes held = a.timeline.devices[device].peak, holds = b.timeline.devices[device].peak;
-    if (held != holds)
-      rows.push_back({"peak memory", a.device_name(device), format_bytes(held), format_bytes(holds), {}});
-  }
+  const auto quantity = [](const auto& value, bool exact) { return told(value, exact); };
+  const auto policy = [](Policy value, bool) { return std::string{name_of(value)}; };
+  add_where_unequal(rows, "policy", "", a.schedule.policy, b.schedule.policy, policy);
+  add_where_unequal(rows, "step time", "", a.timeline.makespan, b.timeline.makespan, quantity);
+  const auto fits = [](bool value, bool) { return std::string{value ? "yes" : "no"}; };
+  add_where_unequal(rows, "fits in memory", "", a.timeline.fits(), b.timeline.fits(), fits);
+  for (const DeviceId device : a.problem.devices())
+    add_where_unequal(rows, "peak memory", a.device_name(device), a.timeline.devices[device].peak,
+                      b.timeline.devices[device].peak, quantity);
 }
 
 /// By layer: the devices of the ops that differ, and the bytes that these ops keep or make.
@@ -108,86 +122,142 @@ void add_transfers(Differences& rows, const Simulated& a, const Simulated& b) {
 
 /// By device: where its ops that both runs place there first differ in their order.
 void add_orders(Differences& rows, const Simulated& a, const Simulated& b) {
-  const auto order = [&](const Simulated& run, DeviceId device) {
-    std::vector<std::tuple<Nanoseconds, Nanoseconds, OpId>> ops;
+  const auto orders = [&](const Simulated& run) {
+    IdMap<DeviceId, std::vector<OpId>> ops(a.problem.device_count(), {});
     for (const OpId op : run.problem.ops())
-      if (a.schedule.placement[op] == device && b.schedule.placement[op] == device)
-        ops.emplace_back(run.timeline.ops[op].start, run.timeline.ops[op].end, op);
-    std::ranges::sort(ops);
+      if (a.schedule.placement[op] == b.schedule.placement[op]) ops[a.schedule.placement[op]].push_back(op);
+    for (std::vector<OpId>& own : ops)
+      std::ranges::stable_sort(own, {}, [&](OpId op) {
+        return std::pair{run.timeline.ops[op].start, run.timeline.ops[op].end};
+      });
     return ops;
   };
+  const auto before = orders(a), after = orders(b);
   for (const DeviceId device : a.problem.devices()) {
-    const auto before = order(a, device), after = order(b, device);
-    const auto [first, other] = std::ranges::mismatch(
-        before, after, {}, [](const auto& entry) { return std::get<2>(entry); },
-        [](const auto& entry) { return std::get<2>(entry); });
-    if (first != before.end())
+    const auto [first, other] = std::ranges::mismatch(before[device], after[device]);
+    if (first != before[device].end())
       rows.push_back({"order",
                       a.device_name(device),
-                      std::string{a.problem.graph().name(std::get<2>(*first))},
-                      std::string{a.problem.graph().name(std::get<2>(*other))},
+                      std::string{a.problem.graph().name(*first)},
+                      std::string{a.problem.graph().name(*other)},
                       {}});
   }
 }
 
-template <class Tensors>
-std::string tensors(const Graph& graph, const Tensors& list) {
-  std::string text;
-  for (const TensorId tensor : list)
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", graph.name(tensor), format_bytes(graph.bytes(tensor)));
-  return text;
+template <class List, class Text>
+std::string joined(const List& list, const Text& text) {
+  std::string all;
+  for (const auto& each : list) all += (all.empty() ? "" : ", ") + std::string{text(each)};
+  return all;
+}
+
+std::string text_of(const CollectiveTask* task, bool exact) {
+  if (!task) return "";
+  return fmt::format("{} of {}{}", name_of(task->kind), told(task->bytes, exact),
+                     task->ranks > 1 ? fmt::format(", {} ranks every {}", task->ranks, task->stride) : "");
 }
 
 void add_op(Differences& rows, const Graph& a, OpId x, const Graph& b, OpId y) {
-  const std::string name{a.name(x)};
-  const auto add = [&](const char* what, std::string before, std::string after) {
-    add_where_unequal(rows, fmt::format("{} of op", what), name, std::move(before), std::move(after));
+  struct Side {
+    const Graph& graph;
+    OpId op;
   };
-  const auto number = [](double value) { return fmt::format("{}", value); };
-  add("type", a.type(x), b.type(y));
-  add("layer", a.layer(x), b.layer(y));
-  add("phase", fmt::format("{}", static_cast<int>(a.phase(x))), fmt::format("{}", static_cast<int>(b.phase(y))));
-  add("FLOPs", number(a.flops(x).value), number(b.flops(y).value));
-  add("bytes accessed", number(static_cast<double>(a.bytes_accessed(x).count)),
-      number(static_cast<double>(b.bytes_accessed(y).count)));
-  add("parameter bytes", number(static_cast<double>(a.parameter_bytes(x).count)),
-      number(static_cast<double>(b.parameter_bytes(y).count)));
-  add("inputs", tensors(a, a.inputs(x)), tensors(b, b.inputs(y)));
-  add("outputs", tensors(a, a.outputs(x)), tensors(b, b.outputs(y)));
+  const auto add = [&](const char* what, const auto& value) {
+    add_where_unequal(
+        rows, fmt::format("{} of op", what), std::string{a.name(x)}, Side{a, x}, Side{b, y},
+        [&](const Side& side, bool exact) { return fmt::format("{}", value(side.graph, side.op, exact)); });
+  };
+  const auto names = [](const Graph& graph, const auto& ids) {
+    return joined(ids, [&](auto id) { return graph.name(id); });
+  };
+  const auto tensors = [](const Graph& graph, const auto& list, bool exact) {
+    return joined(list, [&](TensorId id) {
+      return fmt::format("{} ({}{}{})", graph.name(id), told(graph.bytes(id), exact), graph.kept(id) ? ", kept" : "",
+                         graph.statistics(id) ? ", statistics" : "");
+    });
+  };
+  const auto times = [](std::span<const GivenTime> list, bool exact) {
+    return joined(list, [&](const GivenTime& time) { return fmt::format("{} {}", time.on, told(time.time, exact)); });
+  };
+  add("type", [](const Graph& g, OpId op, bool) { return g.type(op); });
+  add("layer", [](const Graph& g, OpId op, bool) { return g.layer(op); });
+  add("phase", [](const Graph& g, OpId op, bool) { return name_of(g.phase(op)); });
+  add("signature", [](const Graph& g, OpId op, bool) { return g.signature(op); });
+  add("colocation group", [](const Graph& g, OpId op, bool) { return g.colocation_group(op); });
+  add("device kinds",
+      [](const Graph& g, OpId op, bool) { return joined(g.device_kinds(op), [](const auto& kind) { return kind; }); });
+  add("given times", [&](const Graph& g, OpId op, bool exact) { return times(g.given_times(op), exact); });
+  add("collective", [](const Graph& g, OpId op, bool exact) { return text_of(g.collective(op), exact); });
+  add("FLOPs", [](const Graph& g, OpId op, bool) { return g.flops(op).value; });
+  add("bytes accessed", [](const Graph& g, OpId op, bool) { return g.bytes_accessed(op).count; });
+  add("parameter bytes", [](const Graph& g, OpId op, bool) { return g.parameter_bytes(op).count; });
+  add("state bytes", [](const Graph& g, OpId op, bool) { return g.state_bytes(op).count; });
+  add("workspace bytes", [](const Graph& g, OpId op, bool) { return g.workspace_bytes(op).count; });
+  add("inputs", [&](const Graph& g, OpId op, bool exact) { return tensors(g, g.inputs(op), exact); });
+  add("outputs", [&](const Graph& g, OpId op, bool exact) { return tensors(g, g.outputs(op), exact); });
+  add("ops before", [&](const Graph& g, OpId op, bool) { return names(g, g.after(op)); });
 }
 
-std::string text_of(const Device& device) {
-  return fmt::format("{}{}{}, {}, {}", device.kind.empty() ? device.device_class : device.kind,
-                     device.memory ? ", " : "", device.memory ? format_bytes(*device.memory) : "",
-                     format_rate(device.peak), format_rate(device.memory_bandwidth));
+/// ", WHAT TIME"; nothing of what takes none.
+std::string also(const char* what, Nanoseconds time, bool exact) {
+  return time == Nanoseconds{0} ? "" : fmt::format(", {} {}", what, told(time, exact));
 }
-std::string text_of(const Link& link) {
-  return fmt::format("{} - {}, {}, {}, {}{}", link.from, link.to, format_rate(link.bandwidth),
-                     format_time(link.latency), link.duplex == Duplex::full ? "full" : "half",
-                     link.bus.empty() ? "" : ", bus " + link.bus);
+const char* text_of(Sharing sharing) {
+  return sharing == Sharing::serial ? "" : sharing == Sharing::fair ? ", fair" : ", free";
 }
-std::string text_of(const Egress& egress) {
-  return fmt::format("{}, {}", format_rate(egress.bandwidth), format_time(egress.latency));
+
+std::string text_of(const Device& device, bool exact) {
+  const std::string kind = device.kind.empty() || !exact ? "" : device.kind + " ";
+  return fmt::format("{}{}{}{}, {}, {}{}{}{}", kind, device.kind.empty() || exact ? device.device_class : device.kind,
+                     device.memory ? ", " : "", device.memory ? told(*device.memory, exact) : "",
+                     told(device.peak, exact), told(device.memory_bandwidth, exact),
+                     also("launch", device.launch_overhead, exact), also("gap", device.gap, exact),
+                     device.part_of.empty() ? "" : ", part of " + device.part_of);
+}
+std::string text_of(const Link& link, bool exact) {
+  return fmt::format("{} - {}, {}, {}, {}{}{}{}", link.from, link.to, told(link.bandwidth, exact),
+                     told(link.latency, exact), link.duplex == Duplex::full ? "full" : "half",
+                     link.bus.empty() ? "" : ", bus " + link.bus, also("gap", link.gap, exact), text_of(link.sharing));
+}
+std::string text_of(const Egress& egress, bool exact) {
+  return fmt::format("{}, {}{}{}", told(egress.bandwidth, exact), told(egress.latency, exact),
+                     also("gap", egress.gap, exact), egress.broadcast ? ", broadcast" : "");
+}
+
+std::string text_of(const GivenRoute& route, bool) { return fmt::format("{}", fmt::join(route.links, ", ")); }
+std::string text_of(const MeasuredRoute& route, bool exact) {
+  return fmt::format("{}, {}", told(route.bandwidth, exact), told(route.latency, exact));
+}
+std::string text_of(const std::string&, bool) { return "yes"; }  // a switch has a name alone
+
+/// The fabric as its cluster's file has it, a line for each thing that is said of it.
+std::vector<std::string> lines_of(const FabricSpec& fabric) {
+  std::stringstream file;
+  write_cluster({.devices = {Device{}}, .fabric = fabric}, file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
 }
 
 /// Items by name: those that one side lacks, and those whose values differ.
-template <class Item, class Name, class Text>
+template <class Item, class Name>
 void add_items(Differences& rows, const char* what, const std::vector<Item>& before, const std::vector<Item>& after,
-               const Name& name, const Text& text) {
+               const Name& name) {
+  const auto text = [](const Item& item, bool exact) { return text_of(item, exact); };
   std::map<std::string, const Item*> there;
   for (const Item& item : after) there.emplace(std::invoke(name, item), &item);
   for (const Item& item : before) {
     const auto found = there.find(std::invoke(name, item));
     if (found == there.end()) {
-      rows.push_back({what, std::invoke(name, item), text(item), "", {}});
+      rows.push_back({what, std::invoke(name, item), text(item, false), "", {}});
     } else {
-      if (!(item == *found->second))
-        rows.push_back({what, std::invoke(name, item), text(item), text(*found->second), {}});
+      add_where_unequal(rows, what, std::invoke(name, item), item, *found->second, text);
       there.erase(found);
     }
   }
   for (const Item& item : after)
-    if (there.contains(std::invoke(name, item))) rows.push_back({what, std::invoke(name, item), "", text(item), {}});
+    if (there.contains(std::invoke(name, item)))
+      rows.push_back({what, std::invoke(name, item), "", text(item, false), {}});
 }
 
 }  // namespace
@@ -205,35 +275,40 @@ std::vector<Difference> differences(const Problem& problem, const Schedule& befo
 
 std::vector<Difference> differences(const Graph& before, const Graph& after) {
   Differences rows;
+  const OpIndex in_before{before}, in_after{after};
   for (const OpId op : before.ops()) {
-    const auto other = after.find_op(before.name(op));
+    const auto other = in_after.find(before.name(op));
     if (other)
       add_op(rows, before, op, after, *other);
     else
       rows.push_back({"op", std::string{before.name(op)}, before.type(op), "", {}});
   }
   for (const OpId op : after.ops())
-    if (!before.find_op(after.name(op))) rows.push_back({"op", std::string{after.name(op)}, "", after.type(op), {}});
+    if (!in_before.find(after.name(op))) rows.push_back({"op", std::string{after.name(op)}, "", after.type(op), {}});
   return rows;
 }
 
 std::vector<Difference> differences(const ClusterSpec& before, const ClusterSpec& after) {
   Differences rows;
-  const auto as_text = [](const auto& item) { return text_of(item); };
-  add_items(rows, "device", before.devices, after.devices, &Device::name, as_text);
-  add_items(
-      rows, "switch", before.switches, after.switches, [](const std::string& name) { return name; },
-      [](const std::string&) { return std::string{"yes"}; });
-  add_items(rows, "link", before.links, after.links, &Link::name, as_text);
-  add_items(rows, "egress", before.egresses, after.egresses, &Egress::device, as_text);
-  if (before.routes != after.routes || before.measured != after.measured)
-    rows.push_back({"routes",
-                    "",
-                    fmt::format("{} given", before.routes.size() + before.measured.size()),
-                    fmt::format("{} given", after.routes.size() + after.measured.size()),
-                    {}});
-  if (before.fabric != after.fabric)
+  const auto ends = [](const auto& route) { return fmt::format("{} -> {}", route.from, route.to); };
+  add_items(rows, "device", before.devices, after.devices, &Device::name);
+  add_items(rows, "switch", before.switches, after.switches, std::identity{});
+  add_items(rows, "link", before.links, after.links, &Link::name);
+  add_items(rows, "egress", before.egresses, after.egresses, &Egress::device);
+  add_items(rows, "route", before.routes, after.routes, ends);
+  add_items(rows, "measured route", before.measured, after.measured, ends);
+  if (before.fabric && after.fabric) {
+    const std::vector<std::string> was = lines_of(*before.fabric), is = lines_of(*after.fabric);
+    const auto own = [](const std::vector<std::string>& lines, const std::vector<std::string>& others) {
+      std::vector<std::string> rest;
+      std::ranges::copy_if(lines, std::back_inserter(rest),
+                           [&](const std::string& line) { return std::ranges::find(others, line) == others.end(); });
+      return fmt::format("{}", fmt::join(rest, ", "));
+    };
+    if (was != is) rows.push_back({"fabric", "", own(was, is), own(is, was), {}});
+  } else if (before.fabric || after.fabric) {
     rows.push_back({"fabric", "", before.fabric ? "yes" : "", after.fabric ? "yes" : "", {}});
+  }
   return rows;
 }
 
