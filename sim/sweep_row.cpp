@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "inputs.hpp"
 #include "interrupt.hpp"
+#include "print/result_json.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/study/run.hpp"
 
 namespace trainyard::program {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kKeptProblems = 16;
 
 /// What is placed where.
 struct GroundOptions {
@@ -45,22 +42,25 @@ struct HowOptions {
   }
 };
 
+/// The options that are keys; a row has one thread.
 template <class Options>
-std::vector<std::string> keys_of() {
+std::vector<OptionInfo> keys_of() {
   OptionSet set{"row", "", ""};
   Options options;
   options.declare(set);
-  std::vector<std::string> keys;
-  for (const OptionInfo& info : set.infos()) {
-    const std::string key = info.names.empty() ? "model" : info.names.front().substr(2);
-    if (key != "help" && key != "threads") keys.push_back(key);  // a row has one thread
-  }
-  std::stable_partition(keys.begin(), keys.end(), [](const std::string& key) { return key == "model"; });
+  std::vector<OptionInfo> keys = set.infos();
+  for (OptionInfo& key : keys) key.names = {key.names.empty() ? "model" : key.names.front().substr(2)};
+  std::erase_if(keys, [](const OptionInfo& key) { return key.names[0] == "help" || key.names[0] == "threads"; });
+  std::stable_partition(keys.begin(), keys.end(), [](const OptionInfo& key) { return key.names[0] == "model"; });
   return keys;
 }
 
-const std::vector<std::string>& ground_keys() {
-  static const std::vector<std::string> keys = keys_of<GroundOptions>();
+const std::vector<OptionInfo>& ground_keys() {
+  static const std::vector<OptionInfo> keys = keys_of<GroundOptions>();
+  return keys;
+}
+const std::vector<OptionInfo>& how_keys() {
+  static const std::vector<OptionInfo> keys = keys_of<HowOptions>();
   return keys;
 }
 
@@ -73,10 +73,12 @@ Options parsed(const std::vector<std::string>& words) {
   return options;
 }
 
-void append_words(const std::string& key, const StudyValue& value, std::vector<std::string>& words) {
+void append_words(const OptionInfo& key, const StudyValue& value, std::vector<std::string>& words) {
+  const std::string option = "--" + key.names[0];
   for (const std::string& text : value) {
-    if (key != "model") words.push_back("--" + key);
-    words.push_back(text);
+    const bool is_truth = key.value.empty() && (text == "true" || text == "false");
+    if (is_truth ? text == "true" : key.names[0] != "model") words.push_back(option);
+    if (!is_truth) words.push_back(text);
   }
 }
 
@@ -107,7 +109,8 @@ void add_result(const Run& run, Json& object) {
   object["peak_bytes"] = summary.peak.count;
   object["transfers"] = summary.transfers;
   object["transferred_bytes"] = summary.transferred.count;
-  object["evaluations"] = run.schedule.search ? run.schedule.search->evaluations : 1;
+  object[object.contains("evaluations") ? "evaluations_done" : "evaluations"] =
+      run.schedule.search ? run.schedule.search->evaluations : 1;
 }
 
 }  // namespace
@@ -121,50 +124,32 @@ struct RowRunner::Ground {
 };
 
 std::vector<std::string> study_keys() {
-  std::vector<std::string> keys = ground_keys();
-  for (std::string& key : keys_of<HowOptions>()) keys.push_back(std::move(key));
+  std::vector<std::string> keys;
+  for (const auto* list : {&ground_keys(), &how_keys()})
+    for (const OptionInfo& key : *list) keys.push_back(key.names[0]);
   return keys;
 }
 
-std::shared_ptr<const RowRunner::Ground> RowRunner::ground(const Words& words) {
-  std::promise<std::shared_ptr<const Ground>> promise;
-  {
-    std::unique_lock lock{mutex_};
-    const auto known = std::ranges::find(grounds_, words, [](const auto& each) { return each.first; });
-    if (known != grounds_.end()) {
-      grounds_.splice(grounds_.begin(), grounds_, known);
-      const auto future = known->second;
-      lock.unlock();
-      return future.get();
-    }
-    grounds_.emplace_front(words, promise.get_future().share());
-    if (grounds_.size() > kKeptProblems) grounds_.pop_back();
-  }
-  try {
-    const ProblemOptions inputs = parsed<GroundOptions>(words).inputs;
-    Machine machine = load_machine(inputs.cluster, inputs.machine);
-    LoadedModel model = load_models(inputs.models, inputs.training);
-    Problem problem{std::move(model.graph), std::move(machine.cluster), std::move(machine.costs)};
-    LowerBound bound = best_lower_bound(problem);
-    auto made = std::make_shared<const Ground>(
-        Ground{std::move(problem), std::move(bound), is_workload(inputs.models.front()), model.batch});
-    promise.set_value(made);
-    const std::lock_guard lock{mutex_};
-    notes_.insert(machine.notes.begin(), machine.notes.end());
-    notes_.insert(model.notes.begin(), model.notes.end());
-    return made;
-  } catch (...) {
-    promise.set_exception(std::current_exception());
-    throw;
-  }
+RowRunner::Ground RowRunner::make_ground(const Words& words) {
+  const ProblemOptions inputs = parsed<GroundOptions>(words).inputs;
+  Machine machine = load_machine(inputs.cluster, inputs.machine);
+  LoadedModel model = load_models(inputs.models, inputs.training);
+  Problem problem{std::move(model.graph), std::move(machine.cluster), std::move(machine.costs)};
+  LowerBound bound = best_lower_bound(problem);
+  const std::lock_guard lock{mutex_};
+  notes_.insert(machine.notes.begin(), machine.notes.end());
+  notes_.insert(model.notes.begin(), model.notes.end());
+  return {std::move(problem), std::move(bound), is_workload(inputs.models.front()), model.batch};
 }
 
 std::string RowRunner::run(std::uint64_t index, const StudyRow& row) {
   Json object{{"row", index}};
   Words ground_words, how_words;
-  for (const auto& [key, value] : row) {
-    object[key] = json_of(value);
-    append_words(key, value, std::ranges::find(ground_keys(), key) != ground_keys().end() ? ground_words : how_words);
+  for (const auto& [name, value] : row) {
+    object[name] = json_of(value);
+    for (const auto& [keys, words] : {std::pair{&ground_keys(), &ground_words}, {&how_keys(), &how_words}})
+      for (const OptionInfo& key : *keys)
+        if (key.names[0] == name) append_words(key, value, *words);
   }
   const auto failed = [&](const std::string& message, const std::string& code) {
     object["error"] = message;
@@ -172,7 +157,7 @@ std::string RowRunner::run(std::uint64_t index, const StudyRow& row) {
   };
   try {
     const HowOptions how = parsed<HowOptions>(how_words);
-    const std::shared_ptr<const Ground> ground = this->ground(ground_words);
+    const auto ground = grounds_.of(ground_words, [&] { return make_ground(ground_words); });
     Placer placer = how.placing.placer();
     if (how.coarsening) placer = coarsened(placer, *how.coarsening);
     PlaceOptions options = how.placing.options(placer, how.seed);

@@ -1,15 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <future>
-#include <list>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "latest_made.hpp"
 #include "trainyard/sweep/study.hpp"
 
 namespace trainyard::program {
@@ -31,10 +28,10 @@ class RowRunner {
  private:
   struct Ground;
   using Words = std::vector<std::string>;
-  std::shared_ptr<const Ground> ground(const Words& words);
+  Ground make_ground(const Words& words);
 
-  std::mutex mutex_;
-  std::list<std::pair<Words, std::shared_future<std::shared_ptr<const Ground>>>> grounds_;  // the latest first
+  LatestMade<Words, Ground> grounds_{16};
+  std::mutex mutex_;  // of the notes
   std::set<std::string> notes_;
 };
 

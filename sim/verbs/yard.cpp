@@ -3,16 +3,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <future>
-#include <list>
 #include <memory>
-#include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "interrupt.hpp"
+#include "latest_made.hpp"
 #include "options.hpp"
+#include "print/result_json.hpp"
 #include "sweep_run.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/core/limits.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
@@ -32,48 +31,21 @@ namespace trainyard::program {
 namespace {
 
 namespace fs = std::filesystem;
-using YardJson = nlohmann::ordered_json;
 
 /// An instance's problem and its bound, kept for the rows that follow each other on it.
-class YardGrounds {
- public:
-  struct Ground {
-    Problem problem;
-    LowerBound bound;
-    std::string hash;
-  };
-
-  std::shared_ptr<const Ground> of(const YardInstance& instance) {
-    std::promise<std::shared_ptr<const Ground>> promise;
-    {
-      std::unique_lock lock{mutex_};
-      for (const auto& known : kept_)
-        if (known.first == &instance) {
-          const auto future = known.second;
-          lock.unlock();
-          return future.get();
-        }
-      kept_.emplace_front(&instance, promise.get_future().share());
-      if (kept_.size() > kKept) kept_.pop_back();
-    }
-    try {
-      Problem problem = yard_problem(instance);
-      LowerBound bound = best_lower_bound(problem);
-      std::string hash = yard_hash(problem);
-      auto made = std::make_shared<const Ground>(Ground{std::move(problem), std::move(bound), std::move(hash)});
-      promise.set_value(made);
-      return made;
-    } catch (...) {
-      promise.set_exception(std::current_exception());
-      throw;
-    }
-  }
-
- private:
-  static constexpr std::size_t kKept = 4;
-  std::mutex mutex_;
-  std::list<std::pair<const YardInstance*, std::shared_future<std::shared_ptr<const Ground>>>> kept_;
+struct YardGround {
+  Problem problem;
+  LowerBound bound;
+  std::string hash;
 };
+using YardGrounds = LatestMade<const YardInstance*, YardGround>;
+
+YardGround yard_ground(const YardInstance& instance) {
+  Problem problem = yard_problem(instance);
+  LowerBound bound = best_lower_bound(problem);
+  std::string hash = yard_hash(problem);
+  return {std::move(problem), std::move(bound), std::move(hash)};
+}
 
 const YardInstance& named_instance(const std::string& name, const std::vector<YardInstance>& set) {
   if (const YardInstance* instance = find_in_yard(name, set)) return *instance;
@@ -82,15 +54,14 @@ const YardInstance& named_instance(const std::string& name, const std::vector<Ya
   throw UsageError(fmt::format("there is no instance '{}'", name), did_you_mean(name, names));
 }
 
-YardJson claim_json(std::uint64_t row, const YardInstance& instance, const YardGrounds::Ground& ground,
-                    const YardAnswer& answer) {
+Json claim_json(std::uint64_t row, const YardInstance& instance, const YardGround& ground, const YardAnswer& answer) {
   const YardClaim& claim = answer.claim;
-  YardJson object{{"row", row},
-                  {"instance", instance.name},
-                  {"tier", instance.tier},
-                  {"family", instance.family},
-                  {"placer", claim.placer},
-                  {"seed", claim.seed}};
+  Json object{{"row", row},
+              {"instance", instance.name},
+              {"tier", instance.tier},
+              {"family", instance.family},
+              {"placer", claim.placer},
+              {"seed", claim.seed}};
   if (claim.budget) object["budget"] = *claim.budget;
   if (claim.time) object["time"] = *claim.time;
   if (claim.splits) object["splits"] = true;
@@ -109,8 +80,16 @@ YardJson claim_json(std::uint64_t row, const YardInstance& instance, const YardG
   return object;
 }
 
+std::string yard_result(const Json& facts) {
+  Json object = begin_result("yard");
+  object.update(facts);
+  return result_text(object);
+}
+
 /// Placers that are asked where none are named: those that do not learn, and take seconds on a thousand ops.
 const char* const kUsualPlacers = "single,expert,heft,cpop,peft,etf,critical-path,dsc,m-topo,m-etf,dpos,scotch,auto";
+
+constexpr std::int64_t kMostSeeds = 1'000'000;
 
 struct YardVerb {
   std::vector<std::string> words, tiers, instances, placers;
@@ -153,7 +132,7 @@ struct YardVerb {
   }
 
   int run(Console& console) {
-    if (!set_file.empty()) own = parse_yard(read_input(set_file), set_file);
+    if (!set_file.empty()) own = parse_yard(read_input(set_file, limits::kToml), set_file);
     if (words.front() == "run") return run_placers(console);
     if (words.front() == "list") return run_list(console);
     if (words.front() == "check") return run_check(console);
@@ -175,6 +154,8 @@ struct YardVerb {
       throw UsageError("yard check takes one folder", "trainyard yard check results");
     if (words.front() == "table" && words.size() < 2)
       throw UsageError("yard table needs a folder", "trainyard yard table results");
+    if (seeds > static_cast<std::uint64_t>(kMostSeeds))
+      throw UsageError(fmt::format("--seeds: {} is more than {}", seeds, with_separators(kMostSeeds)));
     if (seconds && !budgets.empty()) throw UsageError("--time and --evaluations do not go together");
   }
 
@@ -195,7 +176,7 @@ struct YardVerb {
       if (key == "budget") task.budget = std::stoull(value.front());
     }
     const YardInstance& instance = *find_in_yard(task.instance, set());
-    YardJson object;
+    Json object;
     const auto failed = [&](const std::string& message, const std::string& code) {
       object = {{"row", index},          {"instance", instance.name},
                 {"tier", instance.tier}, {"family", instance.family},
@@ -204,16 +185,12 @@ struct YardVerb {
       object["error"] = message;
       object["code"] = code;
     };
+    std::shared_ptr<const YardGround> ground;
+    std::optional<YardAnswer> answer;
     try {
-      const auto ground = grounds.of(instance);
-      const YardAnswer answer =
-          ask_placer(instance, ground->problem, ground->bound, find_placer(task.placer), task, interrupted);
-      object = claim_json(index, instance, *ground, answer);
-      if (!no_schedules && !interrupted()) {
-        const std::string file = fmt::format("schedules/{}/{}-{}.json.gz", instance.name, task.placer, index);
-        write_answer(answer, *ground, fs::path{sweep.folder} / file);
-        object["schedule"] = file;
-      }
+      ground = grounds.of(&instance, [&] { return yard_ground(instance); });
+      answer = ask_placer(instance, ground->problem, ground->bound, find_placer(task.placer), task, interrupted);
+      object = claim_json(index, instance, *ground, *answer);
     } catch (const InputError& error) {
       failed(error.what(), error.findings().front().code);
     } catch (const MissingError& error) {
@@ -221,10 +198,15 @@ struct YardVerb {
     } catch (const std::bad_alloc&) {
       failed("out of memory", "memory");
     }
-    return object.dump(-1, ' ', false, YardJson::error_handler_t::replace);
+    if (answer && !no_schedules && !interrupted()) {  // a full disk is no answer of the row: it ends the run
+      const std::string file = fmt::format("schedules/{}/{}-{}.json.gz", instance.name, task.placer, index);
+      write_answer(*answer, *ground, fs::path{sweep.folder} / file);
+      object["schedule"] = file;
+    }
+    return object.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 
-  static void write_answer(const YardAnswer& answer, const YardGrounds::Ground& ground, const fs::path& path) {
+  static void write_answer(const YardAnswer& answer, const YardGround& ground, const fs::path& path) {
     std::error_code ignored;
     fs::create_directories(path.parent_path(), ignored);
     OutputFile file{path};
@@ -264,20 +246,16 @@ struct YardVerb {
         grids.push_back(std::move(grid));
       }
     const Study study{splits ? "yard, with splits" : "yard", std::move(grids)};
-    YardGrounds grounds;
+    YardGrounds grounds{4};
     const InterruptGuard guard;
     const auto count = run_rows(
         study, sweep, [&](std::uint64_t row) { return answer_row(row, study.row(row), grounds); }, console);
     if (!count) return kDone;
     if (console.json())
-      console.print(YardJson{{"format", "trainyard-result/1"},
-                             {"verb", "yard"},
-                             {"rows", study.size()},
-                             {"done", count->all},
-                             {"done_before", count->before},
-                             {"warnings", console.warnings()}}
-                        .dump(2) +
-                    "\n");
+      console.print(yard_result({{"rows", study.size()},
+                                 {"done", count->all},
+                                 {"done_before", count->before},
+                                 {"warnings", console.warnings()}}));
     else
       console.print(fmt::format("{} of {} rows are in {}\n", count->all, study.size(), sweep.folder));
     return exit_code(kDone);
@@ -301,7 +279,13 @@ struct YardVerb {
     for (std::size_t w = 1; w < words.size(); ++w) named_instance(words[w], set());
     std::vector<YardRecord> records(listed.size());
     const bool makes = compute || !sweep.folder.empty();
-    if (!sweep.folder.empty()) fs::create_directories(sweep.folder);
+    if (!sweep.folder.empty()) {
+      std::error_code failed;
+      fs::create_directories(sweep.folder, failed);
+      if (failed)
+        throw UsageError(fmt::format("--output {}: {}", sweep.folder, failed.message()),
+                         "name a folder that can be written");
+    }
     parallel_for(sweep.threads.value_or(makes ? 0 : 1), listed.size(), [&](std::size_t i) {
       const YardRecord* known = own.empty() ? find_record(listed[i]->name) : nullptr;
       if (!makes && known) {
@@ -319,7 +303,7 @@ struct YardVerb {
       cluster.commit();
     });
     std::string text;
-    YardJson rows = YardJson::array();
+    Json rows = Json::array();
     TextTable table{
         {{"instance"}, {"tier"}, {"ops", TextTable::Align::right}, {"devices", TextTable::Align::right}, {"hash"}}};
     table.fit(console.format());
@@ -334,7 +318,7 @@ struct YardVerb {
                      std::to_string(record.devices), record.hash});
     }
     if (console.json())
-      console.print(YardJson{{"format", "trainyard-result/1"}, {"verb", "yard"}, {"instances", rows}}.dump(2) + "\n");
+      console.print(yard_result(Json{{"instances", rows}}));
     else
       console.print(compute ? text : table.text(), !compute);
     if (!sweep.folder.empty())
@@ -368,21 +352,15 @@ struct YardVerb {
     const YardCheck result = check_claims(
         claims, words[1], {.every = every, .threads = sweep.threads.value_or(0), .stop = interrupted, .set = &set()});
     if (console.json()) {
-      YardJson errors = YardJson::array();
+      Json errors = Json::array();
       for (const Finding& finding : result.findings)
         errors.push_back({{"code", finding.code},
                           {"file", finding.at.file},
                           {"line", finding.at.line},
                           {"message", finding.message},
                           {"help", finding.help}});
-      console.print(YardJson{{"format", "trainyard-result/1"},
-                             {"verb", "yard"},
-                             {"claims", result.claims},
-                             {"checked", result.checked},
-                             {"asked_again", result.rerun},
-                             {"errors", errors}}
-                        .dump(2) +
-                    "\n");
+      console.print(yard_result(
+          {{"claims", result.claims}, {"checked", result.checked}, {"asked_again", result.rerun}, {"errors", errors}}));
     } else {
       console.print(fmt::format("{} of {} checked, {} of them by asking the placer again: {}\n", result.checked,
                                 counted(static_cast<std::int64_t>(result.claims), "claim"), result.rerun,

@@ -175,6 +175,24 @@ TEST_CASE("a line of a journal that was cut short is run again") {
   check_equal(folder.path() / "whole", folder.path() / "cut");
 }
 
+TEST_CASE("a truth is a flag, and what a search was allowed stands beside what it did") {
+  const TemporaryFolder folder;
+  write_text(folder.path() / "study.toml",
+             "model = \"lenet\"\ncluster = \"2xV100\"\nplacer = \"auto\"\nno-splits = [true, false]\n"
+             "evaluations = 30\n");
+  REQUIRE(run_trainyard(folder.path(), "sweep study.toml -o out").exit_code == 0);
+  const std::string results = read_text(folder.path() / "out/results.jsonl");
+  CHECK(lines_of(results) == 2);
+  CHECK_FALSE(contains(results, "error"));
+  const auto first = nlohmann::json::parse(results.substr(0, results.find('\n')));
+  CHECK(first["no-splits"] == "true");
+  CHECK(first["evaluations"] == 30);
+  CHECK(first["evaluations_done"].get<int>() > 0);
+  const auto merged = run_trainyard(folder.path(), "merge out -o again --json");
+  CHECK(json_of(merged)["verb"] == "merge");
+  CHECK(json_of(merged)["rows"] == 2);
+}
+
 TEST_CASE("what is wrong with a study, or with its folder, is told by name") {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& study, const std::string& words) {

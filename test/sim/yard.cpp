@@ -83,13 +83,22 @@ TEST_CASE("the table of a submission as text, CSV, JSON and page; lists, and wor
   CHECK(run_trainyard(folder.path(), "yard list stg-rand0000.2xV100 -o files").exit_code == 0);
   CHECK(run_trainyard(folder.path(), "check files/stg-rand0000.2xV100.json files/stg-rand0000.2xV100.toml").exit_code ==
         0);
-  for (const char* words :
-       {"yard", "yard go", "yard run", "yard run x -o a", "yard check", "yard table", "yard list stg-rand0000",
-        "yard run -o a --tier tiny", "yard run -o a --placers heff", "yard run -o a --time 1s --evaluations 3"}) {
+  for (const char* words : {"yard", "yard go", "yard run", "yard run x -o a", "yard check", "yard table",
+                            "yard list stg-rand0000", "yard run -o a --tier tiny",
+                            "yard list stg-rand0000.2xV100 -o table.csv", "yard run -o a --seeds 2000000000000000000",
+                            "yard run -o a --placers heff", "yard run -o a --time 1s --evaluations 3"}) {
     CAPTURE(words);
     CHECK(run_trainyard(folder.path(), words).exit_code == 2);
   }
   CHECK(run_trainyard(folder.path(), "yard check nowhere").exit_code == 3);
+  // Schedules that cannot be written are no answers: nothing is journaled, and the run goes on from there.
+  const std::string rows = words_of_run("full", "");
+  fs::create_directory(folder.path() / "full");
+  write_text(folder.path() / "full/schedules", "a file in the place of the folder");
+  CHECK(run_trainyard(folder.path(), rows).exit_code == 3);
+  fs::remove(folder.path() / "full/schedules");
+  CHECK(run_trainyard(folder.path(), rows + " --resume").exit_code == 0);
+  CHECK(run_trainyard(folder.path(), "yard check full").exit_code == 0);
 }
 
 TEST_CASE("instances of one's own, and claims of searches within a time, are run and checked alike") {

@@ -88,6 +88,8 @@ TEST_CASE("a billion rows take no room, and more are refused") {
 TEST_CASE("what is wrong with a study file") {
   CHECK(code_of("modell = \"a\"\n") == "unknown-key");
   CHECK(code_of("model = []\n") == "empty-grid");
+  CHECK(code_of("model = [[]]\n") == "empty-grid");
+  CHECK(code_of("model = \"a\"\ncomment = \"mine\"\nx-owner = 3\n").empty());
   CHECK(code_of("") == "empty-grid");
   CHECK(code_of("model = [\"a\", \"a\"]\n") == "duplicate-value");
   CHECK(code_of("model = {a = 1}\n") == "type");
@@ -124,5 +126,11 @@ TEST_CASE("shards of one study merge; other studies and contradicting results do
   CHECK(refused({path("a"), path("c")}) == "two-results");
   CHECK(refused({path("a"), path("d")}) == "other-study");
   CHECK(refused({path("a"), path("nowhere")}) == "no-sweep");
-  CHECK_FALSE(std::filesystem::exists(path("none")));
+  test::write_text(path("b") / "journal-0.log", "0\t0.5\t{\"row\":\n");
+  CHECK(refused({path("b")}) == "no-sweep");  // a damaged result
+  for (const char* id :
+       {R"({"format": 3})", R"({"format": "trainyard-sweep/1", "study": "s", "rows": "3", "digest": "d"})"}) {
+    test::write_text(path("b") / "sweep.json", id);
+    CHECK(refused({path("b")}) == "no-sweep");
+  }
 }

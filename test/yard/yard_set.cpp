@@ -92,6 +92,7 @@ bandwidth = 10
   CHECK(code_of(grid + "model = \"chain\"\nmemory = \"much\"") == "number");
   CHECK(code_of(grid + "model = [\"chain:ops=1\", \"chain-ops1\"]") == "duplicate-name");
   CHECK(code_of(grid + "model = \"chain\"\nlinks = 3") == "unknown-key");
+  CHECK(code_of(grid + "model = [[\"chain\", \"tree\"]]") == "several-values");
 }
 
 TEST_CASE("a set of one's own names graph and cluster files that lie beside it") {

@@ -78,6 +78,7 @@ class StudyReader {
     for (const auto& [key, node] : table) {
       const std::string name{key.str()};
       if (std::ranges::find(keys_, name) != keys_.end() || (is_root && (name == "name" || name == "grid"))) continue;
+      if (name == "comment" || name.starts_with("x-")) continue;
       std::string help = did_you_mean(name, {keys_.begin(), keys_.end()});
       if (help.empty()) help = fmt::format("the keys are {}", fmt::join(keys_, ", "));
       fail(node, "unknown-key", fmt::format("a study has no key '{}'", name), help);
@@ -96,7 +97,9 @@ class StudyReader {
         for (const toml::node& each : *several) value.push_back(read_text(each, key));
       else
         value.push_back(read_text(item, key));
-      if (!seen.insert(value).second)
+      if (value.empty())
+        fail(item, "empty-grid", fmt::format("a list of '{}' is empty", key), "leave it out, or give it a value");
+      else if (!seen.insert(value).second)
         fail(item, "duplicate-value", fmt::format("'{}' takes the value {} twice", key, fmt::join(value, ", ")),
              "each row runs once; seed = [1, 2, 3] repeats it with other random numbers");
       values.push_back(std::move(value));
@@ -173,7 +176,7 @@ Study parse_study(std::string_view text, const std::string& file, std::span<cons
 }
 
 Study read_study(const std::filesystem::path& path, std::span<const std::string> keys) {
-  return parse_study(read_input(path), input_name(path), keys);
+  return parse_study(read_input(path, limits::kToml), input_name(path), keys);
 }
 
 }  // namespace trainyard

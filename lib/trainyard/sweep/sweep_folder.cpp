@@ -106,12 +106,16 @@ std::optional<StudyId> read_id(const fs::path& folder) {
   const fs::path path = folder / "sweep.json";
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
-  const Json object = Json::parse(read_input(path, 1 << 20), nullptr, false);
-  if (!object.is_object() || object.value("format", "") != kFormat || !object.contains("digest"))
-    throw InputError(Finding{.code = "no-sweep",
-                             .message = fmt::format("'{}' is not the sweep.json of a sweep", path.string()),
-                             .help = "name a folder that `trainyard sweep` wrote"});
-  return StudyId{object.value("study", ""), object.value("rows", std::uint64_t{0}), object.value("digest", "")};
+  try {
+    const Json object = Json::parse(read_input(path, 1 << 20));
+    if (object.at("format").get<std::string>() == kFormat)
+      return StudyId{object.at("study").get<std::string>(), object.at("rows").get<std::uint64_t>(),
+                     object.at("digest").get<std::string>()};
+  } catch (const Json::exception&) {  // refused below
+  }
+  throw InputError(Finding{.code = "no-sweep",
+                           .message = fmt::format("'{}' is not the sweep.json of a sweep", path.string()),
+                           .help = "name a folder that `trainyard sweep` wrote"});
 }
 
 void write_id(const fs::path& folder, const StudyId& id) {
@@ -149,9 +153,13 @@ void write_results(const Entries& entries, const StudyId& id, const fs::path& fo
   OutputFile lines{folder / "results.jsonl"}, table{folder / "results.csv"}, times{folder / "times.csv"},
       page{folder / "index.html"};
   std::vector<std::string> columns;  // rows of different grids, and failed ones, have different keys
-  entries.for_each([&](std::uint64_t, const Entry& entry) {
+  entries.for_each([&](std::uint64_t row, const Entry& entry) {
     lines.stream() << entry.result << '\n';
-    const Json object = Json::parse(entry.result);
+    const Json object = Json::parse(entry.result, nullptr, false);
+    if (!object.is_object())
+      throw InputError(Finding{.code = "no-sweep",
+                               .message = fmt::format("the result of row {} in '{}' is damaged", row, folder.string()),
+                               .help = "take its line out of the journal: --resume runs the row again"});
     for (auto member = object.begin(); member != object.end(); ++member)
       if (std::ranges::find(columns, member.key()) == columns.end()) columns.push_back(member.key());
   });
@@ -173,6 +181,7 @@ void write_results(const Entries& entries, const StudyId& id, const fs::path& fo
     curves.add(object);
   });
   curves.write(page.stream());
+  for (OutputFile* file : {&lines, &table, &times, &page}) file->finish();
   for (OutputFile* file : {&lines, &table, &times, &page}) file->commit();
 }
 
@@ -246,11 +255,16 @@ std::uint64_t SweepFolder::done_count() const { return state_->before.count(); }
 void SweepFolder::append(std::uint64_t row, double seconds, std::string_view result) {
   const std::string line = fmt::format("{}\t{:.6f}\t{}\n", row, seconds, result);
   const std::lock_guard guard{state_->mutex};
+  const off_t begin = ::lseek(state_->out, 0, SEEK_CUR);
   for (std::size_t at = 0; at < line.size();) {
     const ssize_t written = ::write(state_->out, line.data() + at, line.size() - at);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0)
-      fail(state_->journal, errno, "rows that were finished before are kept; --resume goes on with the others");
+    if (written < 0) {
+      const int error = errno;
+      // No half line that other threads go on behind.
+      if (::ftruncate(state_->out, begin) == 0) ::lseek(state_->out, begin, SEEK_SET);
+      fail(state_->journal, error, "rows that were finished before are kept; --resume goes on with the others");
+    }
     at += static_cast<std::size_t>(written);
   }
 }

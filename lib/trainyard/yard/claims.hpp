@@ -59,7 +59,7 @@ YardAnswer ask_placer(const YardInstance& instance, const Problem& problem, cons
                       const Placer& placer, const YardClaim& task, const std::function<bool()>& stop = {});
 
 struct YardCheckOptions {
-  std::uint64_t every = 1;          // only every so-manieth claim
+  std::uint64_t every = 1;          // only every N-th claim
   unsigned threads = 0;             // instances at once; 0: as many as the machine runs
   std::function<bool()> stop = {};  // asked between claims
   const std::vector<YardInstance>* set = &yard();

@@ -19,9 +19,9 @@ namespace trainyard {
 ///     ops       U(1 - s/2, 1 + s/2) `compute` of work; each read U(1 - s/2, 1 + s/2) `bytes`, a tensor of its own;
 ///               one of `types` kinds of hardware, without which no device can run it
 ///     devices   speed U(1 - s/2, 1 + s/2) `speed`; of each kind of hardware with probability `hardware`, one at least
-///     links     between any two devices: latency U(0, 2 `delay`), time of a byte U(1 - s/2, 1 + s/2) / `bandwidth`,
-///     both
-///               ways alike; transfers never wait for each other (its simulator lets them wait for nothing but the op)
+///     links     between any two devices: latency U(0, 2 `delay`), time of a byte U(1 - s/2, 1 + s/2) / `bandwidth`, in
+///               both ways alike; transfers never wait for each other (its simulator lets them wait for nothing but the
+///               op)
 ///
 /// alpha, connect, hardware and the spreads s (`spread-compute`, `spread-bytes`, `spread-speed`, `spread-bandwidth`)
 /// are in percent. Ours: hardware that no device has is given to one at random, so that every op can run.

@@ -64,7 +64,12 @@ void require_word(const std::string& word, const std::vector<std::string>& known
 
 YardInstance instance_of(const StudyRow& row) {
   std::map<std::string, std::string> values;
-  for (const auto& [key, value] : row) values[key] = value.front();
+  for (const auto& [key, value] : row) {
+    if (value.size() != 1)
+      refuse("several-values", fmt::format("'{}' takes one value a row, not {}", key, fmt::join(value, " and ")),
+             fmt::format("as in {} = [\"{}\"], without a list in the list", key, fmt::join(value, "\", \"")));
+    values[key] = value.front();
+  }
   for (const char* key : {"tier", "family", "model", "cluster"})
     if (values[key].empty()) refuse("missing-key", fmt::format("a grid of the Yard has no '{}'", key), "give one");
   YardInstance instance{.name = {},

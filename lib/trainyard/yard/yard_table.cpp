@@ -279,9 +279,10 @@ void write_yard_csv(const YardTable& table, std::ostream& out) {
       const auto& cell = score.cells[i];
       if (!cell) continue;
       const bool wins = std::ranges::find(best.winners, score.placer) != best.winners.end();
-      out << fmt::format("{},{},{},{},{},{},{},{},{:.6f},{},{}\n", csv_field(best.instance), best.tier, best.family,
-                         csv_field(score.placer), cell->makespan.count, cell->spread.count, best.step.count,
-                         best.bound.count, ratio(cell->makespan, best.bound), wins, wins && best.within_noise);
+      out << fmt::format("{},{},{},{},{},{},{},{},{:.6f},{},{}\n", csv_field(best.instance), best.tier,
+                         csv_field(best.family), csv_field(score.placer), cell->makespan.count, cell->spread.count,
+                         best.step.count, best.bound.count, ratio(cell->makespan, best.bound), wins,
+                         wins && best.within_noise);
     }
   }
 }
