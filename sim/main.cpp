@@ -1,5 +1,6 @@
 #include <malloc.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <exception>
@@ -67,8 +68,17 @@ void keep_freed_memory() {
 #endif
 }
 
+/// All that the system allows: a run may write a file for each of thousands of devices, all of them or none.
+void raise_open_files() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int run(const std::vector<std::string>& words) {
   keep_freed_memory();
+  raise_open_files();
   Console console{words};
   catch_signals(console.json());
   return exit_code(run_words(words, console));
