@@ -29,8 +29,8 @@ constexpr Program kNcclPrograms[]{{"all_reduce_perf", CollectiveKind::all_reduce
                                   {"reduce_scatter_perf", CollectiveKind::reduce_scatter},
                                   {"alltoall_perf", CollectiveKind::all_to_all},
                                   {"broadcast_perf", CollectiveKind::broadcast}};
-constexpr std::string_view kOtherNcclPrograms[]{"broadcast_perf", "reduce_perf",  "sendrecv_perf",
-                                                "gather_perf",    "scatter_perf", "hypercube_perf"};
+constexpr std::string_view kOtherNcclPrograms[]{"reduce_perf", "sendrecv_perf", "gather_perf", "scatter_perf",
+                                                "hypercube_perf"};
 /// Bandwidths have two digits behind the point, times and large bandwidths five or so in all.
 constexpr double kDigit = 0.006, kNcclTolerance = 0.03;
 constexpr double kLongestTestMicroseconds = 4e9;

@@ -314,7 +314,7 @@ void describe(CollectiveTable& table, Fields& fields) {
       table.kind = *found;
     else if (const auto at = fields.object().get("collective", JsonKind::string))
       fields.findings().add(at->begin_offset(), "collective", fmt::format("no collective is called '{}'", kind),
-                            "all-reduce, all-gather, reduce-scatter or all-to-all");
+                            "all-reduce, all-gather, reduce-scatter, all-to-all or broadcast");
     check_table(table, fields.value(), fields.findings());
   }
 }

@@ -14,9 +14,8 @@ namespace trainyard {
 /// Writes a `trainyard-timeline/1` file, so that reading it gives an equal timeline. A timeline does not say where each
 /// op ran, so the placement is given beside it.
 ///
-/// Beyond the documented keys: a transfer that a broadcast carried to several devices has "also_to"; a device has
-/// "exposed_communication_ns", and "out_of_memory" where it held too much; "links" has one row per serialized resource,
-/// with "from" and "to" where it is one direction of a link.
+/// A transfer that a broadcast carried to several devices has "also_to"; a device has "out_of_memory" where it held too
+/// much; "links" has one row per serialized resource, with "from" and "to" where it is one direction of a link.
 void write_timeline(const Timeline& timeline, const Problem& problem, const Placement& placement, std::ostream& out);
 
 /// Reads a `trainyard-timeline/1` file of the problem ("-" is standard input). Every op must stand in it once. Fills

@@ -30,8 +30,9 @@ struct OnnxOptions {
 /// under which names they are used.
 ///
 /// Throws InputError: "file", "onnx" (not an ONNX model, or a damaged one), "empty-graph", "unknown-tensor",
-/// "duplicate-name", "cycle", "unbound-dimension" (all of them at once), "unknown-dimension", "fixed-batch" (a batch
-/// where no input leaves its first dimension open), "unknown-input", "control-flow", and those of infer_shapes.
+/// "duplicate-name", "cycle", "unbound-dimension" (all of them at once), "unknown-dimension", "bad-dimension",
+/// "fixed-batch" (a batch where no input leaves its first dimension open), "unknown-input", "unknown-shape",
+/// "control-flow", and those of infer_shapes.
 Model read_onnx(const std::filesystem::path& path, const OnnxOptions& options = {});
 
 /// Reads bytes in memory; `name` is the model's.
