@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "trainyard/bound/chains.hpp"
 #include "trainyard/bound/linear.hpp"
 #include "trainyard/bound/memory.hpp"
+#include "trainyard/cost/speeds.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
@@ -98,6 +101,18 @@ TEST_CASE("a fork waits for a transfer, or for both on one device") {
   CHECK(least_makespan(problem) == Nanoseconds{9});
 }
 
+TEST_CASE("a transfer takes what the costs say of the route's latency") {
+  // A diamond of 10 each; links of 10 and 1 for the byte, which at ten times the speed take 1 in all.
+  const SmallInstance diamond{{{0, 10}, {0, 10}, {0, 10}, {0, 10}}, {{0, {1, 2}, 1}, {1, {3}, 1}, {2, {3}, 1}}};
+  ClusterSpec cluster = linked(2);
+  for (Link& link : cluster.links) link.latency = Nanoseconds{10};
+  const Problem slow = problem_of(diamond, cluster);
+  const Problem fast = slow.with_machine(slow.cluster(), slow.costs().at({.link = 10}));
+  CHECK(transfer_path_bound(slow) == Nanoseconds{40});  // all on one device
+  CHECK(transfer_path_bound(fast) == Nanoseconds{31});  // 10 + 10 + 1 + 10
+  CHECK(least_makespan(fast) == Nanoseconds{31});
+}
+
 /// Ops a -> b of 5 and 7 with a tensor of 3 bytes and these residents, on two GPUs of 10 bytes each.
 Problem chain_with_residents(std::int64_t a, std::int64_t b) {
   GraphBuilder builder{"chain"};
@@ -131,6 +146,19 @@ TEST_CASE("what does not fit on the fast device is work for the slow one") {
   CHECK(linear_program_bound(problem) == Nanoseconds{60});
 }
 
+/// Routes of half the latency that the cluster says.
+struct QuickRoutes {
+  std::optional<OpCost> op_cost(const Graph&, OpId, const Device&) const { return std::nullopt; }
+  Nanoseconds latency(const RouteClass& route) const { return Nanoseconds{route.latency.count / 2}; }
+};
+
+/// Links as they are, ten or three times as fast, at a third of the speed, or of costs of one's own.
+Problem with_other_links(const Problem& problem, std::uint64_t seed) {
+  constexpr std::array kSpeeds{1.0, 10.0, 3.0, 0.3};
+  if (seed % 5 == 4) return problem.with_machine(problem.cluster(), QuickRoutes{});
+  return problem.with_machine(problem.cluster(), problem.costs().at({.link = kSpeeds[seed % 5]}));
+}
+
 bool needs_fit(const std::string& bound) {
   return bound == "memory-work" || bound == "linear-program" || bound == "forced-transfer";
 }
@@ -155,7 +183,7 @@ TEST_CASE("no bound is above the least makespan of any placement and order") {
     options.most_devices = seed < 1000 ? 2 : 3;
     options.most_ops = seed < 100 ? 6 : 5;
     options.memory = seed % 2 == 0;
-    const Problem problem = random_problem(random, options);
+    const Problem problem = with_other_links(random_problem(random, options), seed);
     const Nanoseconds least = least_makespan(problem), fitting = least_makespan(problem, true);
     none_fits += fitting == kLongestTime;
     for (const LowerBound& bound : lower_bounds(problem)) {
@@ -178,7 +206,7 @@ TEST_CASE("no bound is above the makespan of any schedule") {
     Random random = Random::stream(19, seed);
     RandomProblemOptions options;
     options.most_ops = 25;
-    const Problem problem = random_problem(random, options);
+    const Problem problem = with_other_links(random_problem(random, options), seed);
     const Timeline timeline = simulate(problem, random_schedule(random, problem));
     fitting += timeline.fits();
     for (const LowerBound& bound : lower_bounds(problem)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <tuple>
 #include <utility>
@@ -54,27 +55,14 @@ Nanoseconds join(std::vector<Neighbor>& ops, Nanoseconds gap) {
   }
 }
 
-/// Least transfer time of a tensor between any two devices.
-class Crossing {
- public:
-  explicit Crossing(const Problem& problem) : problem_(problem), any_(problem.device_count() > 1) {
-    if (!any_) return;
-    latency_ = kLongestTime;
-    for (const RouteClass& route : problem.cluster().route_classes()) latency_ = std::min(latency_, route.latency);
-  }
-  Nanoseconds operator()(TensorId tensor) const {
-    if (!any_) return kLongestTime;
-    const auto times = problem_.byte_times().subspan(tensor.index() * problem_.rate_count(), problem_.rate_count());
-    return latency_ + *std::ranges::min_element(times);
-  }
-
- private:
-  const Problem& problem_;
-  bool any_;
-  Nanoseconds latency_{};
-};
-
 }  // namespace
+
+Nanoseconds shortest_transfer(const Problem& problem, TensorId tensor) {
+  Nanoseconds least = kLongestTime;
+  for (std::uint32_t routes = 0; routes < problem.cluster().route_classes().size(); ++routes)
+    least = std::min(least, problem.transfer_time(tensor, routes));
+  return least;
+}
 
 Chains chains_of_ops(const Problem& problem) {
   const Graph& graph = problem.graph();
@@ -98,7 +86,6 @@ Chains chains_of_ops(const Problem& problem) {
 
 Chains chains_with_transfers(const Problem& problem) {
   const Graph& graph = problem.graph();
-  const Crossing crossing(problem);
   Nanoseconds gap = kLongestTime;
   for (const DeviceId device : problem.devices()) gap = std::min(gap, problem.cluster().device(device).gap);
 
@@ -120,7 +107,8 @@ Chains chains_with_transfers(const Problem& problem) {
   const auto& order = graph.topological_order();
   for (const OpId op : order) {
     edges.clear();
-    for (const TensorId tensor : graph.inputs(op)) edges.emplace_back(graph.producer(tensor), crossing(tensor));
+    for (const TensorId tensor : graph.inputs(op))
+      edges.emplace_back(graph.producer(tensor), shortest_transfer(problem, tensor));
     for (const OpId earlier : graph.after(op)) edges.emplace_back(earlier, Nanoseconds{0});
     chains.head[op] = least(op, chains.head);
   }
@@ -129,7 +117,7 @@ Chains chains_with_transfers(const Problem& problem) {
     edges.clear();
     for (const TensorId tensor : graph.outputs(op)) {
       if (graph.consumers(tensor).empty()) continue;
-      const Nanoseconds time = crossing(tensor);
+      const Nanoseconds time = shortest_transfer(problem, tensor);
       for (const OpId reader : graph.consumers(tensor)) edges.emplace_back(reader, time);
     }
     for (const OpId later : graph.before(op)) edges.emplace_back(later, Nanoseconds{0});

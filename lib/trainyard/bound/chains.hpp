@@ -6,6 +6,9 @@
 
 namespace trainyard {
 
+/// The least time in which the tensor crosses between any two devices; kLongestTime where there is one device alone.
+Nanoseconds shortest_transfer(const Problem& problem, TensorId tensor);
+
 /// Times that no schedule can undercut: head(i) passes before op i starts, tail(i) after it has ended.
 struct Chains {
   IdMap<OpId, Nanoseconds> head, tail;

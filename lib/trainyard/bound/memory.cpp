@@ -7,6 +7,7 @@
 
 #include "trainyard/bound/chains.hpp"
 #include "trainyard/bound/work.hpp"
+#include "trainyard/core/disjoint_sets.hpp"
 
 namespace trainyard {
 namespace {
@@ -167,28 +168,17 @@ class PricedWork {
   Nanoseconds best_{0};
 };
 
-/// Parts of the graph that edges and groups connect.
-class Parts {
- public:
-  explicit Parts(const Problem& problem) : parent_(problem.op_count()) {
-    std::iota(parent_.begin(), parent_.end(), std::size_t{0});
-    const Graph& graph = problem.graph();
-    for (const OpId op : problem.ops()) {
-      for (const TensorId tensor : graph.inputs(op)) join(op, graph.producer(tensor));
-      for (const OpId earlier : graph.after(op)) join(op, earlier);
-      join(op, problem.group_ops(problem.group(op)).front());
-    }
+/// Ops that edges and groups connect.
+DisjointSets connected_parts(const Problem& problem) {
+  DisjointSets parts{problem.op_count()};
+  const Graph& graph = problem.graph();
+  for (const OpId op : problem.ops()) {
+    for (const TensorId tensor : graph.inputs(op)) parts.join(op.index(), graph.producer(tensor).index());
+    for (const OpId earlier : graph.after(op)) parts.join(op.index(), earlier.index());
+    parts.join(op.index(), problem.group_ops(problem.group(op)).front().index());
   }
-  std::size_t part(OpId op) {
-    std::size_t at = op.index();
-    while (parent_[at] != at) at = parent_[at] = parent_[parent_[at]];
-    return at;
-  }
-
- private:
-  void join(OpId a, OpId b) { parent_[part(a)] = part(b); }
-  std::vector<std::size_t> parent_;
-};
+  return parts;
+}
 
 }  // namespace
 
@@ -224,26 +214,24 @@ Nanoseconds forced_transfer_bound(const Problem& problem) {
   const std::vector<std::int64_t> bytes = detail::group_bytes(problem);
   if (std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}) <= largest) return Nanoseconds{0};
 
-  Parts parts(problem);
+  DisjointSets parts = connected_parts(problem);
   std::vector<std::int64_t> held(problem.op_count(), 0);
-  for (std::size_t g = 0; g < bytes.size(); ++g) held[parts.part(problem.group_ops(GroupId{g}).front())] += bytes[g];
+  for (std::size_t g = 0; g < bytes.size(); ++g)
+    held[parts.find(problem.group_ops(GroupId{g}).front().index())] += bytes[g];
 
   const Graph& graph = problem.graph();
   const Chains chains = chains_with_transfers(problem);
-  Nanoseconds latency = kLongestTime;
-  for (const RouteClass& route : problem.cluster().route_classes()) latency = std::min(latency, route.latency);
   std::vector<std::optional<Nanoseconds>> least(problem.op_count());  // by part
   const auto cross = [&](OpId from, OpId to, Nanoseconds time) {
     if (problem.group(from) == problem.group(to)) return;
     const Nanoseconds sum = chains.head[from] + problem.shortest(from) + time + problem.shortest(to) + chains.tail[to];
-    auto& best = least[parts.part(from)];
+    auto& best = least[parts.find(from.index())];
     best = best ? std::min(*best, sum) : sum;
   };
   for (const OpId op : problem.ops()) {
     for (const TensorId tensor : graph.inputs(op)) {
       if (problem.device_count() < 2) break;
-      const auto times = problem.byte_times().subspan(tensor.index() * problem.rate_count(), problem.rate_count());
-      cross(graph.producer(tensor), op, latency + *std::ranges::min_element(times));
+      cross(graph.producer(tensor), op, shortest_transfer(problem, tensor));
     }
     for (const OpId earlier : graph.after(op)) cross(earlier, op, Nanoseconds{0});
   }
