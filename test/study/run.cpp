@@ -3,11 +3,18 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "study/chain.hpp"
+#include "support/support.hpp"
+#include "trainyard/core/random.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/solve/integer_program.hpp"
+#include "trainyard/throughput/from_problem.hpp"
 
 using namespace trainyard;
 using namespace trainyard::test;
@@ -69,6 +76,46 @@ TEST_CASE("under the objective max-load a run is judged by its busiest device") 
   CHECK(run.bound().value >= 6_ns);
   CHECK(run.bound().value <= 10_ns);
   CHECK_FALSE(run.optimal());
+}
+
+TEST_CASE("the bound of the largest load holds where backward ops are not with their forward op") {
+  // A layer of 10 forward and three times 10 backward on four devices: one each, and nothing is sent.
+  GraphBuilder builder{"layer"};
+  builder.add({.name = "f", .layer = "l", .times = {{"gpu", 10_ns}}, .outputs = {{"y", Bytes{0}}}});
+  for (const char* name : {"b0", "b1", "b2"})
+    builder.add({.name = name, .phase = Phase::backward, .layer = "l", .times = {{"gpu", 10_ns}}, .inputs = {"y"}});
+  const Problem layer{std::move(builder).build(), make_cluster(linked(4))};
+  CHECK(max_load_bound(layer).value == 10_ns);
+  CHECK(max_load(layer, placed({0, 1, 2, 3}).placement) == 10_ns);
+  // Random ones, in layers.
+  Random random{33};
+  for (int round = 0; round < test::rounds(100); ++round) {
+    CAPTURE(round);
+    GraphBuilder layers{"layers"};
+    const std::int64_t count = random.between(1, 4);
+    const auto time = [&] { return std::vector<GivenTime>{{"gpu", Nanoseconds{random.between(0, 9)}}}; };
+    for (std::int64_t l = 0; l < count; ++l) {
+      const std::string name = std::to_string(l), before = std::to_string(l - 1);
+      layers.add({.name = name,
+                  .layer = name,
+                  .times = time(),
+                  .inputs = l > 0 ? std::vector{"y" + before} : std::vector<std::string>{},
+                  .outputs = {{"y" + name, Bytes{random.between(0, 3)}}}});
+      for (std::int64_t b = random.between(0, 2); b-- > 0;)
+        layers.add({.name = name + "b" + std::to_string(b),
+                    .phase = Phase::backward,
+                    .layer = name,
+                    .times = time(),
+                    .inputs = {"y" + name}});
+    }
+    const Problem problem{std::move(layers).build(), make_cluster(linked(3))};
+    const Nanoseconds bound = max_load_bound(problem).value;
+    for (int trial = 0; trial < 50; ++trial) {
+      Placement placement;
+      for (std::size_t i = 0; i < problem.op_count(); ++i) placement.push_back(DeviceId{random.below(3)});
+      REQUIRE(bound <= max_load(problem, placement));
+    }
+  }
 }
 
 TEST_CASE("completions are the ends of the models' last ops, and their sum") {

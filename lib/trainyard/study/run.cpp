@@ -29,9 +29,10 @@ LowerBound max_load_bound(const Problem& problem, bool fits) {
     for (Device& device : spec.devices) device.memory.reset();
     return max_load_bound(problem.with_machine(make_cluster(std::move(spec)), problem.costs()));
   }
-  // The model has one cost for all routes, the slowest: what it says of transfers bounds nothing where they differ.
+  // Placements keep groups together; that backward ops follow forward ones is a rule of some placers alone. The model
+  // has one cost for all routes, the slowest: what it says of transfers bounds nothing where they differ.
   const bool alike = problem.cluster().route_classes().size() <= 1;
-  const LoadBound bound = best_load_bound(load_problem(problem), {}, alike);
+  const LoadBound bound = best_load_bound(load_problem(problem, {.mates = LoadMates::colors}), {}, alike);
   return {bound.name, Nanoseconds{(bound.value.count + 999) / 1000}};  // loads are whole nanoseconds
 }
 

@@ -41,7 +41,9 @@ class AutoLoad {
         load_(load_problem(problem)),
         threads_(thread_count(options.threads)),
         effort_(options.budget, options.stop) {
-    bound_ = Nanoseconds{(load_lower_bound(load_).count + 999) / 1000};  // loads are whole nanoseconds
+    // Members need not keep load_'s colors.
+    const Picoseconds bound = load_lower_bound(load_problem(problem, {.mates = LoadMates::colors}));
+    bound_ = Nanoseconds{(bound.count + 999) / 1000};  // loads are whole nanoseconds
   }
 
   Schedule run() {
