@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "place/exact/layered.hpp"
+#include "place/instances.hpp"
 #include "simulate/best_schedule.hpp"
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
@@ -15,6 +16,7 @@
 #include "trainyard/place/exact/branch_and_bound.hpp"
 #include "trainyard/place/exact/exact.hpp"
 #include "trainyard/place/pesto/makespan_program.hpp"
+#include "trainyard/place/simple/simple.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/solve/integer_program.hpp"
 
@@ -90,16 +92,50 @@ TEST_CASE("what the program finds is what branch and bound finds, and its order 
   CHECK(confirmed * 10 >= count * 8);
 }
 
+/// Some ops of 1 to 3 on a fast device, of up to 100 on others; tensors of up to 60.
+Problem lopsided(Random& random, std::size_t devices) {
+  Instance instance;
+  const std::int64_t ops = random.between(3, 5);
+  for (std::int64_t i = 0; i < ops; ++i) {
+    instance.times.push_back({random.between(1, 3)});
+    while (instance.times.back().size() < devices) instance.times.back().push_back(random.between(1, 100));
+    for (std::int64_t before = 0; before < i; ++before)
+      if (random.chance(0.4))
+        instance.edges.push_back(
+            {static_cast<std::size_t>(before), static_cast<std::size_t>(i), random.between(1, 60)});
+  }
+  return make_problem(instance);
+}
+
+TEST_CASE("the program has the optimum below a short schedule where other devices and links are slow by far") {
+  if (!has_cbc()) return report_skipped("this build has no CBC");
+  std::size_t equal = 0;
+  const auto count = test::rounds<std::uint64_t>(60);
+  for (std::uint64_t seed = 0; seed < count; ++seed) {
+    CAPTURE(seed);
+    Random random = Random::stream(37, seed);
+    const Problem problem = lopsided(random, 2 + seed % 2);
+    const Nanoseconds least = least_makespan(problem);
+    const MakespanProgram program(problem, {.limit = least});
+    const IntegerSolution solution = solve_by_cbc(program.program());
+    REQUIRE(solution.status == IntegerSolution::Status::optimal);
+    CHECK(solution.value <= static_cast<double>(least.count) + 1e-6);
+    equal += solution.value >= static_cast<double>(least.count) - 1e-6;
+  }
+  CHECK(equal * 10 >= count * 9);  // tensors may wait for others in the program alone
+}
+
 TEST_CASE("a known schedule satisfies the program") {
-  for (std::uint64_t seed = 0; seed < test::rounds(100U); ++seed) {
+  for (std::uint64_t seed = 0; seed < test::rounds(200U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(31, seed);
     RandomProblemOptions options;
     options.most_devices = 3;
     options.most_ops = 8;
     options.memory = false;
-    const Problem problem = random_problem(random, options);
-    const Schedule schedule = random_schedule(random, problem);
+    const Problem problem = seed < 100 ? random_problem(random, options) : lopsided(random, 3);
+    Schedule schedule = random_schedule(random, problem);
+    if (seed >= 100 && seed % 2 == 0) schedule = place_single(problem);
     const Timeline timeline = simulate(problem, schedule);
     const MakespanProgram program(problem, {.limit = timeline.makespan});
     const std::vector<double> x = program.columns_of(schedule, timeline);

@@ -77,7 +77,7 @@ MakespanProgram::Sum MakespanProgram::duration(OpId op) const {
 }
 
 MakespanProgram::MakespanProgram(const Problem& problem, const MakespanProgramOptions& options)
-    : problem_(problem), unit_(options.unit_ns), follows_(closure(problem.graph())) {
+    : problem_(problem), unit_(options.unit_ns) {
   const double limit = in_units(options.limit);
   const auto pairs = problem.op_count() * (problem.op_count() - 1) / 2;
   if (pairs + problem.op_count() * problem.device_count() > options.most_columns)
@@ -85,6 +85,7 @@ MakespanProgram::MakespanProgram(const Problem& problem, const MakespanProgramOp
                       .message = fmt::format("the integer program of {} ops would have more than {} columns",
                                              problem.op_count(), options.most_columns),
                       .help = "coarsen first: --coarsen pesto:40"});
+  follows_ = closure(problem.graph());
   column("C", limit, false);
   add_places(limit);
   add_edges(limit);
@@ -187,7 +188,7 @@ void MakespanProgram::add_op_pairs(double limit) {
       for (const DeviceId device : problem_.devices()) {
         if (!problem_.can_run(i, device) || !problem_.can_run(j, device)) continue;
         const double first = in_units(problem_.duration(i, device)), second = in_units(problem_.duration(j, device));
-        if (first == 0 || second == 0) continue;
+        if (first == 0 || second == 0 || first > limit || second > limit) continue;
         if (order == kNoColumn) {
           order = column(fmt::format("o_{}_{}", problem_.graph().name(i), problem_.graph().name(j)), 1, true);
           op_pairs_.push_back({i.index(), j.index(), order});
@@ -226,7 +227,7 @@ void MakespanProgram::add_transfer_pairs(double limit) {
           if (za == kNoColumn || zb == kNoColumn) continue;
           if (graph.producer(a.tensor) == graph.producer(b.tensor) && from != other) continue;
           const double first = a.time[from.index()], second = b.time[other.index()];
-          if (first == 0 || second == 0) continue;
+          if (first == 0 || second == 0 || first > limit || second > limit) continue;
           const auto &route = model.route(from.index(), a.to.index()),
                      &other_route = model.route(other.index(), b.to.index());
           if (a.tensor == b.tensor && route.broadcast && other_route.broadcast) continue;  // one transfer

@@ -43,9 +43,10 @@ struct MakespanProgramOptions {
 ///     sum over i of p(i, d) x(i, d) <= C                            each device (a cut: the work)
 ///
 /// The paper prints the signs of the second pair of constraints wrong ("+ Ms d" in equation 10): with them no two ops
-/// could ever share a device. It only balances memory. What an egress broadcasts may start at several times here. Ops
-/// and transfers of zero duration take no resource. Of devices that are interchangeable the first group takes the
-/// first.
+/// could ever share a device. It only balances memory. M is the limit and a gap, which is enough where no duration is
+/// longer than the limit: ops and transfers for which it is so somewhere cannot be there, and are in no pair there.
+/// What an egress broadcasts may start at several times here. Ops and transfers of zero duration take no resource. Of
+/// devices that are interchangeable the first group takes the first.
 ///
 /// Links may wait and reorder here, which the simulator's do not: its answers are simulated again.
 class MakespanProgram {

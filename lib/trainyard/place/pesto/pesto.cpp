@@ -93,7 +93,7 @@ PestoResult solve_pesto(const Problem& problem, const PestoOptions& options) {
   const bool by_cbc = options.solver == PestoSolver::cbc ||
                       (options.solver == PestoSolver::automatic && has_cbc() && problem.op_count() <= kPestoProgramOps);
   if (!by_cbc && problem.op_count() > kPestoExactOps) return solve_by_search(problem, options);
-  std::optional<Schedule> start = best_quick_schedule(problem);
+  std::optional<Schedule> start = best_quick_schedule(problem, options.stop);
   if (!by_cbc) return solve_by_own(problem, start, options);
 
   PestoResult result;
