@@ -25,6 +25,7 @@
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/judge/plan_order.hpp"
+#include "trainyard/place/parallel/plan_placer.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/training/training.hpp"
@@ -413,6 +414,24 @@ TEST_CASE("auto goes on after a race of graphs that made all schedules from befo
   const Schedule schedule = auto_place(problem, members, {.budget = {.evaluations = all}});
   CHECK(simulate(scheduled_problem(problem, schedule), schedule).makespan > best_lower_bound(problem).value);
   CHECK(schedule.search->evaluations > all * 9 / 10);
+}
+
+TEST_CASE("a folded plan is left as it is: its ops stand for others, on devices so far apart") {
+  const Problem problem{training_graph(make_network("gpt2:batch=16,seq=64,layers=4")),
+                        make_cluster(preset_cluster("8xA100"))};
+  ParallelPlan plan{.data = 2, .tensor = 2, .cuts = {3}, .microbatch = 2};
+  plan.recompute = {StageRecompute::no, StageRecompute::no};
+  const Schedule one = place_by_plan(problem, plan, {.batch = 16, .detail = PlanDetail::folded});
+  REQUIRE(folded(one.rewrites).devices == 4);
+  const Placer own{.name = "own", .place = [&](const Problem&, const PlaceOptions&) { return one; }};
+  for (const std::vector<Placer>& members : {std::vector{own}, std::vector{own, on_one_device({})}}) {
+    const Schedule schedule = auto_place(problem, members, {.budget = {.evaluations = 300}, .threads = 1});
+    REQUIRE_NOTHROW(check_schedule(scheduled_problem(problem, schedule), schedule));
+    CHECK(simulate(problem, schedule).makespan <= simulate(problem, one).makespan);
+  }
+  const Schedule alone =
+      auto_place(problem, {&own, 1}, {.objective = Objective::completion, .budget = {.evaluations = 300}});
+  REQUIRE_NOTHROW(check_schedule(scheduled_problem(problem, alone), alone));
 }
 
 TEST_CASE("auto is no worse than its members on networks, with the smallest budgets") {

@@ -339,7 +339,8 @@ class AutoPlacer {
 
   /// The best schedule of each graph on which a search may yet find the best of all, by its bound: those that are
   /// hardly longer than the best, the best first; behind them, where all islands have enough to do, longer ones. One
-  /// fewer than islands at most. The first of all is one however much shorter the race's schedule on its graph is.
+  /// fewer than islands at most. The first of all is one however much shorter the race's schedule on its graph is. None
+  /// is folded: a single op that moves takes the ops that it stands for to devices that are not there.
   std::vector<Ordered> contenders() {
     std::vector<Ordered> chosen;
     add_contenders(kHopeful, chosen);
@@ -353,6 +354,7 @@ class AutoPlacer {
     for (const Ordered& each : found_) {
       if (!chosen.empty() && chosen.size() + 1 >= island_count_) break;
       if ((&each != &found_.front() && static_cast<double>(each.outcome.makespan.count) > most) ||
+          folded(each.schedule.rewrites).devices > 1 ||
           std::ranges::any_of(chosen, [&](const Ordered& other) { return alike(each, other); }))
         continue;
       if (Outcome{Bytes{0}, ground_of(each.schedule).bound} < best) chosen.push_back(each);

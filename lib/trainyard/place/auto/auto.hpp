@@ -25,7 +25,7 @@ inline constexpr std::size_t kIslands = 4;
 /// 5. Schedules beyond the memories are made to fit (relieved), the best and those that are shorter.
 /// 6. Ops of the critical path are split in two where that helps and the graph allows it (split_critical_ops). This and
 ///    the next two steps on each graph of steps 2 and 3 that may yet have the best schedule: one that is not far
-///    behind, with a bound below the best.
+///    behind, with a bound below the best; but none that is folded (graph/rewrite.hpp), whose ops cannot move by one.
 /// 7. Beyond 2,000 ops, coarser graphs first (multilevel_search).
 /// 8. Where there are several such graphs, a fifth of the effort for a race: each is searched for as long, then the
 ///    better half goes on, until one is left.

@@ -274,8 +274,10 @@ class AutoCompletion {
 
   void improve() {
     std::vector<std::optional<LateAcceptance>> walks(kWalks);
-    const std::vector<Completed> starts(found_.begin(),
-                                        found_.begin() + static_cast<std::ptrdiff_t>(std::min(kWalks, found_.size())));
+    std::vector<Completed> starts;
+    for (const Completed& each : found_)
+      if (starts.size() < kWalks && !is_folded(each)) starts.push_back(each);
+    if (starts.empty()) return;
     for (const Completed& start : starts) ground_of(start.schedule);  // before threads ask for them
     std::uint64_t retired = 0;
     const unsigned threads = thread_count(options_.threads);
@@ -302,7 +304,7 @@ class AutoCompletion {
         if (walks[i]->best().outcome < found_.front().outcome) found_.front() = walks[i]->best();
         if (walks[i]->best().outcome > walks[last]->best().outcome) last = i;
       }
-      if (walks[last]->best().outcome > found_.front().outcome) {
+      if (walks[last]->best().outcome > found_.front().outcome && !is_folded(found_.front())) {
         const Ground& ground = ground_of(found_.front().schedule);
         if (&walks[last]->problem() == &ground.problem) {
           walks[last]->restart(found_.front());
@@ -316,6 +318,8 @@ class AutoCompletion {
     }
   }
 
+  /// A single op that moves would take the ops that it stands for to devices that are not there.
+  static bool is_folded(const Completed& of) { return folded(of.schedule.rewrites).devices > 1; }
   /// The last of the walks searches strict orders.
   static Policy policy_of(std::size_t walk) { return walk + 1 < kWalks ? Policy::priority : Policy::strict; }
   const Ground& ground_of(const Schedule& schedule) {
