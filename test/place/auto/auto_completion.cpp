@@ -103,7 +103,10 @@ TEST_CASE("auto for completions is no worse than any placer, and the same on any
     CAPTURE(round);
     const Problem problem = thrice(test::random_problem(random, {.most_ops = 10}));
     const Models models = find_models(problem.graph());
-    PlaceOptions options{.seed = 3, .objective = Objective::completion, .budget = {.evaluations = 2'000}, .threads = 1};
+    PlaceOptions options{.seed = 3,
+                         .objective = Objective::completion,
+                         .budget = {.evaluations = round % 3 == 2 ? 0U : 2'000U},
+                         .threads = 1};
     const Schedule schedule = auto_place(problem, auto_members(), options);
     REQUIRE_NOTHROW(check_schedule(problem, schedule));
     const CompletionOutcome found = completion_outcome(problem, models, schedule);

@@ -247,7 +247,7 @@ class AutoCompletion {
  private:
   void ask() {
     found_ = ask_members(
-        problem_, members_, options_, [&](Waiting) { return effort_.over(evaluations_); },
+        problem_, members_, options_, [&](Waiting) { return effort_.late(); },
         [&](Schedule schedule) -> std::optional<Completed> {
           if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
           const Problem problem = scheduled_problem(problem_, schedule);

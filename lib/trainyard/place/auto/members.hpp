@@ -163,6 +163,7 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
                            .rewrites = options.rewrites,
                            .batch = options.batch,
                            .budget = {.quick = options.budget.quick},
+                           .threads = options.threads,
                            .team = team,
                            .stop = [&] { return is_late(i); }});
       answers[i] = judge(std::move(*schedule));

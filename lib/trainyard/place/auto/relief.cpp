@@ -25,7 +25,7 @@ class Relief {
     Ordered best{delta_.schedule(), outcome(), 1};
     std::size_t chain = 0;  // moves since the best
     while (best.outcome.excess.count > 0 && !effort.over(best.evaluations)) {
-      const std::optional<Move> move = chain < problem_.device_count() ? find_move() : std::nullopt;
+      const std::optional<Move> move = chain < problem_.device_count() ? find_move(effort) : std::nullopt;
       if (!move) {
         if (chain == 0) break;
         delta_ = DeltaSimulation{problem_, best.schedule};
@@ -71,7 +71,7 @@ class Relief {
 
   /// The worthiest move off a full device, by estimates, to where none of the ops has been: the most bytes per
   /// nanosecond (of all, an op's mean share is lost at least); where none gains any, the most bytes, then the time.
-  std::optional<Move> find_move() {
+  std::optional<Move> find_move(const Effort& effort) {
     const Placement placement = delta_.schedule().placement;
     const Timeline timeline = delta_.timeline();
     HeldMemory memory{problem_, placement, timeline};
@@ -80,7 +80,7 @@ class Relief {
     std::optional<Move> best;
     std::pair<double, double> most{};
     for (std::size_t level = 0; level < levels_.size(); ++level)
-      for (std::size_t c = 0; c < levels_[level].size(); ++c)
+      for (std::size_t c = 0; c < levels_[level].size() && !effort.late(); ++c)
         for (const DeviceId from : problem_.devices()) {
           if (memory.room(from) >= 0) continue;
           Move move{level, ClusterId{c}, from, from};

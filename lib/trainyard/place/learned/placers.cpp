@@ -79,7 +79,7 @@ Schedule place_trained(const Problem& problem, const Parameters& given, std::str
                        learned::TrainOptions options, const Number<std::uint64_t>& updates = kUpdates,
                        const Number<std::uint64_t>& groups = kGroups) {
   options.updates = given[updates];
-  options.threads = 0;
+  options.threads = given.options().threads;
   options.seed = given.seed();
   options.used = [&given] { return given.effort().used(); };
   return learned_schedule(problem, given, grouping_of(given, groups), [&](const learned::PlacementTask& task) {
