@@ -202,7 +202,7 @@ bool interchangeable(const ExactModel& model, std::size_t a, std::size_t b) {
       const Cluster& cluster = problem.cluster();
       const RouteClass &here = cluster.route_classes()[cluster.route_class(f, t)],
                        &there = cluster.route_classes()[cluster.route_class(sf, st)];
-      if (here.latency != there.latency || here.bandwidth != there.bandwidth) return false;
+      if (here != there) return false;
       const auto &one = model.route(from, to), &two = model.route(swapped(from), swapped(to));
       if (one.broadcast != two.broadcast || one.resources.size() != two.resources.size()) return false;
       for (std::size_t i = 0; i < one.resources.size(); ++i) {
