@@ -89,6 +89,21 @@ TEST_CASE("a network with too many places to cut is cut as a chain") {
   CHECK(std::ranges::is_sorted(devices));
 }
 
+TEST_CASE("thousands of layers are joined to 2,000, side by side or in a row") {
+  for (const bool in_a_row : {false, true}) {
+    GraphBuilder builder;
+    for (int i = 0; i < 5'000; ++i) {
+      OpSpec op{.name = "l" + std::to_string(i), .times = time(1), .outputs = {{"t" + std::to_string(i), Bytes{0}}}};
+      if (i) op.inputs.push_back(in_a_row ? "t" + std::to_string(i - 1) : "t0");
+      builder.add(std::move(op));
+    }
+    const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(2))};
+    const auto devices = devices_of(place_pipedream(problem));
+    CHECK(std::ranges::count(devices, 0U) == 2'500);
+    CHECK(std::ranges::is_sorted(devices));
+  }
+}
+
 TEST_CASE("where memory counts and nothing has room there is no partition") {
   GraphBuilder builder;
   for (int i = 0; i < 3; ++i)

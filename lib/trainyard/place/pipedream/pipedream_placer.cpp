@@ -15,17 +15,25 @@ namespace {
 
 constexpr std::size_t kMostSplitStates = 2'000;
 
-/// The layers one behind the other, in a topological order that keeps to theirs: of each its place in the chain.
+/// The layers one behind the other, in a topological order that keeps to theirs, neighbours joined until there are no
+/// more than kMostSplitStates: of each its place in the chain.
 std::vector<std::size_t> as_chain(LayerProfile& profile) {
-  const std::size_t count = profile.layers.size();
+  const std::size_t count = profile.layers.size(), places = std::min(count, kMostSplitStates);
   std::vector<std::vector<std::size_t>> after(count);
   std::vector<std::size_t> place(count);
   for (const auto& [from, to] : profile.edges) after[from].push_back(to);
-  LayerProfile chain{.name = profile.name, .layers = {}};
-  for (const std::size_t layer : topological_order<std::size_t>(count, successors_in(after))) {
-    place[layer] = chain.layers.size();
-    if (!chain.layers.empty()) chain.edges.emplace_back(place[layer] - 1, place[layer]);
-    chain.layers.push_back(profile.layers[layer]);
+  LayerProfile chain{.name = profile.name, .layers = std::vector<ProfiledLayer>(places)};
+  std::size_t next = 0;
+  for (const std::size_t layer : topological_order<std::size_t>(count, successors_in(after)))
+    place[layer] = next++ * places / count;
+  for (std::size_t i = 1; i < places; ++i) chain.edges.emplace_back(i - 1, i);
+  for (std::size_t layer = 0; layer < count; ++layer) {
+    ProfiledLayer& joined = chain.layers[place[layer]];
+    joined.forward += profile.layers[layer].forward;
+    joined.backward += profile.layers[layer].backward;
+    joined.parameters += profile.layers[layer].parameters;
+    if (std::ranges::any_of(after[layer], [&](std::size_t reader) { return place[reader] != place[layer]; }))
+      joined.activations += profile.layers[layer].activations;
   }
   profile = std::move(chain);
   return place;

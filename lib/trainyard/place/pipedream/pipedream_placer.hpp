@@ -20,9 +20,10 @@ struct PipedreamPlacerOptions {
 /// The stages of PipeDream's partitioner without replication, one after the other on the devices: what it makes of a
 /// graph whose ops cannot be on several devices at once. The layers are those of find_layers(), with their times on the
 /// first of worthy_devices(); what hands activations in a circle (an unrolled decoder and its attention) is one layer.
-/// The network is the slowest of the routes from each device to the next. Where the layers can be cut in more than 2000
-/// places they are cut as a chain, in topological order. Devices may stay unused. It minimises the time per batch of a
-/// full pipeline, not that of one step. Throws InputError ("no-partition") where memory counts and nothing fits.
+/// The network is the slowest of the routes from each device to the next. Where there are more than 2,000 layers, or
+/// places to cut them, they are cut as a chain of 2,000 at most, in topological order, as many layers joined as that
+/// takes. Devices may stay unused. It minimises the time per batch of a full pipeline, not that of one step. Throws
+/// InputError ("no-partition") where memory counts and nothing fits.
 Schedule place_pipedream(const Problem& problem, const PipedreamPlacerOptions& options = {});
 
 /// The stages alone: of each layer its device's position in `devices`.

@@ -40,6 +40,7 @@ class StateSearch {
  public:
   StateSearch(const LayerProfile& profile, std::size_t most) : profile_(profile), most_(most) {
     const std::size_t count = profile.layers.size();
+    if (count > most) refuse();  // before there is a set of layers for each
     readers_.resize(count);
     std::vector<std::size_t> awaited(count);
     for (const auto& [from, to] : profile.edges) {
@@ -70,13 +71,16 @@ class StateSearch {
   }
 
  private:
+  [[noreturn]] void refuse() const {
+    throw InputError({.code = "too-many-states",
+                      .message = fmt::format("'{}' can be cut in more than {} places", profile_.name, most_),
+                      .help = "a network of parallel branches: merge layers, or use a chain"});
+  }
+
   std::size_t find(const Antichain& antichain) {
     const auto [entry, is_new] = number_.try_emplace(antichain, antichains_.size());
     if (is_new) {
-      if (antichains_.size() >= most_)
-        throw InputError({.code = "too-many-states",
-                          .message = fmt::format("'{}' can be cut in more than {} places", profile_.name, most_),
-                          .help = "a network of parallel branches: merge layers, or use a chain"});
+      if (antichains_.size() >= most_) refuse();
       antichains_.push_back(antichain);
     }
     return entry->second;

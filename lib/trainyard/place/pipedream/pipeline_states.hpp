@@ -24,7 +24,8 @@ struct PipelineStates {
 /// crosses a cut are the antichain and each layer before one of its members that another reader than those on the way
 /// to that member has, even if that reader is behind the cut too; and other sources come in with what they lead to. If
 /// some layer leads to nothing that is found so, one more state holds all. Throws InputError ("cycle", "empty-profile";
-/// "too-many-states" beyond `most`).
+/// "too-many-states" beyond `most`, of states or
+/// layers).
 PipelineStates pipeline_states(const LayerProfile& profile, std::size_t most = 10'000);
 
 }  // namespace trainyard
