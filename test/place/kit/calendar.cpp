@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "support/support.hpp"
@@ -36,11 +38,12 @@ TEST_CASE("a task without duration starts when it is ready and takes nothing") {
   CHECK(calendar.earliest(ns(0), ns(1)) == ns(10));
 }
 
-TEST_CASE("the calendar agrees with a look at every nanosecond") {
+TEST_CASE("the calendar agrees with a look at every nanosecond, and with what is given back") {
   Random random{7};
   for (int round = 0; round < test::rounds(50); ++round) {
     Calendar calendar;
     std::vector<bool> busy(2000, false);
+    std::vector<std::pair<std::int64_t, std::int64_t>> tasks;
     for (int task = 0; task < 60; ++task) {
       const std::int64_t ready = random.between(0, 120), length = random.between(1, 9);
       std::int64_t expected = ready;
@@ -51,6 +54,13 @@ TEST_CASE("the calendar agrees with a look at every nanosecond") {
       REQUIRE(calendar.earliest(ns(ready), ns(length)) == ns(expected));
       calendar.take(ns(expected), ns(length));
       for (std::int64_t at = expected; at < expected + length; ++at) busy[static_cast<std::size_t>(at)] = true;
+      tasks.emplace_back(expected, length);
+      if (!random.chance(0.3)) continue;
+      std::swap(tasks[random.below(tasks.size())], tasks.back());
+      const auto [start, time] = tasks.back();
+      tasks.pop_back();
+      calendar.give_back(ns(start), ns(time));
+      for (std::int64_t at = start; at < start + time; ++at) busy[static_cast<std::size_t>(at)] = false;
     }
   }
 }

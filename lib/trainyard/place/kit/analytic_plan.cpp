@@ -63,7 +63,7 @@ Nanoseconds AnalyticPlan::ready(OpId op, DeviceId device) const {
   for (const TensorId tensor : graph.inputs(op)) {
     const OpId producer = graph.producer(tensor);
     const DeviceId from = placement_[producer];
-    assert(!from.is_none());
+    if (from.is_none()) continue;
     const Nanoseconds crossing = from == device ? Nanoseconds{0} : problem_.transfer_time(tensor, from, device);
     latest = std::max(latest, finish_[producer] + crossing);
   }
@@ -107,11 +107,44 @@ void AnalyticPlan::place(OpId op, const Slot& slot) {
   const GroupId group = problem_.group(op);
   if (!assigned(group)) assign(group, slot.device);
   assert(group_device_[group] == slot.device);
-  calendars_[slot.device].take(slot.start, occupied(op, slot.device));
   hold_arrivals(op, slot.device);
+  put(op, slot);
+}
+
+void AnalyticPlan::put(OpId op, const Slot& slot) {
+  calendars_[slot.device].take(slot.start, occupied(op, slot.device));
   placement_[op] = slot.device;
   start_[op] = slot.start;
   finish_[op] = slot.finish;
+}
+
+AnalyticPlan::Slot AnalyticPlan::trial_slot(OpId op) const {
+  const GroupId group = problem_.group(op);
+  const auto able = assigned(group) ? std::span{&group_device_[group], 1} : able_[group];
+  Slot best{};
+  for (const DeviceId device : able) {
+    const Slot slot = earliest_slot(op, device);
+    if (best.device.is_none() || slot.finish < best.finish) best = slot;
+  }
+  return best;
+}
+
+void AnalyticPlan::try_out(OpId op, const Slot& slot) {
+  checkpoint_(problem_.device_count());
+  const GroupId group = problem_.group(op);
+  tried_.emplace_back(op, !assigned(group));
+  group_device_[group] = slot.device;
+  put(op, slot);
+}
+
+void AnalyticPlan::end_trial() {
+  for (const auto& [op, assigned] : tried_) {
+    calendars_[placement_[op]].give_back(start_[op], occupied(op, placement_[op]));
+    if (assigned) group_device_[problem_.group(op)] = DeviceId::none();
+    placement_[op] = DeviceId::none();
+    finish_[op] = Nanoseconds{0};
+  }
+  tried_.clear();
 }
 
 Schedule AnalyticPlan::schedule() const {

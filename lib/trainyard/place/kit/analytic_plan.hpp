@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "trainyard/core/compressed_rows.hpp"
@@ -40,7 +41,8 @@ class AnalyticPlan {
     DeviceId device;
     Nanoseconds start, finish;
   };
-  /// The time by which everything that the op needs is on the device. All that it depends on must have been placed.
+  /// The time by which everything that the op needs is on the device. All that it depends on must have been placed, but
+  /// for a trial.
   Nanoseconds ready(OpId op, DeviceId device) const;
   /// The end of the last op on the device, and its gap.
   Nanoseconds last_end(DeviceId device) const { return calendars_[device].last_end(); }
@@ -50,6 +52,13 @@ class AnalyticPlan {
   Slot earliest_finish(OpId op);
   /// Throws OutOfTime where the checkpoint does.
   void place(OpId op, const Slot& slot);
+
+  /// The slot where the op would finish first, memory aside and whatever it depends on that has none; ties go to the
+  /// lower id.
+  Slot trial_slot(OpId op) const;
+  /// The op is in the slot, memory aside, until end_trial().
+  void try_out(OpId op, const Slot& slot);
+  void end_trial();
 
   /// None before the op is placed.
   DeviceId device(OpId op) const { return placement_[op]; }
@@ -62,6 +71,7 @@ class AnalyticPlan {
 
  private:
   Nanoseconds occupied(OpId op, DeviceId device) const;
+  void put(OpId op, const Slot& slot);
   void hold_arrivals(OpId op, DeviceId device);
 
   const Problem& problem_;
@@ -74,6 +84,7 @@ class AnalyticPlan {
   Placement placement_{problem_.op_count()};
   IdMap<OpId, Nanoseconds> start_{problem_.op_count()}, finish_{problem_.op_count()};
   std::vector<DeviceId> candidates_;
+  std::vector<std::pair<OpId, bool>> tried_;  // and whether its group got its device so
   bool memory_bound_ = false;
   std::vector<bool> arrived_;  // tensor x device: forward tensors held elsewhere for a later pass
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <vector>
 
 #include "trainyard/core/quantity.hpp"
@@ -37,6 +38,21 @@ class Calendar {
     } else {
       *gap = after;
       gaps_.insert(gap, before);
+    }
+  }
+
+  /// The reverse: [start, start + length), which must be taken, is idle again.
+  void give_back(Nanoseconds start, Nanoseconds length) {
+    if (length == Nanoseconds{0}) return;
+    const auto after = std::ranges::upper_bound(gaps_, start, {}, &Gap::until);
+    const bool meets_after = after->from == start + length;
+    if (after != gaps_.begin() && std::prev(after)->until == start) {
+      std::prev(after)->until = meets_after ? after->until : start + length;
+      if (meets_after) gaps_.erase(after);
+    } else if (meets_after) {
+      after->from = start;
+    } else {
+      gaps_.insert(after, {start, start + length});
     }
   }
 

@@ -12,7 +12,8 @@ namespace trainyard {
 ///     max over what must follow j of EFT(j | i there, and those before j)
 ///
 /// (an exit: the least EFT of its own); ties go to the earlier finish of i, then to the lower device. What else j waits
-/// for and has no device yet counts as there. O(edges x devices^2).
+/// for and has no device yet counts as there. O(devices^2) for each
+/// edge i -> j and each op that j waits for.
 ///
 /// Ours: the trial knows of kinds and of colocation groups, not of memory; the devices that i is tried on do (see
 /// analytic_plan.hpp).
