@@ -1,6 +1,9 @@
 #include "trainyard/place/load/dpl.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "trainyard/core/random.hpp"
@@ -32,30 +35,27 @@ std::vector<std::int64_t> heights(const LoadProblem& problem, const Contraction&
 
 std::vector<BlockId> linear_order(const LoadProblem& problem, const Contraction& blocks, LinearOrder kind,
                                   std::uint64_t seed) {
+  const bool by_height = kind == LinearOrder::height, from_front = by_height || kind == LinearOrder::breadth;
+  const std::vector<std::int64_t> height = by_height ? heights(problem, blocks) : std::vector<std::int64_t>{};
+  std::set<std::tuple<std::int64_t, std::size_t, BlockId>> free;  // the highest first, then as they became free
+  std::size_t count = 0;
+  const auto add = [&](BlockId block) { free.emplace(by_height ? -height[block.index()] : 0, count++, block); };
   std::vector<std::size_t> awaited(blocks.size());
-  std::vector<BlockId> free, order;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    awaited[i] = blocks.predecessors[BlockId{i}].size();
-    if (awaited[i] == 0) free.emplace_back(i);
-  }
-  if (kind == LinearOrder::depth || kind == LinearOrder::drawn)
-    std::ranges::reverse(free);  // the lowest is taken first
-  const std::vector<std::int64_t> height =
-      kind == LinearOrder::height ? heights(problem, blocks) : std::vector<std::int64_t>{};
+  std::vector<BlockId> order;
+  for (std::size_t i = 0; i < blocks.size(); ++i) awaited[i] = blocks.predecessors[BlockId{i}].size();
+  for (std::size_t i = 0; i < blocks.size(); ++i)  // the lowest is taken first
+    if (const std::size_t at = from_front ? i : blocks.size() - 1 - i; awaited[at] == 0) add(BlockId{at});
   Random random{seed};
   while (!free.empty()) {
-    std::size_t at = kind == LinearOrder::breadth ? 0 : free.size() - 1;
+    auto at = from_front ? free.begin() : std::prev(free.end());
     if (kind == LinearOrder::drawn)
-      while (at > 0 && random.chance(0.3)) --at;
-    if (kind == LinearOrder::height)
-      at = static_cast<std::size_t>(
-          std::ranges::max_element(free, {}, [&](BlockId block) { return height[block.index()]; }) - free.begin());
-    const BlockId block = free[at];
-    free.erase(free.begin() + static_cast<std::ptrdiff_t>(at));
+      while (at != free.begin() && random.chance(0.3)) --at;
+    const BlockId block = std::get<BlockId>(*at);
+    free.erase(at);
     order.push_back(block);
     const auto next = blocks.successors[block];
     for (std::size_t i = next.size(); i-- > 0;)
-      if (--awaited[next[i].index()] == 0) free.push_back(next[i]);
+      if (--awaited[next[i].index()] == 0) add(next[i]);
   }
   return order;
 }
