@@ -96,7 +96,9 @@ class AutoLoad {
     parallel_for(threads_, kSearches, [&](std::size_t i) {
       if (!is_mine(options_.team, i) || effort_.late()) return;
       Random random = Random::stream(options_.seed, round * kSearches + i);
-      const LoadSearchOptions search{.evaluations = std::max<std::uint64_t>(each, 1'000), .seed = random.next()};
+      const LoadSearchOptions search{.evaluations = std::max<std::uint64_t>(each, 1'000),
+                                     .seed = random.next(),
+                                     .stop = [this] { return effort_.late(); }};
       const LoadSearchResult result = i % 2 == 0 ? improve_load(load_, from, search) : search_load(load_, search);
       used[i] = result.evaluations;
       found[i] = judged(ordered_schedule(problem_, result.placement));

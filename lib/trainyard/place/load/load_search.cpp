@@ -12,6 +12,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/portable_math.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/load_state.hpp"
 #include "trainyard/throughput/contraction.hpp"
@@ -367,9 +368,12 @@ Devices devices_of(const LoadProblem& problem, const LoadPlacement& placement) {
 LoadSearchResult search_load(const LoadProblem& problem, const LoadSearchOptions& options) {
   Annealer search{problem, options};
   std::vector<Devices> starts{search.dealt()};
-  const Contraction blocks = contract(problem);
-  const Split split = dpl(problem, blocks, {.sum = options.goal.sum, .stop = options.stop});
-  if (split.found()) starts.push_back(devices_of(problem, placement_of(split, blocks, problem)));
+  try {
+    const Contraction blocks = contract(problem);
+    const Split split = dpl(problem, blocks, {.sum = options.goal.sum, .stop = options.stop});
+    if (split.found()) starts.push_back(devices_of(problem, placement_of(split, blocks, problem)));
+  } catch (const OutOfTime&) {  // what is dealt out is there
+  }
   for (const Devices& from : starts) search.start(from);
   const std::uint64_t steps = search.budget() / (kLoadRounds + 1);
   // Hot rounds from both starts, then cooler ones from the best.
