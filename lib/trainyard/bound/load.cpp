@@ -31,37 +31,26 @@ struct ColorTensor {
 struct Colors {
   explicit Colors(const LoadProblem& of)
       : problem(of), unit(static_cast<double>(std::max<std::int64_t>(load_lower_bound(of).count, 1))) {
-    const std::size_t kinds = problem.kind_count();
-    times.assign(problem.color_count() * kinds, 0);
-    runs.assign(times.size(), true);
-    sizes.assign(problem.color_count(), 0);
-    for (const OpId op : problem.ops()) {
-      const std::size_t color = problem.op(op).color;
-      sizes[color] += static_cast<double>(problem.op(op).size.count);
-      for (const KindId kind : problem.kinds()) {
-        const Picoseconds time = problem.time(op, kind);
-        if (time == kNeverLoad || problem.devices_of(kind).empty()) runs[color * kinds + kind.index()] = false;
-        times[color * kinds + kind.index()] += static_cast<double>(time.count) / unit;
-      }
-    }
     for (const TensorId id : problem.tensors()) {
       std::vector<std::uint32_t> readers = problem.reading_colors(id);
       if (!readers.empty()) tensors.push_back({problem.op(problem.tensor(id).producer).color, std::move(readers), id});
     }
   }
 
-  std::size_t count() const { return sizes.size(); }
-  bool can_run(std::size_t color, KindId kind) const { return runs[color * problem.kind_count() + kind.index()]; }
-  double time(std::size_t color, KindId kind) const { return times[color * problem.kind_count() + kind.index()]; }
+  std::size_t count() const { return problem.color_count(); }
+  bool can_run(std::size_t color, KindId kind) const {
+    return !problem.devices_of(kind).empty() && problem.color_time(color, kind) != kNeverLoad;
+  }
+  double time(std::size_t color, KindId kind) const {
+    return static_cast<double>(problem.color_time(color, kind).count) / unit;
+  }
+  double size(std::size_t color) const { return static_cast<double>(problem.color_size(color).count); }
   double cost(TensorId tensor, KindId kind) const {
     return static_cast<double>(problem.cost(tensor, kind).count) / unit;
   }
 
   const LoadProblem& problem;
   double unit;
-  std::vector<double> times;  // color x kind
-  std::vector<bool> runs;
-  std::vector<double> sizes;
   std::vector<ColorTensor> tensors;
 };
 
@@ -73,7 +62,7 @@ void add_device(const Colors& colors, KindId kind, std::uint32_t first, std::opt
   for (std::uint32_t c = 0; c < colors.count(); ++c) {
     if (!colors.can_run(c, kind)) continue;
     compute.push_back({first + c, -colors.time(c, kind)});
-    held.push_back({first + c, colors.sizes[c]});
+    held.push_back({first + c, colors.size(c)});
   }
   if (const auto memory = colors.problem.kind(kind).memory) {
     const double scale = std::max(1.0, static_cast<double>(memory->count));

@@ -59,13 +59,8 @@ Picoseconds load_color_bound(const LoadProblem& problem) {
     Picoseconds least = kInfiniteLoad;
     for (const KindId kind : problem.kinds()) {
       if (problem.devices_of(kind).empty()) continue;
-      Picoseconds time{};
-      bool runs = true;
-      for (const OpId op : problem.color_ops(color)) {
-        runs = runs && problem.time(op, kind) != kNeverLoad;
-        time += problem.time(op, kind);
-      }
-      if (runs) least = std::min(least, time);
+      const Picoseconds time = problem.color_time(color, kind);
+      if (time != kNeverLoad) least = std::min(least, time);
     }
     if (least != kInfiniteLoad) bound = std::max(bound, least);
   }

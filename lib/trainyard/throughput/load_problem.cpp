@@ -68,6 +68,18 @@ LoadProblem::LoadProblem(LoadParts parts) : parts_(std::move(parts)) {
     training_ = training_ || op(id).backward;
   }
   color_ops_ = {colors, members};
+  color_times_.assign(colors * kind_count() * 2, Picoseconds{0});
+  color_sizes_.assign(colors, Bytes{0});
+  for (const OpId id : ops()) {
+    color_sizes_[op(id).color] += op(id).size;
+    for (const KindId kind : kinds()) {
+      Picoseconds* both = color_times_.data() + (op(id).color * kind_count() + kind.index()) * 2;
+      if (time(id, kind) == kNeverLoad || both[0] == kNeverLoad)
+        both[0] = both[1] = kNeverLoad;
+      else
+        both[op(id).backward ? 1 : 0] += time(id, kind);
+    }
+  }
   std::vector<std::pair<KindId, DeviceId>> devices_by_kind;
   for (const DeviceId device : devices()) devices_by_kind.emplace_back(kind_of(device), device);
   kind_devices_ = {kind_count(), devices_by_kind};

@@ -95,6 +95,16 @@ class LoadProblem {
   std::span<const TensorId> inputs(OpId op) const { return inputs_[op]; }
   /// The ops of a color, ascending; the key is the color.
   std::span<const OpId> color_ops(std::uint32_t color) const { return color_ops_[OpId{color}]; }
+  /// What its ops take on the kind in one pass; kNeverLoad in both where one of them cannot run there.
+  Picoseconds color_time(std::size_t color, KindId kind, bool backward) const {
+    return color_times_[(color * kind_count() + kind.index()) * 2 + (backward ? 1 : 0)];
+  }
+  /// Both passes.
+  Picoseconds color_time(std::size_t color, KindId kind) const {
+    const Picoseconds forward = color_time(color, kind, false);
+    return forward == kNeverLoad ? kNeverLoad : forward + color_time(color, kind, true);
+  }
+  Bytes color_size(std::size_t color) const { return color_sizes_[color]; }
   /// The colors of the tensor's consumers, ascending, without its producer's.
   std::vector<std::uint32_t> reading_colors(TensorId tensor) const;
   /// Every op after its producers; among those free to go, the lowest id first.
@@ -107,6 +117,8 @@ class LoadProblem {
   CompressedRows<OpId, TensorId> outputs_, inputs_;
   CompressedRows<OpId, OpId> color_ops_;
   CompressedRows<KindId, DeviceId> kind_devices_;
+  std::vector<Picoseconds> color_times_;  // color x kind x pass
+  std::vector<Bytes> color_sizes_;
   std::vector<OpId> order_;
   bool training_ = false;
 };

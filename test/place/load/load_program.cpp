@@ -81,4 +81,9 @@ TEST_CASE("the integer program is the best of all placements, under every load a
 TEST_CASE("a program that is too large is refused") {
   if (!has_cbc()) return test::report_skipped("this build has no CBC");
   CHECK_THROWS_AS(solve_load_program(test::diamond(2).problem(), {.most_columns = 5}), InputError);
+  const std::size_t columns = load_program_columns(test::diamond(2).problem());
+  // 4 ops on 2 devices but for the first, which takes the first one; 4 edges of 3 tensors in and out of both; the
+  // value.
+  CHECK(columns == 7 + 3 * 4 + 1);
+  CHECK_NOTHROW(solve_load_program(test::diamond(2).problem(), {.most_columns = columns}));
 }

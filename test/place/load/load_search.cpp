@@ -37,6 +37,28 @@ TEST_CASE("loads that follow moves are those of the evaluator, moved there and b
   }
 }
 
+TEST_CASE("a tensor may have more readers than 16 bits count") {
+  LoadSketch sketch{.nodes = {{.gpu = 1, .cost = 2}}, .gpus = 2};
+  for (std::size_t i = 1; i <= 65'536; ++i) {
+    sketch.nodes.push_back({.gpu = 0, .color = 7});
+    sketch.edges.emplace_back(0, i);
+  }
+  const LoadProblem problem = sketch.problem();
+  LoadState state{problem, {DeviceId{0}, DeviceId{1}}};
+  CHECK(state.value({}) == ms(3));  // 1 + 2 out
+  state.move(0, DeviceId{1});
+  CHECK(state.value({}) == ms(1));
+}
+
+TEST_CASE("a search that is stopped at once has what is dealt out") {
+  LoadSketch chain{.nodes = std::vector<LoadSketch::Node>(100, {.gpu = 1, .cost = .01}), .gpus = 2};
+  for (std::size_t i = 1; i < chain.nodes.size(); ++i) chain.edges.emplace_back(i - 1, i);
+  const LoadProblem problem = chain.problem();
+  const LoadSearchResult found = search_load(problem, {.stop = [] { return true; }});
+  CHECK(evaluate_load(problem, found.placement).feasible());
+  CHECK(found.value < ms(53));  // 50 each, and tensors of 0.01
+}
+
 TEST_CASE("what is not contiguous can be better: 7 ms for the chain of 3, 6 and 3 on two devices") {
   const LoadProblem problem =
       LoadSketch{

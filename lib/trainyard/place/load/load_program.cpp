@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -50,19 +52,44 @@ class ProgramBuilder {
  public:
   ProgramBuilder(const LoadProblem& problem, const LoadProgramOptions& options)
       : problem_(problem), options_(options), tensors_(color_tensors(problem)), devices_(problem.device_count()) {
-    measure();
     rank_colors();
     unit_ = static_cast<double>(std::max<std::int64_t>(load_lower_bound(problem).count, 1));
   }
 
-  /// False: some color has no device.
-  bool build() {
-    if (!add_places()) return false;
+  /// The columns of places. False: some color has no device.
+  bool add_places() {
+    places_.assign(problem_.color_count() * devices_, kNoColumn);
+    std::vector<std::size_t> within(devices_);  // of each device, its number in its kind
+    for (const KindId kind : problem_.kinds())
+      for (std::size_t i = 0; i < problem_.devices_of(kind).size(); ++i)
+        within[problem_.devices_of(kind)[i].index()] = i;
+    for (std::size_t rank = 0; rank < order_.size(); ++rank) {
+      const std::uint32_t color = order_[rank];
+      Terms one;
+      for (std::size_t i = 0; i < devices_; ++i) {
+        if (time(color, i) == kNeverLoad || within[i] > rank) continue;
+        const std::uint32_t column = program_.linear.add_column(0, 0, 1);
+        places_[color * devices_ + i] = column;
+        program_.whole.push_back(column);
+        one.push_back({column, 1});
+      }
+      if (one.empty()) return false;
+      program_.linear.add_row(1, 1, one);
+    }
+    return true;
+  }
+  /// As many columns as these will be with all others.
+  std::size_t columns() const {
+    std::size_t count = program_.linear.columns() + (options_.goal.goal == LoadGoal::apart ? 2 : 1);
+    for (const TensorColumns& tensor : tensors_)
+      for (std::size_t i = 0; i < devices_; ++i) count += costs(tensor, i) ? 2U : 0U;
+    return count + (options_.contiguous ? problem_.op_count() * devices_ : 0);
+  }
+  void add_the_rest() {
     add_memory();
     add_communication();
     add_loads();
     if (options_.contiguous) add_contiguity();
-    return true;
   }
 
   IntegerProgram& program() { return program_; }
@@ -113,61 +140,25 @@ class ProgramBuilder {
   }
 
  private:
-  void measure() {
-    const std::size_t kinds = problem_.kind_count(), colors = problem_.color_count();
-    times_.assign(colors * kinds * 2, Picoseconds{0});
-    sizes_.assign(colors, 0);
-    for (const OpId op : problem_.ops()) {
-      const std::size_t color = problem_.op(op).color;
-      sizes_[color] += static_cast<double>(problem_.op(op).size.count);
-      for (const KindId kind : problem_.kinds()) {
-        Picoseconds* both = times_.data() + (color * kinds + kind.index()) * 2;
-        if (problem_.time(op, kind) == kNeverLoad || both[0] == kNeverLoad)
-          both[0] = both[1] = kNeverLoad;
-        else
-          both[problem_.op(op).backward ? 1 : 0] += problem_.time(op, kind);
-      }
-    }
-  }
-  Picoseconds time(std::size_t color, std::size_t device, std::size_t pass) const {
-    const KindId kind = problem_.kind_of(DeviceId{device});
-    return times_[(color * problem_.kind_count() + kind.index()) * 2 + pass];
+  Picoseconds time(std::size_t color, std::size_t device) const {
+    return problem_.color_time(color, problem_.kind_of(DeviceId{device}));
   }
   double scaled(Picoseconds time) const { return static_cast<double>(time.count) / unit_; }
 
   void rank_colors() {
     std::vector<Picoseconds> most(problem_.color_count());
     for (std::size_t color = 0; color < most.size(); ++color)
-      for (std::size_t i = 0; i < devices_; ++i)
-        if (time(color, i, 0) != kNeverLoad) most[color] = std::max(most[color], time(color, i, 0) + time(color, i, 1));
+      for (std::size_t i = 0; i < devices_; ++i) most[color] = std::max(most[color], time(color, i));
     order_.resize(most.size());
     std::iota(order_.begin(), order_.end(), 0U);
     std::ranges::stable_sort(order_, [&](std::uint32_t a, std::uint32_t b) { return most[a] > most[b]; });
   }
 
-  std::uint32_t place(std::size_t color, std::size_t device) const { return places_[color * devices_ + device]; }
-
-  bool add_places() {
-    places_.assign(problem_.color_count() * devices_, kNoColumn);
-    std::vector<std::size_t> within(devices_);  // of each device, its number in its kind
-    for (const KindId kind : problem_.kinds())
-      for (std::size_t i = 0; i < problem_.devices_of(kind).size(); ++i)
-        within[problem_.devices_of(kind)[i].index()] = i;
-    for (std::size_t rank = 0; rank < order_.size(); ++rank) {
-      const std::uint32_t color = order_[rank];
-      Terms one;
-      for (std::size_t i = 0; i < devices_; ++i) {
-        if (time(color, i, 0) == kNeverLoad || within[i] > rank) continue;
-        const std::uint32_t column = program_.linear.add_column(0, 0, 1);
-        places_[color * devices_ + i] = column;
-        program_.whole.push_back(column);
-        one.push_back({column, 1});
-      }
-      if (one.empty()) return false;
-      program_.linear.add_row(1, 1, one);
-    }
-    return true;
+  bool costs(const TensorColumns& tensor, std::size_t device) const {
+    return tensor.costs[problem_.kind_of(DeviceId{device}).index()].count != 0;
   }
+
+  std::uint32_t place(std::size_t color, std::size_t device) const { return places_[color * devices_ + device]; }
 
   void add_memory() {
     for (std::size_t i = 0; i < devices_; ++i) {
@@ -175,9 +166,10 @@ class ProgramBuilder {
       if (!memory) continue;
       const double room = static_cast<double>(memory->count), scale = std::max(room, 1.0);
       Terms terms;
-      for (std::size_t color = 0; color < sizes_.size(); ++color)
-        if (place(color, i) != kNoColumn && sizes_[color] > 0)
-          terms.push_back({place(color, i), sizes_[color] / scale});
+      for (std::size_t color = 0; color < problem_.color_count(); ++color)
+        if (const auto size = static_cast<double>(problem_.color_size(color).count);
+            place(color, i) != kNoColumn && size > 0)
+          terms.push_back({place(color, i), size / scale});
       if (!terms.empty()) program_.linear.add_row(-kUnbounded, room / scale, terms);
     }
   }
@@ -195,7 +187,7 @@ class ProgramBuilder {
     for (std::size_t t = 0; t < tensors_.size(); ++t)
       for (std::size_t i = 0; i < devices_; ++i) {
         const TensorColumns& tensor = tensors_[t];
-        if (tensor.costs[problem_.kind_of(DeviceId{i}).index()].count == 0) continue;
+        if (!costs(tensor, i)) continue;
         const std::uint32_t in = program_.linear.add_column(0, 0, 1), out = program_.linear.add_column(0, 0, 1);
         moves_[t * devices_ + i] = in;
         for (const std::uint32_t reader : tensor.readers) {
@@ -205,31 +197,27 @@ class ProgramBuilder {
       }
   }
 
-  /// The terms of one pass on one device: compute, in, out.
-  std::array<Terms, 3> pass_terms(std::size_t device, bool backward) const {
+  /// The terms of one pass, or of both, on one device: compute, in, out.
+  std::array<Terms, 3> pass_terms(std::size_t device, std::optional<bool> backward) const {
+    const KindId kind = problem_.kind_of(DeviceId{device});
     std::array<Terms, 3> terms;
-    for (std::size_t color = 0; color < sizes_.size(); ++color)
-      if (place(color, device) != kNoColumn && time(color, device, backward ? 1 : 0).count > 0)
-        terms[0].push_back({place(color, device), scaled(time(color, device, backward ? 1 : 0))});
+    for (std::size_t color = 0; color < problem_.color_count(); ++color) {
+      if (place(color, device) == kNoColumn) continue;
+      const Picoseconds time =
+          backward ? problem_.color_time(color, kind, *backward) : problem_.color_time(color, kind);
+      if (time.count > 0) terms[0].push_back({place(color, device), scaled(time)});
+    }
     for (std::size_t t = 0; t < tensors_.size(); ++t) {
       const std::uint32_t in = moves_[t * devices_ + device];
-      if (tensors_[t].backward != backward || in == kNoColumn) continue;
-      const double cost = scaled(tensors_[t].costs[problem_.kind_of(DeviceId{device}).index()]);
+      if (in == kNoColumn || tensors_[t].backward != backward.value_or(tensors_[t].backward)) continue;
+      const double cost = scaled(tensors_[t].costs[kind.index()]);
       terms[1].push_back({in, cost});
       terms[2].push_back({in + 1, cost});
     }
     return terms;
   }
 
-  static void append(Terms& to, const Terms& more) {
-    for (const LinearProgram::Term& term : more) {
-      const auto at = std::ranges::find(to, term.column, &LinearProgram::Term::column);
-      if (at == to.end())
-        to.push_back(term);
-      else
-        at->coefficient += term.coefficient;
-    }
-  }
+  static void append(Terms& to, const Terms& more) { to.insert(to.end(), more.begin(), more.end()); }
 
   /// Rows that keep the load of these parts at or below `column`.
   void add_load(const std::array<Terms, 3>& parts, std::uint32_t column) {
@@ -255,14 +243,11 @@ class ProgramBuilder {
     goal_ = program_.linear.add_column(1, least, kUnbounded);
     if (apart) program_.linear.add_column(1, least, kUnbounded);
     for (std::size_t i = 0; i < devices_; ++i) {
-      std::array<Terms, 3> forward = pass_terms(i, false);
-      const std::array<Terms, 3> backward = pass_terms(i, true);
       if (apart) {
-        add_load(forward, goal_);
-        add_load(backward, goal_ + 1);
+        add_load(pass_terms(i, false), goal_);
+        add_load(pass_terms(i, true), goal_ + 1);
       } else {
-        for (std::size_t part = 0; part < 3; ++part) append(forward[part], backward[part]);
-        add_load(forward, goal_);
+        add_load(pass_terms(i, std::nullopt), goal_);
       }
     }
   }
@@ -340,8 +325,6 @@ class ProgramBuilder {
   std::vector<TensorColumns> tensors_;
   std::size_t devices_;
   double unit_ = 1;                   // picoseconds: times in the program are within a few powers of ten of 1
-  std::vector<Picoseconds> times_;    // color x kind x pass
-  std::vector<double> sizes_;         // of each color
   std::vector<std::uint32_t> order_;  // colors by descending time
   IntegerProgram program_;
   std::vector<std::uint32_t> places_;  // color x device
@@ -362,22 +345,24 @@ bool keeps_rows(const LinearProgram& linear, const std::vector<double>& x) {
 
 std::size_t load_program_columns(const LoadProblem& problem, const LoadProgramOptions& options) {
   ProgramBuilder builder{problem, options};
-  return builder.build() ? builder.program().linear.columns() : 0;
+  return builder.add_places() ? builder.columns() : 0;
 }
 
 LoadProgramResult solve_load_program(const LoadProblem& problem, const LoadProgramOptions& options) {
   LoadProgramResult result;
   ProgramBuilder builder{problem, options};
-  if (!builder.build()) {
+  if (!builder.add_places()) {
     result.infeasible = true;
     return result;
   }
-  const std::size_t columns = builder.program().linear.columns();
+  const std::size_t columns = builder.columns();  // before there are rows, of which there are many more
   if (columns > options.most_columns)
     throw InputError({.code = "too-large",
                       .message = fmt::format("the integer program would have {} columns, more than {}", columns,
                                              options.most_columns),
                       .help = "placer 'load-search' has no such limit"});
+  builder.add_the_rest();
+  assert(builder.program().linear.columns() == columns);
   IntegerOptions solver{.seconds = options.seconds, .nodes = options.nodes, .gap = options.gap};
   const auto take = [&](const LoadPlacement& placement) {
     const LoadReport report = evaluate_load(problem, placement, options.goal);

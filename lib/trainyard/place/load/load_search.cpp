@@ -36,13 +36,12 @@ struct Worth {
 std::vector<Devices> able_devices(const LoadProblem& problem) {
   std::vector<Devices> able(problem.color_count());
   for (std::uint32_t color = 0; color < able.size(); ++color) {
-    const auto ops = problem.color_ops(color);
     for (const DeviceId device : problem.devices())
-      if (std::ranges::all_of(ops, [&](OpId op) { return problem.time(op, problem.kind_of(device)) != kNeverLoad; }))
-        able[color].push_back(device);
+      if (problem.color_time(color, problem.kind_of(device)) != kNeverLoad) able[color].push_back(device);
     if (able[color].empty())
       throw InputError({.code = "no-device",
-                        .message = "no device can run all ops that share one with '" + problem.op(ops[0]).name + "'",
+                        .message = "no device can run all ops that share one with '" +
+                                   problem.op(problem.color_ops(color)[0]).name + "'",
                         .help = "they are of one group, or backward ops that follow it"});
   }
   return able;

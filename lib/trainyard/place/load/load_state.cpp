@@ -10,8 +10,6 @@ LoadState::LoadState(const LoadProblem& problem, std::vector<DeviceId> placement
     : problem_(&problem),
       device_count_(problem.device_count()),
       device_(placement.size(), DeviceId{0}),
-      times_(problem.color_count() * problem.kind_count() * 2),
-      sizes_(problem.color_count(), 0),
       passes_(2 * device_count_),
       held_(device_count_, 0),
       room_(device_count_, std::numeric_limits<std::int64_t>::max()),
@@ -19,29 +17,16 @@ LoadState::LoadState(const LoadProblem& problem, std::vector<DeviceId> placement
       readers_(problem.tensor_count() * device_count_, 0),
       remote_(problem.tensor_count(), 0) {
   // Everything starts on device 0, as if it could run there, and goes where it belongs.
-  const std::size_t kinds = problem.kind_count();
-  for (std::size_t color = 0; color < sizes_.size(); ++color)
-    for (const OpId op : problem.color_ops(static_cast<std::uint32_t>(color))) {
-      sizes_[color] += problem.op(op).size.count;
-      for (const KindId kind : problem.kinds()) {
-        Picoseconds* both = times_.data() + (color * kinds + kind.index()) * 2;
-        const Picoseconds time = problem.time(op, kind);
-        if (time == kNeverLoad || both[0] == kNeverLoad)
-          both[0] = both[1] = kNeverLoad;
-        else
-          both[problem.op(op).backward ? 1 : 0] += time;
-      }
-    }
   for (const DeviceId device : problem.devices())
     if (const auto& memory = problem.kind(problem.kind_of(device)).memory) room_[device.index()] = memory->count;
   for (const TensorId id : problem.tensors())
-    readers(id, DeviceId{0}) = static_cast<std::uint16_t>(problem.tensor(id).consumers.size());
-  for (std::size_t color = 0; color < sizes_.size(); ++color) {
-    add_size(DeviceId{0}, sizes_[color]);
-    for (std::size_t pass = 0; pass < 2; ++pass)
-      passes_[pass].compute += time_of(color, problem.kind_of(DeviceId{0}), pass);
+    readers(id, DeviceId{0}) = static_cast<std::uint32_t>(problem.tensor(id).consumers.size());
+  for (std::size_t color = 0; color < device_.size(); ++color) {
+    add_size(DeviceId{0}, size(color).count);
+    for (const bool backward : {false, true})
+      passes_[backward].compute += problem.color_time(color, problem.kind_of(DeviceId{0}), backward);
   }
-  for (std::size_t color = 0; color < sizes_.size(); ++color) move(color, placement[color]);
+  for (std::size_t color = 0; color < device_.size(); ++color) move(color, placement[color]);
 }
 
 void LoadState::add_size(DeviceId device, std::int64_t bytes) {
@@ -55,11 +40,11 @@ void LoadState::add_size(DeviceId device, std::int64_t bytes) {
 void LoadState::move(std::size_t color, DeviceId to) {
   const DeviceId from = std::exchange(device_[color], to);
   if (from == to) return;
-  add_size(from, -sizes_[color]);
-  add_size(to, sizes_[color]);
-  for (std::size_t pass = 0; pass < 2; ++pass) {
-    passes_[2 * from.index() + pass].compute -= time_of(color, problem_->kind_of(from), pass);
-    passes_[2 * to.index() + pass].compute += time_of(color, problem_->kind_of(to), pass);
+  add_size(from, -size(color).count);
+  add_size(to, size(color).count);
+  for (const bool backward : {false, true}) {
+    passes_[2 * from.index() + backward].compute -= problem_->color_time(color, problem_->kind_of(from), backward);
+    passes_[2 * to.index() + backward].compute += problem_->color_time(color, problem_->kind_of(to), backward);
   }
   for (const OpId op : problem_->color_ops(static_cast<std::uint32_t>(color))) {
     for (const TensorId tensor : problem_->outputs(op)) move_producer(tensor, from, to);
@@ -69,7 +54,7 @@ void LoadState::move(std::size_t color, DeviceId to) {
 
 void LoadState::move_producer(TensorId tensor, DeviceId from, DeviceId to) {
   const OpId op = problem_->tensor(tensor).producer;
-  std::uint16_t& remote = remote_[tensor.index()];
+  std::uint32_t& remote = remote_[tensor.index()];
   if (remote > 0) pass(from, op).out -= cost(tensor, from);
   if (readers(tensor, from) > 0) {
     pass(from, op).in += cost(tensor, from);
@@ -86,7 +71,7 @@ void LoadState::move_producer(TensorId tensor, DeviceId from, DeviceId to) {
 void LoadState::move_reader(TensorId tensor, DeviceId from, DeviceId to) {
   const OpId op = problem_->tensor(tensor).producer;
   const DeviceId producer = producer_[tensor.index()];
-  std::uint16_t& remote = remote_[tensor.index()];
+  std::uint32_t& remote = remote_[tensor.index()];
   if (--readers(tensor, from) == 0 && from != producer) {
     pass(from, op).in -= cost(tensor, from);
     if (--remote == 0) pass(producer, op).out -= cost(tensor, producer);

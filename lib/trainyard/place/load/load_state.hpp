@@ -21,13 +21,12 @@ class LoadState {
   const std::vector<DeviceId>& placement() const { return device_; }
   /// The color can run there.
   bool can_run(std::size_t color, DeviceId device) const {
-    return time_of(color, problem_->kind_of(device), 0) != kNeverLoad;
+    return problem_->color_time(color, problem_->kind_of(device)) != kNeverLoad;
   }
-  Bytes size(std::size_t color) const { return Bytes{sizes_[color]}; }
+  Bytes size(std::size_t color) const { return problem_->color_size(color); }
   /// The color's time there, both passes.
   Picoseconds time(std::size_t color, DeviceId device) const {
-    const KindId kind = problem_->kind_of(device);
-    return time_of(color, kind, 0) + time_of(color, kind, 1);
+    return problem_->color_time(color, problem_->kind_of(device));
   }
 
   void move(std::size_t color, DeviceId to);
@@ -44,13 +43,10 @@ class LoadState {
   Bytes excess() const { return Bytes{excess_}; }
 
  private:
-  Picoseconds time_of(std::size_t color, KindId kind, std::size_t pass) const {
-    return times_[(color * problem_->kind_count() + kind.index()) * 2 + pass];
-  }
   PassLoad& pass(DeviceId device, OpId producer) {
     return passes_[2 * device.index() + (problem_->op(producer).backward ? 1 : 0)];
   }
-  std::uint16_t& readers(TensorId tensor, DeviceId device) {
+  std::uint32_t& readers(TensorId tensor, DeviceId device) {
     return readers_[tensor.index() * device_count_ + device.index()];
   }
   Picoseconds cost(TensorId tensor, DeviceId device) const { return problem_->cost(tensor, problem_->kind_of(device)); }
@@ -61,13 +57,11 @@ class LoadState {
   const LoadProblem* problem_;
   std::size_t device_count_;
   std::vector<DeviceId> device_;           // of each color
-  std::vector<Picoseconds> times_;         // color x kind x pass; kNeverLoad in both where it cannot run
-  std::vector<std::int64_t> sizes_;        // of each color
   std::vector<PassLoad> passes_;           // device x pass
   std::vector<std::int64_t> held_, room_;  // of each device
   std::vector<DeviceId> producer_;         // of each tensor the device that makes it
-  std::vector<std::uint16_t> readers_;     // tensor x device
-  std::vector<std::uint16_t> remote_;      // of each tensor: devices with readers, but for its producer's
+  std::vector<std::uint32_t> readers_;     // tensor x device
+  std::vector<std::uint32_t> remote_;      // of each tensor: devices with readers, but for its producer's
   std::int64_t excess_ = 0;
 };
 
