@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainyard/core/disjoint_sets.hpp"
+#include "trainyard/graph/strong_components.hpp"
 #include "trainyard/graph/topological_order.hpp"
 
 namespace trainyard {
@@ -16,52 +17,6 @@ constexpr Picoseconds kNoTime{1000};  // 10^-6 ms, as in the authors' program
 
 using EdgeSets = std::vector<std::set<std::size_t>>;
 
-/// Strongly connected components (Tarjan), without recursion: graphs are thousands of ops deep.
-void join_cycles(const EdgeSets& successors, DisjointSets& merged) {
-  constexpr std::size_t kUnseen = static_cast<std::size_t>(-1);
-  const std::size_t count = successors.size();
-  std::vector<std::size_t> index(count, kUnseen), low(count, 0), stack;
-  std::vector<bool> on_stack(count, false);
-  std::size_t next = 0;
-  struct Frame {
-    std::size_t node;
-    std::set<std::size_t>::const_iterator edge;
-  };
-  std::vector<Frame> frames;
-  const auto enter = [&](std::size_t node) {
-    index[node] = low[node] = next++;
-    stack.push_back(node);
-    on_stack[node] = true;
-    frames.push_back({node, successors[node].begin()});
-  };
-  for (std::size_t root = 0; root < count; ++root) {
-    if (index[root] != kUnseen) continue;
-    enter(root);
-    while (!frames.empty()) {
-      Frame& frame = frames.back();
-      const std::size_t node = frame.node;
-      if (frame.edge != successors[node].end()) {
-        const std::size_t to = *frame.edge++;
-        if (index[to] == kUnseen)
-          enter(to);
-        else if (on_stack[to])
-          low[node] = std::min(low[node], index[to]);
-        continue;
-      }
-      frames.pop_back();
-      if (!frames.empty()) low[frames.back().node] = std::min(low[frames.back().node], low[node]);
-      if (low[node] != index[node]) continue;
-      std::size_t member = kUnseen;
-      do {
-        member = stack.back();
-        stack.pop_back();
-        on_stack[member] = false;
-        merged.join(member, node);
-      } while (member != node);
-    }
-  }
-}
-
 /// The forward nodes of the contraction while it is under way; node i starts as color i.
 class Contractor {
  public:
@@ -69,7 +24,7 @@ class Contractor {
 
   Contraction run(bool merging) {
     collect_edges();
-    join_cycles(successors_, merged_);
+    join_cycles();
     if (merging) merge_idle();
     return finish();
   }
@@ -95,6 +50,19 @@ class Contractor {
         if (!from_backward && !to_backward) successors_[from].insert(to);
         if (from_backward && to_backward && (orphan_[from] || orphan_[to])) successors_[to].insert(from);
       }
+    }
+  }
+
+  void join_cycles() {
+    std::vector<std::pair<std::size_t, std::size_t>> edges;
+    for (std::size_t from = 0; from < successors_.size(); ++from)
+      for (const std::size_t to : successors_[from]) edges.emplace_back(from, to);
+    const std::vector<std::size_t> component = strong_components(successors_.size(), edges);
+    std::vector<std::size_t> first(component.size(), component.size());
+    for (std::size_t node = 0; node < component.size(); ++node) {
+      std::size_t& with = first[component[node]];
+      with = std::min(with, node);
+      merged_.join(node, with);
     }
   }
 

@@ -6,33 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "trainyard/core/disjoint_sets.hpp"
 #include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/kit/layers.hpp"
 
 namespace trainyard {
 namespace {
-
-/// Groups joined step by step.
-class Joined {
- public:
-  explicit Joined(std::size_t groups) : root_(groups), time_(groups, Nanoseconds{0}) {
-    std::iota(root_.begin(), root_.end(), std::uint32_t{0});
-  }
-  std::uint32_t find(std::uint32_t group) {
-    while (root_[group] != group) group = root_[group] = root_[root_[group]];
-    return group;
-  }
-  Nanoseconds& time(std::uint32_t root) { return time_[root]; }
-  void join(std::uint32_t a, std::uint32_t b) {  // roots; the lower one stays
-    if (b < a) std::swap(a, b);
-    root_[b] = a;
-    time_[a] += time_[b];
-  }
-
- private:
-  std::vector<std::uint32_t> root_;
-  std::vector<Nanoseconds> time_;
-};
 
 /// `label` of each group, numbered by first appearance.
 Clusters clusters_by(const Problem& problem, const CompressedRows<GroupId, DeviceId>& able,
@@ -102,7 +81,8 @@ std::vector<Clusters> cluster_levels(const Problem& problem) {
                            })))
       levels.push_back(std::move(next));
   };
-  Joined joined{problem.group_count()};
+  DisjointSets joined{problem.group_count()};
+  std::vector<Nanoseconds> time(problem.group_count(), Nanoseconds{0});  // of leaders
   std::vector<std::uint32_t> label(problem.group_count());
   std::iota(label.begin(), label.end(), std::uint32_t{0});
   add(label);
@@ -110,7 +90,7 @@ std::vector<Clusters> cluster_levels(const Problem& problem) {
   Nanoseconds all{0};
   for (const OpId op : problem.ops()) {
     all += problem.shortest(op);
-    joined.time(static_cast<std::uint32_t>(problem.group(op).index())) += problem.shortest(op);
+    time[problem.group(op).index()] += problem.shortest(op);
   }
   std::vector<TensorId> tensors;
   for (const TensorId tensor : graph.tensors())
@@ -121,11 +101,14 @@ std::vector<Clusters> cluster_levels(const Problem& problem) {
     const Nanoseconds most{all.count / (share * devices)};
     for (const TensorId tensor : tensors)
       for (const OpId consumer : graph.consumers(tensor)) {
-        const auto a = joined.find(static_cast<std::uint32_t>(problem.group(graph.producer(tensor)).index()));
-        const auto b = joined.find(static_cast<std::uint32_t>(problem.group(consumer).index()));
-        if (a != b && joined.time(a) + joined.time(b) <= most) joined.join(a, b);
+        const std::size_t a = joined.find(problem.group(graph.producer(tensor)).index());
+        const std::size_t b = joined.find(problem.group(consumer).index());
+        const Nanoseconds both = time[a] + time[b];
+        if (a == b || both > most) continue;
+        joined.join(a, b);
+        time[joined.find(a)] = both;
       }
-    for (std::uint32_t g = 0; g < label.size(); ++g) label[g] = joined.find(g);
+    for (std::size_t g = 0; g < label.size(); ++g) label[g] = static_cast<std::uint32_t>(joined.find(g));
     add(label);
   }
   add(layer_labels(problem, false));

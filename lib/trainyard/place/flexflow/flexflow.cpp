@@ -250,13 +250,8 @@ class StrategySearch {
 /// The devices of the kind on which the groups that can run anywhere take the least time: replicas are for alike
 /// devices.
 std::vector<DeviceId> alike_devices(const Problem& problem) {
-  std::vector<double> time(problem.column_count(), 0);
-  for (const OpId op : problem.ops()) {
-    const auto row = problem.durations().subspan(op.index() * time.size(), time.size());
-    if (std::ranges::find(row, Problem::kNever) != row.end()) continue;
-    for (std::size_t c = 0; c < time.size(); ++c) time[c] += static_cast<double>(row[c].count);
-  }
-  const auto fastest = static_cast<std::size_t>(std::ranges::min_element(time) - time.begin());
+  const std::vector<double> times = common_times(problem);
+  const auto fastest = static_cast<std::size_t>(std::ranges::min_element(times) - times.begin());
   std::vector<DeviceId> devices;
   for (const DeviceId device : problem.devices())
     if (problem.column(device) == fastest) devices.push_back(device);

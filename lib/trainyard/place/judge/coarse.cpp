@@ -14,9 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/disjoint_sets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/cost/speeds.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/graph/strong_components.hpp"
+#include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/talos/packs.hpp"
 #include "trainyard/rewrite/models.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
@@ -28,84 +31,25 @@ namespace trainyard {
 
 namespace {
 
-/// A number for each set of devices that can run a whole colocation group, by op.
-IdMap<OpId, std::uint32_t> device_sets(const Problem& problem) {
-  IdMap<OpId, std::uint32_t> kind(problem.op_count());
-  std::map<std::vector<bool>, std::uint32_t> kinds;
-  for (const OpId op : problem.ops()) {
-    std::vector<bool> able;
-    for (const DeviceId device : problem.devices())
-      able.push_back(std::ranges::all_of(problem.group_ops(problem.group(op)),
-                                         [&](OpId other) { return problem.can_run(other, device); }));
-    kind[op] = kinds.try_emplace(able, static_cast<std::uint32_t>(kinds.size())).first->second;
-  }
-  return kind;
-}
-
-/// The strongly connected component of each vertex, numbered in a topological order (Kosaraju: depth
-/// first on the graph, then on its reverse).
-std::vector<std::uint32_t> components(const std::vector<std::set<std::uint32_t>>& after) {
-  const std::size_t count = after.size();
-  std::vector<std::vector<std::uint32_t>> before(count);
-  for (std::uint32_t v = 0; v < count; ++v)
-    for (const std::uint32_t next : after[v]) before[next].push_back(v);
-  std::vector<std::uint32_t> finished;
-  std::vector<char> seen(count, 0);
-  using Frame = std::pair<std::uint32_t, std::set<std::uint32_t>::const_iterator>;
-  for (std::uint32_t root = 0; root < count; ++root) {
-    if (seen[root] != 0) continue;
-    seen[root] = 1;
-    std::vector<Frame> path{{root, after[root].begin()}};
-    while (!path.empty()) {
-      auto& [v, next] = path.back();
-      if (next == after[v].end()) {
-        finished.push_back(v);
-        path.pop_back();
-      } else if (const std::uint32_t w = *next++; seen[w] == 0) {
-        seen[w] = 1;
-        path.emplace_back(w, after[w].begin());
-      }
-    }
-  }
-  constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  std::vector<std::uint32_t> component(count, kNone);
-  std::uint32_t number = 0;
-  for (std::size_t i = finished.size(); i-- > 0;) {
-    if (component[finished[i]] != kNone) continue;
-    std::vector<std::uint32_t> open{finished[i]};
-    component[finished[i]] = number;
-    while (!open.empty()) {
-      const std::uint32_t v = open.back();
-      open.pop_back();
-      for (const std::uint32_t u : before[v])
-        if (component[u] == kNone) {
-          component[u] = number;
-          open.push_back(u);
-        }
-    }
-    ++number;
-  }
-  return component;
-}
-
 /// Ops with the same number are one cluster; numbers that depend on each other in a circle are one.
 Coarsening as_clusters(const Problem& problem, std::size_t numbers, const auto& number_of) {
   const Graph& graph = problem.graph();
-  std::vector<std::set<std::uint32_t>> after(numbers);
+  std::vector<std::pair<std::size_t, std::size_t>> edges;
   for (const OpId op : problem.ops()) {
     const auto add = [&](OpId earlier) {
-      if (number_of(earlier) != number_of(op)) after[number_of(earlier)].insert(number_of(op));
+      if (number_of(earlier) != number_of(op)) edges.emplace_back(number_of(earlier), number_of(op));
     };
     for (const TensorId tensor : graph.inputs(op)) add(graph.producer(tensor));
     for (const OpId earlier : graph.after(op)) add(earlier);
   }
-  const std::vector<std::uint32_t> component = components(after);
+  std::ranges::sort(edges);
+  const std::vector<std::size_t> component = strong_components(numbers, edges);
   Coarsening coarsening;
   coarsening.cluster = IdMap<OpId, ClusterOpId>(problem.op_count());
   std::vector<std::pair<ClusterOpId, OpId>> pairs;
-  std::uint32_t count = 0;
+  std::size_t count = 0;
   for (const OpId op : graph.topological_order()) {
-    const std::uint32_t number = component[number_of(op)];
+    const std::size_t number = component[number_of(op)];
     count = std::max(count, number + 1);
     coarsening.cluster[op] = ClusterOpId{number};
     pairs.emplace_back(coarsening.cluster[op], op);
@@ -181,16 +125,10 @@ Problem coarse_problem(const Problem& problem, const Coarsening& coarsening) {
   const Graph& graph = problem.graph();
   const std::size_t count = coarsening.members.rows();
   // Clusters that hold ops of one group share a device.
-  std::vector<std::size_t> leader(count);
-  std::iota(leader.begin(), leader.end(), std::size_t{0});
-  const auto find = [&](std::size_t at) {
-    while (leader[at] != at) at = leader[at] = leader[leader[at]];
-    return at;
-  };
+  DisjointSets together{count};
   for (const OpId op : problem.ops()) {
     const OpId first = problem.group_ops(problem.group(op)).front();
-    const std::size_t a = find(coarsening.cluster[op].index()), b = find(coarsening.cluster[first].index());
-    leader[std::max(a, b)] = std::min(a, b);
+    together.join(coarsening.cluster[op].index(), coarsening.cluster[first].index());
   }
 
   const Speeds& speeds = problem.costs().speeds();
@@ -203,7 +141,7 @@ Problem coarse_problem(const Problem& problem, const Coarsening& coarsening) {
     spec.name = cluster_name(c);
     spec.phase = graph.phase(members.front());
     spec.layer = graph.layer(members.front());
-    spec.colocate = cluster_name(find(c));
+    spec.colocate = cluster_name(together.find(c));
     for (const DeviceId device : problem.devices()) {
       if (std::ranges::any_of(members, [&](OpId op) { return !problem.can_run(op, device); })) continue;
       Nanoseconds time{0};

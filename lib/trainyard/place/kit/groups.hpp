@@ -1,13 +1,24 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "trainyard/core/compressed_rows.hpp"
 #include "trainyard/core/id.hpp"
+#include "trainyard/core/id_map.hpp"
 #include "trainyard/problem/problem.hpp"
 
 namespace trainyard {
 
 /// The devices that can run all ops of each colocation group, by ascending id; never empty (Problem checks it).
 CompressedRows<GroupId, DeviceId> group_devices(const Problem& problem);
+
+/// A number for each set of devices that can run a whole colocation group, by op.
+IdMap<OpId, std::uint32_t> device_sets(const Problem& problem);
+
+/// Time of all ops that every device can run, one after the other, on the devices of each column.
+std::vector<double> common_times(const Problem& problem);
 
 /// Time of the group's ops on the device, one after the other.
 Nanoseconds group_time(const Problem& problem, GroupId group, DeviceId device);

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "trainyard/place/judge/evaluator.hpp"
+#include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/learned/placement_walk.hpp"
 #include "trainyard/place/simple/expert.hpp"
 #include "trainyard/place/simple/simple.hpp"
@@ -14,21 +16,8 @@ namespace {
 
 constexpr double kPenaltyPerByte = 2;  // ns
 
-/// Ops that the same devices can run have the same number.
-IdMap<OpId, std::uint32_t> kinds_of(const Problem& problem) {
-  IdMap<OpId, std::uint32_t> kinds(problem.op_count());
-  IdMap<GroupId, std::vector<bool>> able(problem.group_count(), std::vector<bool>(problem.device_count(), true));
-  for (const OpId op : problem.ops())
-    for (const DeviceId device : problem.devices())
-      if (!problem.can_run(op, device)) able[problem.group(op)][device.index()] = false;
-  std::map<std::vector<bool>, std::uint32_t> number;
-  for (const OpId op : problem.ops())
-    kinds[op] = number.emplace(able[problem.group(op)], static_cast<std::uint32_t>(number.size())).first->second;
-  return kinds;
-}
-
 OpGroups groups_of(const Problem& problem, const Grouping& grouping, std::function<void()> checkpoint) {
-  MergeOptions options{.most_groups = grouping.most, .kind = kinds_of(problem), .checkpoint = std::move(checkpoint)};
+  MergeOptions options{.most_groups = grouping.most, .kind = device_sets(problem), .checkpoint = std::move(checkpoint)};
   if (grouping.heaviest > 0) {
     options.weight = IdMap<OpId, std::int64_t>(problem.op_count());
     std::int64_t all = 0;
@@ -40,19 +29,6 @@ OpGroups groups_of(const Problem& problem, const Grouping& grouping, std::functi
         static_cast<std::int64_t>(grouping.heaviest * static_cast<double>(all) / static_cast<double>(grouping.most));
   }
   return merge_and_colocate(problem.graph(), options);
-}
-
-/// Memory needs no look where no device can exceed it with everything on it and every tensor there twice.
-bool may_exceed_memory(const Problem& problem) {
-  const Graph& graph = problem.graph();
-  double most = 0;
-  for (const OpId op : problem.ops())
-    most += static_cast<double>(problem.resident_bytes(op).count + graph.workspace_bytes(op).count);
-  for (const TensorId tensor : graph.tensors()) most += static_cast<double>(graph.bytes(tensor).count);
-  return std::ranges::any_of(problem.devices(), [&](DeviceId device) {
-    const auto memory = problem.cluster().device(device).memory;
-    return memory && static_cast<double>(memory->count) < most;
-  });
 }
 
 }  // namespace
@@ -73,7 +49,7 @@ PlacementTask::PlacementTask(const Problem& the_problem, const Grouping& groupin
   };
   load.assign(size(), 0);
   bytes.assign(size(), 0);
-  may_exceed = may_exceed_memory(problem);
+  may_exceed = memory_may_bind(problem);
   double all = 0;
   for (const OpId op : problem.ops()) {
     const std::uint32_t group = groups.of[op];

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
+#include <vector>
 
+#include "trainyard/bound/chains.hpp"
 #include "trainyard/core/portable_math.hpp"
+#include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/list/etf.hpp"
 
 namespace trainyard {
@@ -12,39 +15,12 @@ namespace {
 
 /// Relative to the fastest device. Without an op that all can run, every device counts as fast.
 IdMap<DeviceId, double> speeds_of(const Problem& problem) {
-  IdMap<DeviceId, double> time(problem.device_count(), 0);
-  for (const OpId op : problem.ops()) {
-    const auto can = [&](DeviceId device) { return problem.can_run(op, device); };
-    if (!std::ranges::all_of(problem.devices(), can)) continue;
-    for (const DeviceId device : problem.devices())
-      time[device] += static_cast<double>(problem.duration(op, device).count);
-  }
-  const double least = *std::ranges::min_element(time);
-  for (double& each : time) each = each > 0 ? least / each : 1;
-  return time;
-}
-
-/// The longest chain of shortest durations through each op.
-IdMap<OpId, Nanoseconds> longest_through(const Problem& problem) {
-  const Graph& graph = problem.graph();
-  const auto& order = graph.topological_order();
-  IdMap<OpId, Nanoseconds> before(problem.op_count()), from(problem.op_count());
-  for (const OpId op : order) {
-    const auto follow = [&](OpId earlier) {
-      before[op] = std::max(before[op], before[earlier] + problem.shortest(earlier));
-    };
-    for (const TensorId tensor : graph.inputs(op)) follow(graph.producer(tensor));
-    std::ranges::for_each(graph.after(op), follow);
-  }
-  for (auto at = order.rbegin(); at != order.rend(); ++at) {
-    Nanoseconds after{0};
-    const auto precede = [&](OpId later) { after = std::max(after, from[later]); };
-    for (const TensorId tensor : graph.outputs(*at)) std::ranges::for_each(graph.consumers(tensor), precede);
-    std::ranges::for_each(graph.before(*at), precede);
-    from[*at] = after + problem.shortest(*at);
-  }
-  for (const OpId op : problem.ops()) from[op] += before[op];
-  return from;
+  const std::vector<double> times = common_times(problem);
+  const double least = *std::ranges::min_element(times);
+  IdMap<DeviceId, double> speeds(problem.device_count(), 1);
+  for (const DeviceId device : problem.devices())
+    if (const double time = times[problem.column(device)]; time > 0) speeds[device] = least / time;
+  return speeds;
 }
 
 }  // namespace
@@ -77,17 +53,15 @@ SpeedGroups speed_groups(const Problem& problem) {
 }
 
 IdMap<OpId, std::size_t> speed_group_of_ops(const Problem& problem, const SpeedGroups& groups) {
-  const IdMap<OpId, Nanoseconds> through = longest_through(problem);
-  double work = 0, longest = 0;
-  for (const OpId op : problem.ops()) {
-    work += static_cast<double>(problem.shortest(op).count);
-    longest = std::max(longest, static_cast<double>(through[op].count));
-  }
+  const Chains chains = chains_of_ops(problem);
+  double work = 0;
+  for (const OpId op : problem.ops()) work += static_cast<double>(problem.shortest(op).count);
   const double all = std::accumulate(groups.total.begin(), groups.total.end(), 0.0);
-  const double least = std::max(longest, work / all);
+  const double least = std::max(static_cast<double>(longest_chain(problem, chains).count), work / all);
   IdMap<OpId, std::size_t> of(problem.op_count(), 0);
   for (const OpId op : problem.ops()) {
-    const double needed = least > 0 ? static_cast<double>(through[op].count) / least : 1;
+    const Nanoseconds through = chains.head[op] + problem.shortest(op) + chains.tail[op];
+    const double needed = least > 0 ? static_cast<double>(through.count) / least : 1;
     for (std::size_t group = 1; group < groups.total.size(); ++group)
       if (groups.slowest[group] >= needed && groups.total[group] > groups.total[of[op]]) of[op] = group;
   }

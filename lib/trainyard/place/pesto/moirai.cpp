@@ -11,6 +11,7 @@
 #include "trainyard/place/judge/coarse.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/kit/effort.hpp"
+#include "trainyard/place/kit/groups.hpp"
 
 namespace trainyard {
 namespace {
@@ -42,10 +43,7 @@ Coarsening fuse_ops(const Problem& problem) {
   Coarsening fused{.cluster = IdMap<OpId, ClusterOpId>(problem.op_count())};
   std::vector<OpId> last;  // of each cluster
   std::vector<std::pair<ClusterOpId, OpId>> members;
-  const auto same_devices = [&](GroupId a, GroupId b) {
-    return std::ranges::all_of(
-        problem.devices(), [&](DeviceId device) { return problem.can_run(a, device) == problem.can_run(b, device); });
-  };
+  const IdMap<OpId, std::uint32_t> devices = device_sets(problem);
   for (const OpId op : graph.topological_order()) {
     ClusterOpId& cluster = fused.cluster[op];  // none as yet
     bool is_one = true, is_next = false;
@@ -60,7 +58,7 @@ Coarsening fuse_ops(const Problem& problem) {
     if (is_one) {
       const OpId before = last[cluster.index()];
       is_one = fuses(fusible(graph.type(before)), fusible(graph.type(op))) && graph.phase(before) == graph.phase(op) &&
-               same_devices(problem.group(before), problem.group(op));
+               devices[before] == devices[op];
     }
     if (!is_one) {
       cluster = ClusterOpId{last.size()};

@@ -7,6 +7,7 @@
 
 #include "trainyard/place/judge/plan_order.hpp"
 #include "trainyard/place/kit/analytic_plan.hpp"
+#include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/kit/predecessors.hpp"
 #include "trainyard/place/talos/talos.hpp"
 
@@ -17,16 +18,11 @@ namespace {
 /// no CPU, then the lower id.
 std::vector<DeviceId> fastest_first(const Problem& problem) {
   const std::vector<bool> reference = reference_columns(problem);
-  IdMap<DeviceId, double> time(problem.device_count(), 0);
-  for (const OpId op : problem.ops()) {
-    if (!std::ranges::all_of(problem.devices(), [&](DeviceId device) { return problem.can_run(op, device); })) continue;
-    for (const DeviceId device : problem.devices())
-      time[device] += static_cast<double>(problem.duration(op, device).count);
-  }
+  const std::vector<double> times = common_times(problem);
   std::vector<DeviceId> devices;
   for (const DeviceId device : problem.devices()) devices.push_back(device);
   std::ranges::stable_sort(devices, {}, [&](DeviceId device) {
-    return std::tuple{bool{reference[problem.column(device)]}, time[device],
+    return std::tuple{bool{reference[problem.column(device)]}, times[problem.column(device)],
                       problem.cluster().device(device).device_class == "cpu"};
   });
   return devices;

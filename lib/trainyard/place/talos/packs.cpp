@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "trainyard/core/disjoint_sets.hpp"
 #include "trainyard/place/kit/groups.hpp"
 
 namespace trainyard {
@@ -40,33 +40,28 @@ std::vector<OpId> ops_of(const Problem& problem, const Models& models, ModelId m
 /// Groups that must be on one device, joined step by step.
 class Units {
  public:
-  explicit Units(const Problem& problem) : root_(problem.group_count()), packs_(problem.group_count(), 0) {
-    std::iota(root_.begin(), root_.end(), std::uint32_t{0});
+  explicit Units(const Problem& problem) : sets_(problem.group_count()), packs_(problem.group_count(), 0) {
     const auto able = group_devices(problem);
     for (const GroupId group : problem.groups()) devices_.emplace_back(able[group].begin(), able[group].end());
   }
 
-  std::uint32_t find(GroupId group) {
-    auto at = static_cast<std::uint32_t>(group.index());
-    while (root_[at] != at) at = root_[at] = root_[root_[at]];
-    return at;
-  }
-  std::uint32_t& packs(std::uint32_t unit) { return packs_[unit]; }
-  const std::vector<DeviceId>& devices(std::uint32_t unit) const { return devices_[unit]; }
-  std::vector<DeviceId> common(std::uint32_t a, std::uint32_t b) const {
+  std::size_t find(GroupId group) { return sets_.find(group.index()); }
+  std::uint32_t& packs(std::size_t unit) { return packs_[unit]; }
+  const std::vector<DeviceId>& devices(std::size_t unit) const { return devices_[unit]; }
+  std::vector<DeviceId> common(std::size_t a, std::size_t b) const {
     std::vector<DeviceId> both;
     std::ranges::set_intersection(devices_[a], devices_[b], std::back_inserter(both));
     return both;
   }
-  void join(std::uint32_t a, std::uint32_t b, std::vector<DeviceId> devices) {
-    if (b < a) std::swap(a, b);
-    root_[b] = a;
-    packs_[a] += packs_[b];
-    devices_[a] = std::move(devices);
+  void join(std::size_t a, std::size_t b, std::vector<DeviceId> devices) {
+    sets_.join(a, b);
+    packs_[std::min(a, b)] += packs_[std::max(a, b)];
+    devices_[std::min(a, b)] = std::move(devices);
   }
 
  private:
-  std::vector<std::uint32_t> root_, packs_;  // packs_: how many have ops of the unit
+  DisjointSets sets_;
+  std::vector<std::uint32_t> packs_;  // how many have ops of the unit
   std::vector<std::vector<DeviceId>> devices_;
 };
 
@@ -135,7 +130,7 @@ class Packing {
       if (!least || together < *least) least = together;
     }
     if (!least || *least >= options_.most) return false;
-    const std::uint32_t unit = units_.find(problem_.group(pack.first)), own = units_.find(problem_.group(op));
+    const std::size_t unit = units_.find(problem_.group(pack.first)), own = units_.find(problem_.group(op));
     if (unit != own) {
       if (units_.packs(own) > 0) return false;
       std::vector<DeviceId> common = units_.common(unit, own);
@@ -158,7 +153,7 @@ class Packing {
     constexpr auto kUnnumbered = static_cast<std::uint32_t>(-1);
     std::vector<std::uint32_t> number(problem_.group_count(), kUnnumbered);
     for (std::size_t p = 0; p < packs_.size(); ++p) {
-      const std::uint32_t root = units_.find(problem_.group(packs_.ops[PackId{p}].front()));
+      const std::size_t root = units_.find(problem_.group(packs_.ops[PackId{p}].front()));
       if (number[root] == kUnnumbered) {
         number[root] = static_cast<std::uint32_t>(packs_.unit_devices.size());
         packs_.unit_devices.push_back(units_.devices(root));
@@ -188,14 +183,9 @@ std::vector<bool> reference_columns(const Problem& problem) {
   const auto cpus = static_cast<std::size_t>(std::ranges::count(is_cpu, true));
   if (cpus > 0 && cpus < columns) return is_cpu;
   // The slowest kind by the ops that every kind can run.
-  std::vector<double> sum(columns, 0);
-  for (const OpId op : problem.ops()) {
-    const auto row = problem.durations().subspan(op.index() * columns, columns);
-    if (std::ranges::find(row, Problem::kNever) != row.end()) continue;
-    for (std::size_t c = 0; c < columns; ++c) sum[c] += static_cast<double>(row[c].count);
-  }
+  const std::vector<double> times = common_times(problem);
   std::vector<bool> slow(columns, false);
-  slow[static_cast<std::size_t>(std::ranges::max_element(sum) - sum.begin())] = true;
+  slow[static_cast<std::size_t>(std::ranges::max_element(times) - times.begin())] = true;
   return slow;
 }
 
