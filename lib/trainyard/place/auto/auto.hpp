@@ -52,8 +52,9 @@ inline constexpr std::size_t kIslands = 4;
 Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options,
                     std::size_t islands = kIslands);
 
-/// The budget of auto_place where none is given: evaluations of 20 million ops altogether, at most 1,000 for each op
-/// (4,000 up to 32 ops), at least 2,000.
+/// The budget of auto_place where none is given: evaluations of 20 million ops altogether, counted in ops of the graph
+/// itself, though rewritten ones with many times as many are evaluated as often; at most 1,000 for each op (4,000 up to
+/// 32 ops), at least 2,000.
 Budget usual_budget(const Problem& problem);
 /// Seconds at most on networks of several thousand ops and 8 devices, and the same result on every machine: without the
 /// slowest members beyond 2,000 pairs of an op and a device; evaluations of 1.5 million ops of the graph that the best

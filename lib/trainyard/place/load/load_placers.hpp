@@ -41,7 +41,7 @@ Schedule place_load_search(const Problem& problem, const LoadPlacerOptions& opti
 Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_t nodes,
                             const LoadPlacerOptions& options = {});
 
-/// greedy_fill(): for the latency of a single sample. Throws NoPlacementError "no-split".
+/// greedy_fill(): for the latency of a single sample. Throws InputError "no-split".
 Schedule place_greedy_fill(const Problem& problem, const LoadPlacerOptions& options = {});
 
 /// Gives a placement the order with which one step is simulated: first come first served or by upward ranks, whichever

@@ -67,7 +67,7 @@ std::vector<Placer> detail::load_placers() {
       [](const Problem& problem, const Parameters& given) { return place_ideals(problem, load_options(given)); }));
   list.push_back(make_placer(
       {.name = "dpl",
-       .summary = "the same along a few linear orders: fast on any graph, nearly as good",
+       .summary = "the same along a few linear orders: seconds up to some thousand layers, nearly as good",
        .source = kTarnawskiPaper,
        .parameters = {kLoadSum, kLoadMemory, kMates}},
       [](const Problem& problem, const Parameters& given) { return place_linear(problem, load_options(given)); }));
