@@ -237,7 +237,9 @@ void bind_problem(py::module_& module) {
   problem
       .def(py::init(&make_problem), py::arg("graph"), py::arg("cluster"), py::kw_only(), py::arg("costs") = py::none(),
            py::arg("compute") = 1.0, py::arg("link") = 1.0, py::call_guard<py::gil_scoped_release>(),
-           "costs: a calibration file; without it op times are the graph's own, else a roofline of the data sheet.\n"
+           "costs: a calibration file; without it op times are the graph's own, else kernel forms fitted to published "
+           "kernels,\n"
+           "    else a roofline of the data sheet.\n"
            "compute, link: what-if speeds; 2 halves every op time, 0.1 makes every transfer ten times as long.")
       .def_property_readonly("graph", &Problem::graph, py::return_value_policy::reference_internal)
       .def_property_readonly("cluster", &Problem::cluster, py::return_value_policy::reference_internal)

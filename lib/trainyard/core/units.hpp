@@ -20,7 +20,7 @@ namespace trainyard {
 /// "16 GiB", "25.6MB": B; kB (or KB), MB, GB, TB; KiB, MiB, GiB, TiB. `what` is named in messages.
 Bytes parse_bytes(std::string_view text, std::string_view what = "size");
 
-/// "5 us", "2.5ms": ns, us (or µs), ms, s.
+/// "5 us", "2.5ms": ns, us (or µs), ms, s, min, h.
 Nanoseconds parse_time(std::string_view text, std::string_view what = "time");
 
 /// "50 GB/s", "100 Gbit/s": every unit of size per second; bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s.

@@ -90,8 +90,8 @@ class GraphBuilder {
 
   /// Throws InputError with up to kMostFindings findings, each with a pointer such as "/ops/3/outputs/0/bytes":
   /// no ops (code "empty-graph"), a missing or repeated name ("missing-name", "duplicate-name"), negative bytes, times
-  /// or FLOPs ("negative-bytes", "negative-time", "negative-flops"), non-finite FLOPs ("not-a-number"), sums
-  /// beyond 2^62 ("too-large"), a tensor that no op produces ("unknown-tensor", with the nearest name), an `after` that
+  /// or FLOPs ("negative-bytes", "negative-time", "negative-flops"), non-finite FLOPs ("not-a-number"), sums beyond
+  /// 2^62 ("too-large"), a tensor that no op produces ("unknown-tensor", with the nearest name), an `after` that
   /// names no op ("unknown-op"), a collective that computes or holds something, comes after nothing, or has a member of
   /// several tensors ("collective"), a cycle ("cycle": the message names its ops in order).
   Graph build() &&;

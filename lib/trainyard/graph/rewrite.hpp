@@ -44,9 +44,9 @@ struct Replicate {
   /// order.
   std::vector<std::string> stages = {};
 
-  /// Above 0: replicas are this many devices apart, and one of each class of alike ones is made, which stands for so
-  /// many of them (the first replica for the first class); with whole collectives only. place/parallel/fold.hpp says
-  /// when that is exact.
+  /// Above 0: replicas are this many devices apart. Replicas that do the same form a class, only the first of each
+  /// class is built, and classes[i] is how many it stands for; with whole collectives only. place/parallel/fold.hpp
+  /// says when that is exact.
   std::size_t fold = 0;
   std::vector<std::size_t> classes = {};
   std::vector<std::size_t> class_of = {};  // each replica's, where there are several and it is known

@@ -220,9 +220,10 @@ struct PlanCosts {
 ///                                 carries one at a time, first come first served
 ///     after its last task         a device adds its gradients to those of the other replicas (of several stages with
 ///                                 ZeRO 2, it gathers updated weights alone), then those that are terms on its tensor
-///                                 ranks, and updates; PlanCosts::overlap, one stage: in buckets from the last layer
-///                                 on, each once that task has left its layers, which it does later by the additions
-///                                 of those before and, once they are summed, their updates
+///                                 ranks, and updates
+///     with PlanCosts::overlap     and one stage, gradients are added in buckets from the last layer on, each once the
+///                                 last task has left its layers, which it does later by the additions of those before
+///                                 and, once they are summed, their updates
 ///     with copies                 of weights that an earlier layer holds, the two devices then send each other these
 ///                                 sums, before they update these weights
 ///

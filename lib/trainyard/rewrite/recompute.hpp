@@ -17,8 +17,8 @@ namespace trainyard {
 /// a checkpoint, or a stage of a pipeline would wait until the one before it has computed again what it has. Ops of
 /// which the backward pass reads nothing, not even through others, have no copy. The copies wait for the gradients that
 /// come into the segment from the rest of the backward pass; where none do, for the segment's last forward ops. What
-/// holds weights ("Variable") has no copy; those that replicas gather (ZeRO 3) copies read as they are gathered for the
-/// backward pass, which then waits for nothing behind where the segment begins, as with FSDP(checkpoint(block)).
+/// holds weights ("Variable") has no copy. Copies read weights that replicas gather (ZeRO 3) from the backward pass's
+/// own gather, which waits only until the segment's backward pass begins, as with FSDP(checkpoint(block)).
 ///
 /// T. Chen, B. Xu, C. Zhang, C. Guestrin: Training deep nets with sublinear memory cost. arXiv 1604.06174, 2016.
 struct RecomputingGraph {

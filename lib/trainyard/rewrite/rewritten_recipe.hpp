@@ -19,8 +19,8 @@ namespace trainyard {
 ///     experts, shared rows     replicas compute their experts, for the rows of all of their group; attention all keys
 ///                              of their queries, all rows of their heads, or a step of a ring, of consecutive rows
 ///     tensor ranks, split ops  each op on its share of features, channels, heads, rows or classes, and of parameters.
-///                              Where ranks share rows, each gets the sum of the gradients of what it holds whole
-///                              (TrainingRecipe::added), which the graph leaves out
+///                              Where ranks share rows, each gets the sum of the gradients of what it holds whole,
+///                              which the graph leaves out
 ///     stages                   ranks and replicas of each; between stages samples are divided and joined
 ///     tied copies              each a parameter of its own (TrainingRecipe::copies), which begins like the others
 ///     collectives              sums, and parts put together, in the order of the algorithm, or, of a whole one,

@@ -16,8 +16,8 @@ namespace trainyard {
 /// replicas of a stage; what an update of another stage reads of them (tie_copies) is sent to it as that sum, which
 /// ZeRO leaves whole.
 ///
-/// Stages of as many ranks, and of others, are first made ranks of together: a tensor from one to the other is whole on
-/// each rank, and rank k reads that of rank k modulo the other's number. Then each stage's replicas. With A replicas
+/// First all stages are divided into their ranks, equally many or not: a tensor from one stage to another is whole on
+/// each rank, and rank k reads that of rank k modulo the other's number. Then each into its replicas. With A replicas
 /// before a cut and B behind it, of which n is the least common multiple,
 ///
 ///     before  the tensor of each replica is seen as n/A equal parts              "TENSOR@1/to-1/parts@1"

@@ -33,8 +33,8 @@ struct DeltaResult {
 /// The run of the schedule is kept, with snapshots of the state on the way. A change is simulated from the last
 /// snapshot before it can make a difference (nothing can change before the moved op's producers end; most often,
 /// nothing does before the op itself could start) until the state is the old run's, shifted by a constant: from there
-/// on, the whole run is. Under policy `priority`, on clusters with fair links, and with collectives, every change is a
-/// full simulation.
+/// on, the whole run is. Under policy `priority`, with urgent links, on clusters with fair links, and with collectives
+/// or interference, every change is a full simulation.
 ///
 ///     DeltaSimulation run{problem, schedule};
 ///     const DeltaResult result = run.try_move(ops, device, run.makespan());

@@ -27,7 +27,7 @@ struct GraphEdit {
 /// without a copy of the graph. replace() and restore() write some words for each op of the problem, and rows for the
 /// ops around the edit; after the first few calls they allocate only what the new ops' own times take.
 ///
-/// Not for clusters with fair channels.
+/// Not where Problem::needs_events(): fair channels, collectives, interference.
 class EditedSimulation {
  public:
   explicit EditedSimulation(const Problem& problem);

@@ -52,7 +52,8 @@ struct StepTimes {
 ///
 ///     fifo, priority    an op of an earlier step is more urgent than all of later steps, on devices and links; within
 ///                       a step it goes by the policy
-///     strict            the order of each device is that of one step, again and again; links are fifo
+///     strict            the order of each device is that of one step, again and again; links are fifo, or by
+///                       priority (Schedule::urgent_links), earlier steps first
 ///
 /// So the copies of an op start in the order of the steps: a copy is never ready later than the next one, and never
 /// less urgent. One step is simulate(). Throws InputError as simulate() does, where there are too many copies, and for

@@ -46,8 +46,8 @@ struct CompareOptions {
   /// Every schedule also with each device in turn so many times as slow: Stragglers::factor.
   std::optional<double> slow_one = {};
   bool place_again = false;  // with slow_one: each placer also places with the slow device known
-  /// Without it, only the best row keeps what grows with the graph: of the others `problem` is the given one, and the
-  /// schedule but for its rewrites, the spans and the transfers are gone.
+  /// If false, only the best row keeps its full run. The others have the given problem, of their schedule the rewrites
+  /// alone, and no spans or transfers.
   bool keep_runs = true;
   std::vector<NamedSchedule> schedules = {};  // beside the placers, after them among equals
   /// Called before each placer with its place among all, from 0, and their number.
