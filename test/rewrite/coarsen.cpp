@@ -15,19 +15,37 @@
 namespace trainyard {
 namespace {
 
-using Edges = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
-
-TEST_CASE("the batch of Pesto's figure 6 would close a cycle and is refused") {
-  // A -> C and B -> D merged while A -> D and B -> C are edges: AC -> BD -> AC.
-  const Edges edges{{0, 2}, {1, 3}, {0, 3}, {1, 2}};
-  CHECK(!is_safe_batch(4, edges, {{0, 2}, {1, 3}}));
-  CHECK(is_safe_batch(4, edges, {{0, 2}}));
-  CHECK(is_safe_batch(4, {{0, 2}, {1, 3}}, {{0, 2}, {1, 3}}));
+/// Ops 0, 1, ... with a tensor of a byte for each edge.
+Graph graph_of(std::size_t ops, const std::vector<std::pair<std::size_t, std::size_t>>& edges) {
+  GraphBuilder builder{"edges"};
+  for (std::size_t op = 0; op < ops; ++op) {
+    OpSpec spec{.name = std::to_string(op), .outputs = {{"t" + std::to_string(op), Bytes{1}}}};
+    for (const auto& [from, to] : edges)
+      if (to == op) spec.inputs.push_back("t" + std::to_string(from));
+    builder.add(spec);
+  }
+  return std::move(builder).build();
 }
 
-TEST_CASE("two edges that share an end are no batch, nor is an edge with a way around it") {
-  CHECK(!is_safe_batch(3, {{0, 1}, {1, 2}}, {{0, 1}, {1, 2}}));
-  CHECK(!is_safe_batch(3, {{0, 1}, {1, 2}, {0, 2}}, {{0, 2}}));  // 0 -> 1 -> 2 would close on itself
+std::vector<std::vector<OpId>> clusters(const Graph& graph, std::size_t target) {
+  const std::size_t n = graph.op_count();
+  const Coarsening made =
+      coarsen(graph, {IdMap<OpId, Nanoseconds>(n, Nanoseconds{1}), IdMap<OpId, std::uint32_t>(n, 0)}, target);
+  std::vector<std::vector<OpId>> all;
+  for (std::size_t c = 0; c < made.members.rows(); ++c)
+    all.emplace_back(made.members[ClusterOpId{c}].begin(), made.members[ClusterOpId{c}].end());
+  return all;
+}
+
+TEST_CASE(
+    "the batch of Pesto's figure 6 would close a cycle: one of its edges is merged, and not the other beside it") {
+  // A -> C and B -> D merged while A -> D and B -> C are edges: AC -> BD -> AC.
+  using Clusters = std::vector<std::vector<OpId>>;
+  const OpId a{0}, b{1}, c{2}, d{3};
+  const Graph figure = graph_of(4, {{0, 2}, {1, 3}, {0, 3}, {1, 2}});
+  CHECK(clusters(figure, 3) == Clusters{{b}, {a, c}, {d}});
+  CHECK(clusters(figure, 2) == Clusters{{b}, {a, c, d}});
+  CHECK(clusters(graph_of(4, {{0, 2}, {1, 3}}), 2) == Clusters{{a, c}, {b, d}});
 }
 
 Graph random_graph(Random& random, std::size_t ops) {

@@ -6,6 +6,7 @@
 #include <queue>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "trainyard/graph/topological_order.hpp"
 
@@ -205,21 +206,6 @@ Coarsening coarsen(const Graph& graph, const OpWeights& weights, std::size_t tar
   Coarsener coarsener(graph, weights);
   coarsener.run(target);
   return coarsener.result();
-}
-
-bool is_safe_batch(std::size_t count, const std::vector<Edge>& edges, const std::vector<Edge>& batch) {
-  Edges all;
-  for (const Edge& edge : edges) all.emplace_back(edge, 0);
-  const Quotient quotient(count, distinct(std::move(all)));
-  std::vector<Vertex> tail_of(count, kNone), head_of(count, kNone);
-  for (const auto& [u, v] : batch) {
-    if (std::ranges::find(edges, Edge{u, v}) == edges.end() || !quotient.may_merge(u, v) ||
-        !quotient.goes_with(u, v, tail_of, head_of))
-      return false;
-    tail_of[v] = u;
-    head_of[u] = v;
-  }
-  return true;
 }
 
 }  // namespace trainyard

@@ -2,8 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "trainyard/core/compressed_rows.hpp"
 #include "trainyard/core/id.hpp"
@@ -43,9 +41,5 @@ struct OpWeights {
 /// Middleware 2021, theorem 3.5; condition (iii) as it has to read: as printed it excludes nothing, not even the
 /// paper's own counter-example (A -> C and B -> D where A -> D and B -> C are edges too).
 Coarsening coarsen(const Graph& graph, const OpWeights& weights, std::size_t target);
-
-/// True if the batch keeps conditions (i) to (iii) in the graph of these edges (vertices 0 to count - 1).
-bool is_safe_batch(std::size_t count, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges,
-                   const std::vector<std::pair<std::uint32_t, std::uint32_t>>& batch);
 
 }  // namespace trainyard
