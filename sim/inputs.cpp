@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "print/result_json.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/cluster/sharing.hpp"
 #include "trainyard/core/nearest_name.hpp"
@@ -110,13 +111,20 @@ ModelKind model_kind(const std::string& word) {
   if (find_network(std::string_view{word}.substr(0, word.find(':')))) return ModelKind::network;
   if (ends_with_any(word, {".onnx", ".onnx.gz"})) return ModelKind::onnx_file;
   const std::string begin = word == "-" ? "" : begin_of_input(word);
-  if (is_exported_program(begin) || is_zip(begin)) return ModelKind::exported_program;
+  if (is_exported_program(begin) || is_zip(begin) || word.ends_with(".pt2")) return ModelKind::exported_program;
   if (word == "-" || ends_with_any(word, {".json", ".json.gz"}) || is_chakra_path(word)) return ModelKind::graph_file;
   if (ends_with_any(word, {".graph.txt", ".graph.txt.gz"})) return ModelKind::profile_file;
   if (ends_with_any(word, {".stg", ".stg.gz"})) return ModelKind::task_file;
   if (ends_with_any(word, {".tar.gz", ".tgz", ".tar"}))
     throw UsageError(fmt::format("'{}' is an archive", word),
                      fmt::format("unpack it (tar xf {}), and give a file or a folder of it", word));
+  if (std::error_code ignored; looks_like_path(word) && !fs::exists(word, ignored))
+    throw InputError({.code = "file",
+                      .message = fmt::format("there is no file '{}'", word),
+                      .help = find_network(fs::path{word}.filename().string())
+                                  ? fmt::format("the built-in network is '{}'", fs::path{word}.filename().string())
+                                  : "`trainyard models` lists the built-in networks",
+                      .at = {.file = word}});
   if (looks_like_path(word))
     throw UsageError(fmt::format("'{}' is no file that a model can be read from", word),
                      "graphs and traces end in .json or .json.gz, programs of torch.export in .pt2, ONNX files in "
@@ -128,6 +136,11 @@ ModelKind model_kind(const std::string& word) {
   throw UsageError(fmt::format("'{}' is neither a built-in network nor a file", name),
                    suggestion(name, names, {".json", ".json.gz", ".onnx", ".onnx.gz"},
                               "`trainyard models` lists the built-in ones"));
+}
+
+std::string named_in(const std::string& text, const char* key) {
+  const Json object = Json::parse(text, nullptr, false);
+  return object.is_object() && object.contains(key) && object[key].is_string() ? object[key].get<std::string>() : "";
 }
 
 namespace {
@@ -237,14 +250,8 @@ LoadedModel model_of(ModelKind kind, const std::string& word, const ModelOptions
 
 LoadedModel load_model(const std::string& word, const ModelOptions& options) {
   const ModelKind kind = model_kind(word);
-  try {
-    return model_of(kind, word, options);
-  } catch (const InputError& error) {
-    std::vector<Finding> findings = error.findings();
-    for (Finding& finding : findings)
-      if (finding.at.file.empty() && kind != ModelKind::network) finding.at.file = input_name(word);
-    throw InputError{std::move(findings)};
-  }
+  if (kind == ModelKind::network) return model_of(kind, word, options);
+  return in_file(word, [&] { return model_of(kind, word, options); });
 }
 
 LoadedModel load_models(const std::vector<std::string>& words, const ModelOptions& options) {

@@ -10,6 +10,8 @@
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/cost/costs.hpp"
 #include "trainyard/graph/graph.hpp"
+#include "trainyard/io/input_text.hpp"
+#include "trainyard/place/placer.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/training/training.hpp"
@@ -23,6 +25,24 @@ enum class ModelKind : std::uint8_t { network, graph_file, onnx_file, exported_p
 ModelKind model_kind(const std::string& word);
 /// Whether MODEL is a workload of dnn-partitioning, which names devices too.
 bool is_workload(const std::string& word);
+
+/// What `make()` returns; findings that name no file are of this one.
+template <class Make>
+auto in_file(const std::string& path, const Make& make) {
+  try {
+    return make();
+  } catch (const NoPlacementError&) {
+    throw;
+  } catch (const InputError& error) {
+    std::vector<Finding> findings = error.findings();
+    for (Finding& finding : findings)
+      if (finding.at.file.empty()) finding.at.file = input_name(path);
+    throw InputError{std::move(findings)};
+  }
+}
+
+/// What a file of ours names under the key: a schedule's "graph" and "cluster". Empty where it names nothing.
+std::string named_in(const std::string& text, const char* key);
 
 /// The graph that MODEL names.
 struct LoadedModel {

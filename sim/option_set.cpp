@@ -193,6 +193,16 @@ void OptionSet::refuse_unknown() const {
                      fmt::format("trainyard {} --help", verb()));
 }
 
+std::vector<std::string> OptionSet::given() const {
+  static const std::vector<std::string> every_verb{"--json", "--quiet", "--no-progress", "--color"};
+  std::vector<std::string> names;
+  for (const CLI::Option* option : state_->app.get_options())
+    if (!option->get_positional() && !option->results().empty() &&
+        std::ranges::find(every_verb, option->get_name()) == every_verb.end())
+      names.push_back(option->get_name());
+  return names;
+}
+
 bool OptionSet::takes_standard_output() const {
   return std::ranges::any_of(state_->outputs, [](const auto& output) { return output.first->path == "-"; });
 }

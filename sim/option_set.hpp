@@ -115,6 +115,8 @@ class OptionSet {
   /// or wrong, an operand that is missing or not expected, an output that is an input; InputError where an output
   /// cannot be written. False where help is asked for.
   bool parse(const std::vector<std::string>& words);
+  /// The verb's own options on the command line, "--output": those that every verb has are not among them.
+  std::vector<std::string> given() const;
   /// Whether an output is "-".
   bool takes_standard_output() const;
 

@@ -35,11 +35,11 @@ double scale_factor(std::string_view number) {
 /// "compute=2,link=0.1"; where `several`, also "link=0.5:1:2".
 void read_scale(MachineOptions& to, const std::string& text, bool several) {
   static const std::vector<std::string> names{"compute", "link"};
-  std::vector<double> factors[2]{{1}, {1}};
+  std::vector<double> factors[2];
   for (const std::string& part : between_commas(text)) {
     const auto [name, numbers] = key_and_value(part, "--scale", "compute=2,link=0.1");
     std::vector<double>& these = factors[one_of(name, names, "--scale")];
-    these.clear();
+    if (!these.empty()) throw UsageError(fmt::format("--scale: '{}' is given twice", name), "keep one");
     for (std::string_view rest{numbers};;) {
       const std::size_t end = std::min(rest.find(':'), rest.size());
       these.push_back(scale_factor(rest.substr(0, end)));
@@ -49,6 +49,8 @@ void read_scale(MachineOptions& to, const std::string& text, bool several) {
     if (these.size() > 1 && !several)
       throw UsageError("--scale takes several factors in `compare` alone", "give one, as in " + name + "=2");
   }
+  for (std::vector<double>& each : factors)
+    if (each.empty()) each = {1};
   to.scales.clear();
   for (const double compute : factors[0])
     for (const double link : factors[1]) to.scales.push_back({.compute = compute, .link = link});
@@ -71,20 +73,27 @@ Placer policy_placer(const std::string& name, const std::string& file) {
 }
 
 /// What makes the plan a schedule.
-Placer plan_placer(const std::string& name, const std::string& file) {
-  if (!name.empty())
-    throw UsageError(fmt::format("--placer {}: the plan of '{}' is the schedule already", name, file),
+Placer plan_placer(const PlacerOptions& asked) {
+  const std::string& file = asked.plan;
+  if (!asked.name.empty())
+    throw UsageError(fmt::format("--placer {}: the plan of '{}' is the schedule already", asked.name, file),
                      "give either --plan or --placer");
+  if (!asked.policy.empty())
+    throw UsageError(fmt::format("--policy {}: the plan of '{}' is the schedule already", asked.policy, file),
+                     "give either --plan or --policy");
+  if (asked.no_splits)
+    throw UsageError("--no-splits: a plan divides the batch, and so the graph", "give either --plan or --no-splits");
   // Read before a network is expanded, and once: it may be standard input.
   const auto place = [file, text = read_input(file)](const Problem& problem, const Parameters& given) {
     const PlaceOptions& options = given.options();
-    if (!options.rewrites)
-      throw UsageError("--no-splits: a plan divides the batch, and so the graph", "give either --plan or --no-splits");
     const PlanGround ground = plan_ground(problem, options.batch);
     const ForeignPlan plan = parse_any_plan(text, file, ground);
-    Schedule schedule = place_by_plan(
-        problem, plan_over(plan.file, ground.blocks),
-        {.batch = options.batch ? options.batch : plan.file.batch, .detail = given[kPlanDetail], .stop = options.stop});
+    Schedule schedule = in_file(file, [&] {
+      return place_by_plan(problem, plan_over(plan.file, ground.blocks),
+                           {.batch = options.batch ? options.batch : plan.file.batch,
+                            .detail = given[kPlanDetail],
+                            .stop = options.stop});
+    });
     schedule.notes.insert(schedule.notes.end(), plan.notes.begin(), plan.notes.end());
     schedule.placer = "plan";
     schedule.seed = options.seed;
@@ -131,7 +140,8 @@ void ModelOptions::declare(OptionSet& set, std::vector<std::int64_t>* batches) {
       "--bind", "NAME=N", "the size of a dimension that an ONNX file leaves open; repeatable",
       [this](const std::string& text, const std::string& option) {
         const auto [name, size] = key_and_value(text, option, "NAME=N, as in --bind N=16");
-        bind[name] = whole_number(size, "--bind " + name, 1);
+        if (!bind.emplace(name, whole_number(size, "--bind " + name, 1)).second)
+          throw UsageError(fmt::format("--bind {} is given twice", name), "keep one");
       },
       true);
 }
@@ -157,8 +167,11 @@ void MachineOptions::declare(OptionSet& set, std::string& cluster, bool several)
       "what if a device, a kind of device, a link or the links between two devices (gpu0-gpu1) took so many times as "
       "long; repeatable",
       [this](const std::string& text, const std::string& option) {
-        const AskedWhatIf more = parse_what_if(text, option);
-        slow.insert(slow.end(), more.begin(), more.end());
+        for (const auto& each : parse_what_if(text, option)) {
+          if (std::ranges::find(slow, each.first, &AskedWhatIf::value_type::first) != slow.end())
+            throw UsageError(fmt::format("{}: '{}' is given twice", option, each.first), "keep one");
+          slow.push_back(each);
+        }
       },
       true);
   set.choice("--sharing", sharing, {{"serial", Sharing::serial}, {"fair", Sharing::fair}, {"none", Sharing::none}},
@@ -207,13 +220,30 @@ void PlacerOptions::declare_policy(OptionSet& set) {
 }
 
 Placer PlacerOptions::placer(const std::string& usual) const {
-  if (!plan.empty()) return plan_placer(name, plan);
+  if (!plan.empty()) return plan_placer(*this);
   if (!policy.empty()) return policy_placer(name, policy);
   try {
     return find_placer(name.empty() ? usual : name);
   } catch (const InputError& error) {
     throw UsageError(error, "--placer");
   }
+}
+
+Placer PlacerOptions::placer(const std::string& usual, const std::optional<CoarsenOptions>& coarsening) const {
+  if (!coarsening) return placer(usual);
+  if (!plan.empty())
+    throw UsageError(fmt::format("--coarsen: the plan of '{}' is of all layers", plan),
+                     "give either --plan or --coarsen");
+  return coarsened(placer(usual), *coarsening);
+}
+
+std::string PlacerOptions::given() const {
+  return !name.empty()         ? "--placer"
+         : !parameters.empty() ? "--parameter"
+         : !policy.empty()     ? "--policy"
+         : !plan.empty()       ? "--plan"
+         : no_splits           ? "--no-splits"
+                               : "";
 }
 
 PlaceOptions PlacerOptions::options(const Placer& placer, const std::optional<std::uint64_t>& seed) const {
@@ -248,15 +278,16 @@ void SearchOptions::declare(OptionSet& set, const std::string& threads_for) {
   set.value("--threads", threads, "N", threads_for + "; the result is the same (default: one per core)", thread_count);
 }
 
-void SearchOptions::apply(PlaceOptions& options, bool searches, const std::string& who, bool noise,
+void SearchOptions::apply(PlaceOptions& options, bool searches, const std::string& who, bool uses_threads,
                           Console& console) const {
   options.budget = {.seconds = seconds, .evaluations = evaluations};
+  options.threads = threads.value_or(0);
   if (!searches) {
     if (evaluations) console.warn(fmt::format("--evaluations counts what searches do: {}", who));
-    if (threads && !noise) console.warn(fmt::format("--threads are those of searches and of runs with noise: {}", who));
+    if (threads && !uses_threads)
+      console.warn(fmt::format("--threads are those of searches and of runs with noise: {}", who));
     return;
   }
-  options.threads = threads.value_or(0);
   options.stop = interrupted;
   if (!console.shows_progress()) return;
   options.on_progress = [&console, start = std::chrono::steady_clock::now()](const SearchProgress& progress) {

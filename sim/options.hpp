@@ -78,11 +78,14 @@ struct PlacerOptions {
   void declare_policy(OptionSet& set);
   /// Whether the user leaves the choice to us.
   bool is_open() const { return name.empty() && policy.empty() && plan.empty(); }
-  bool given() const { return !name.empty() || !parameters.empty() || !policy.empty() || !plan.empty() || no_splits; }
+  /// The first of the options that is given: "--placer"; empty: none.
+  std::string given() const;
 
   /// The one that is asked for, else `usual`; with a plan, what makes a schedule of it. With a policy, it places by
   /// that: alone, or as one more start of `auto`. Throws UsageError, and InputError where the policy is no good.
   Placer placer(const std::string& usual = "auto") const;
+  /// Under --coarsen.
+  Placer placer(const std::string& usual, const std::optional<CoarsenOptions>& coarsening) const;
   /// The parameters, the seed, and whether ops may be split. Throws UsageError where the placer has no such parameter.
   PlaceOptions options(const Placer& placer, const std::optional<std::uint64_t>& seed) const;
 };
@@ -98,8 +101,8 @@ struct SearchOptions {
   void declare(OptionSet& set, const std::string& threads_for = "of placers that search");
   bool given() const { return seconds || evaluations || threads; }
   /// Onto `options`, with progress on the console and an interrupt as the end. Warns of what is for searches where
-  /// nothing searches (`who` does not), and of threads that are not for noise either.
-  void apply(PlaceOptions& options, bool searches, const std::string& who, bool noise, Console& console) const;
+  /// nothing searches (`who` does not), and of threads that nothing else uses either.
+  void apply(PlaceOptions& options, bool searches, const std::string& who, bool uses_threads, Console& console) const;
 };
 
 /// How op times scatter.

@@ -52,8 +52,9 @@ void check_outputs(const std::vector<Output>& outputs, const std::vector<std::st
 }
 
 void check_extension(const Output& output, const std::string& extension) {
-  static const std::vector<std::string> known{"json", "csv",  "tsv", "txt", "md",  "html", "htm", "toml", "yaml", "yml",
-                                              "xml",  "onnx", "stg", "lp",  "mzn", "svg",  "png", "pdf",  "xlsx"};
+  static const std::vector<std::string> known{"json", "csv",  "tsv", "txt", "md",   "html", "htm",
+                                              "toml", "yaml", "yml", "xml", "onnx", "stg",  "lp",
+                                              "mzn",  "et",   "svg", "png", "pdf",  "xlsx"};
   std::string name = output.path;
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   const std::size_t dot = name.find_last_of("./");

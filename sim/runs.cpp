@@ -1,5 +1,7 @@
 #include "runs.hpp"
 
+#include <fmt/format.h>
+
 #include "interrupt.hpp"
 #include "trainyard/io/frameworks/device_map.hpp"
 #include "trainyard/place/auto/auto.hpp"
@@ -13,17 +15,26 @@ void ScheduleOptions::declare(OptionSet& set, const std::string& file_help, bool
   if (with_policy) placing.declare_policy(set);
 }
 
+std::string without_search(const Placer& placer) {
+  return placer.name + (placer.teams ? " has no budget in evaluations" : " does not search");
+}
+
 ScheduleSource ScheduleOptions::source(bool noise, Console& console) const {
   ScheduleSource source{.file = file};
   if (file.empty()) {
     source.placer = placing.placer();
     source.options = placing.options(*source.placer, seed);
     source.quick = placing.is_open() && !search.seconds && !search.evaluations;
-  } else if (placing.given() || (seed && !noise)) {
-    throw UsageError("--schedule gives the schedule: no placer is asked", "give either --schedule or --placer");
+  } else {
+    const std::string other = placing.given().empty() && seed && !noise ? "--seed" : placing.given();
+    if (!other.empty())
+      throw UsageError(fmt::format("{}: --schedule gives the schedule, and no placer is asked", other),
+                       fmt::format("give either --schedule or {}", other));
+    if (search.seconds) console.warn("--time is how long a placer may take: the schedule is there");
   }
   search.apply(source.options, source.searches(),
-               source.placer ? source.placer->name + " does not search" : "the schedule is there", noise, console);
+               source.placer ? without_search(*source.placer) : "the schedule is there",
+               noise || (source.placer && source.placer->teams), console);
   return source;
 }
 

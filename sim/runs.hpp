@@ -19,6 +19,9 @@ struct ScheduleSource {
   bool searches() const { return placer && placer->searches; }
 };
 
+/// The reason for which a budget of searches is not this placer's, where it does not search.
+std::string without_search(const Placer& placer);
+
 /// --schedule, or a placer with its options.
 struct ScheduleOptions {
   std::string file = {};

@@ -158,8 +158,7 @@ std::string RowRunner::run(std::uint64_t index, const StudyRow& row) {
   try {
     const HowOptions how = parsed<HowOptions>(how_words);
     const auto ground = grounds_.of(ground_words, [&] { return make_ground(ground_words); });
-    Placer placer = how.placing.placer();
-    if (how.coarsening) placer = coarsened(placer, *how.coarsening);
+    const Placer placer = how.placing.placer("auto", how.coarsening);
     PlaceOptions options = how.placing.options(placer, how.seed);
     options.objective = how.objective;
     options.sizes_alone = how.objective == Objective::max_load && ground->is_workload;

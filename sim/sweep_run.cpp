@@ -10,7 +10,6 @@
 #include "ranks.hpp"
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/core/units.hpp"
-#include "trainyard/sweep/sweep_folder.hpp"
 #include "usage.hpp"
 
 namespace trainyard::program {
@@ -98,7 +97,7 @@ std::optional<SweepCount> run_rows(const Study& study, const SweepOptions& optio
   ranks.meet();  // all journals are whole
   if (ranks.rank() > 0) return std::nullopt;
   const std::uint64_t before = results->done_count();
-  return SweepCount{before, results->finish()};
+  return SweepCount{results->finish(), before};
 }
 
 }  // namespace trainyard::program

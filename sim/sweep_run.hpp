@@ -8,6 +8,7 @@
 #include "console.hpp"
 #include "option_set.hpp"
 #include "trainyard/sweep/study.hpp"
+#include "trainyard/sweep/sweep_folder.hpp"
 
 namespace trainyard::program {
 
@@ -27,9 +28,9 @@ struct SweepOptions {
   void declare(OptionSet& set);
 };
 
-/// How many rows a folder has, and had before.
-struct SweepCount {
-  std::uint64_t before = 0, all = 0;
+/// What a folder has, and how many rows it had before.
+struct SweepCount : SweepFolder::Count {
+  std::uint64_t before = 0;
 };
 
 /// The result of a row as one JSON object on one line; from any thread.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "trainyard/core/nearest_name.hpp"
 
@@ -20,6 +21,9 @@ std::size_t one_of(const std::string& word, std::span<const std::string> choices
 std::int64_t whole_number(const std::string& text, std::string_view option, std::int64_t least) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::result_out_of_range && end == text.data() + text.size() && !text.starts_with('-'))
+    throw UsageError(fmt::format("{}: {} is too large", option, text),
+                     fmt::format("at most {}", std::numeric_limits<std::int64_t>::max()));
   if (error != std::errc{} || end != text.data() + text.size() || value < least)
     throw UsageError(fmt::format("{}: '{}' is not a whole number of at least {}", option, text, least));
   return value;

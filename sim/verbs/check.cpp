@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "inputs.hpp"
@@ -17,6 +18,8 @@
 #include "trainyard/io/formats/timeline_file.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/report/table.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/simulate/steps.hpp"
 #include "usage.hpp"
 #include "verbs.hpp"
 
@@ -44,10 +47,24 @@ std::string tagged_kind(std::string_view text) {
 
 bool ends_with(const std::string& file, std::string_view end) { return std::string_view{file}.ends_with(end); }
 
-/// Checks one file after the other; the problem that schedules are checked against is made once, when first needed.
+/// What files are checked against.
+struct Grounds {
+  ProblemOptions inputs = {};
+  std::string schedule = {};  // that timelines are of
+  std::size_t steps = 0;      // that they have
+};
+
+/// Checks one file after the other; a problem that schedules are checked against is made once, when first needed.
 class Checker {
  public:
-  explicit Checker(const ProblemOptions& options) : options_(options) {}
+  explicit Checker(const Grounds& grounds) : grounds_(grounds) {}
+
+  /// Whether the option was of use to some file.
+  bool used(const std::string& option) const {
+    static const std::vector<std::string> of_onnx{"--training", "--granularity", "--batch", "--precision", "--bind"};
+    if (option == "--schedule" || option == "--steps") return timelines_;
+    return schedules_ || timelines_ || (onnx_ && std::ranges::find(of_onnx, option) != of_onnx.end());
+  }
 
   CheckResult check(const std::string& file) {
     CheckResult result{.file = file};
@@ -71,7 +88,8 @@ class Checker {
     }
     if (ends_with(file, ".onnx") || ends_with(file, ".onnx.gz")) {
       result.kind = "ONNX";
-      const LoadedModel model = load_model(file, options_.training);
+      onnx_ = true;
+      const LoadedModel model = load_model(file, grounds_.inputs.training);
       result.what =
           fmt::format("{} in a training step", counted(static_cast<std::int64_t>(model.graph.op_count()), "op"));
       result.notes = model.notes;
@@ -81,12 +99,19 @@ class Checker {
     result.kind = tagged_kind(text);
     const std::string name = input_name(file);
     if (result.kind == "schedule" || result.kind == "timeline") {
-      const Problem& problem = the_problem(result.kind);
-      if (result.kind == "schedule")
+      const bool is_schedule = result.kind == "schedule";
+      (is_schedule ? schedules_ : timelines_) = true;
+      const bool has_schedule = !is_schedule && !grounds_.schedule.empty();
+      if (has_schedule && schedule_text_.empty()) schedule_text_ = read_input(grounds_.schedule);
+      const ProblemOptions of = what_it_is_of(result.kind, has_schedule ? schedule_text_ : text);
+      const Problem& problem = the_problem(of);
+      if (is_schedule)
         parse_schedule(text, name, problem);
+      else if (has_schedule)
+        check_timeline(text, name, run_problem(problem), grounds_.schedule);
       else
-        parse_timeline(text, name, problem);
-      result.what = fmt::format("fits {} and {}", options_.models.front(), options_.cluster);
+        check_timeline(text, name, problem, of.models.front());
+      result.what = fmt::format("fits {} and {}", of.models.front(), of.cluster);
       return;
     }
     if (result.kind == "profile") {
@@ -124,23 +149,66 @@ class Checker {
                               counted(static_cast<std::int64_t>(graph.tensor_count()), "tensor"));
   }
 
-  const Problem& the_problem(const std::string& kind) {
-    if (options_.models.empty() || options_.cluster.empty())
-      throw UsageError(fmt::format("a {} can only be checked against a model and a cluster", kind),
-                       "give --model and --cluster");
-    if (!problem_) {
-      Machine machine = load_machine(options_.cluster, options_.machine);
-      LoadedModel model = load_models(options_.models, options_.training);
-      problem_.emplace(std::move(model.graph), std::move(machine.cluster), machine.costs);
-    }
-    return *problem_;
+  /// The model and the cluster of the command line, else those that the file names.
+  ProblemOptions what_it_is_of(const std::string& kind, const std::string& text) const {
+    ProblemOptions of = grounds_.inputs;
+    if (of.models.empty()) of.models = {named_in(text, "graph")};
+    if (of.cluster.empty()) of.cluster = named_in(text, "cluster");
+    const bool no_model = of.models.front().empty();
+    if (no_model || of.cluster.empty())
+      throw InputError(
+          {.code = no_model ? "no-model" : "no-cluster",
+           .message = fmt::format("the {} does not say of which {} it is", kind, no_model ? "model" : "cluster"),
+           .help = no_model ? "give --model" : "give --cluster"});
+    return of;
   }
 
-  const ProblemOptions& options_;
-  std::optional<Problem> problem_;
+  const Problem& the_problem(const ProblemOptions& of) {
+    const auto [at, is_new] = problems_.try_emplace({of.models.front(), of.cluster});
+    if (is_new || !at->second) try {
+        Machine machine = load_machine(of.cluster, of.machine);
+        LoadedModel model = load_models(of.models, of.training);
+        at->second.emplace(std::move(model.graph), std::move(machine.cluster), machine.costs);
+      } catch (const UsageError& error) {  // a word of the file, unless the command line gave both
+        if (!grounds_.inputs.models.empty() && !grounds_.inputs.cluster.empty()) throw;
+        throw InputError(
+            {.code = "unknown-model",
+             .message = fmt::format("it is of '{}' and '{}': {}", of.models.front(), of.cluster, error.what()),
+             .help = "give --model and --cluster, as where it was made"});
+      }
+    return *at->second;
+  }
+
+  /// The problem whose ops a run of --schedule has.
+  Problem run_problem(const Problem& problem) const {
+    const Schedule schedule = parse_schedule(schedule_text_, input_name(grounds_.schedule), problem);
+    return grounds_.steps > 0 ? simulate_steps(problem, schedule, grounds_.steps).problem
+                              : scheduled_problem(problem, schedule);
+  }
+
+  static void check_timeline(const std::string& text, const std::string& name, const Problem& problem,
+                             const std::string& model) {
+    try {
+      parse_timeline(text, name, problem);
+    } catch (const InputError& error) {
+      const bool unknown = std::ranges::find(error.findings(), "unknown-op", &Finding::code) != error.findings().end();
+      const Json object = unknown ? Json::parse(text, nullptr, false) : Json{};
+      const std::size_t ops = object.is_object() && object.contains("ops") ? object["ops"].size() : problem.op_count();
+      if (ops == problem.op_count()) throw;
+      throw InputError({.code = "other-graph",
+                        .message = fmt::format("its {} ops are not the {} of '{}'", ops, problem.op_count(), model),
+                        .help = "of a schedule that splits or copies ops, or of several steps: give --schedule FILE, "
+                                "and --steps N, as it was simulated"});
+    }
+  }
+
+  const Grounds& grounds_;
+  std::string schedule_text_;
+  std::map<std::pair<std::string, std::string>, std::optional<Problem>> problems_;  // by model and cluster
+  bool schedules_ = false, timelines_ = false, onnx_ = false;
 };
 
-std::string check_json(const std::vector<CheckResult>& results) {
+std::string check_json(const std::vector<CheckResult>& results, const std::vector<std::string>& warnings) {
   Json files = Json::array(), errors = Json::array();
   for (const CheckResult& result : results) {
     files.push_back({{"file", result.file},
@@ -160,29 +228,40 @@ std::string check_json(const std::vector<CheckResult>& results) {
   Json object = begin_result("check");
   object["files"] = std::move(files);
   object["errors"] = std::move(errors);
-  return result_text(object);
+  return warnings.empty() ? result_text(object) : result_text(std::move(object), warnings);
 }
 
 struct CheckVerb {
-  std::vector<std::string> files;
-  ProblemOptions inputs;
+  std::vector<std::string> files, given;
+  Grounds grounds;
 
   void declare(OptionSet& set) {
     set.operands(files, "FILE...",
                  "graphs, clusters, ONNX files, schedules, timelines, plans, profiles, calibrations, policies",
                  "trainyard check graph.json cluster.toml");
-    set.option("--model", "MODEL", "what schedules and timelines are checked against",
-               [this](const std::string& word, const std::string&) { inputs.models = {word}; });
-    inputs.machine.declare(set, inputs.cluster);
-    inputs.training.declare(set);
+    set.option("--model", "MODEL", "what schedules and timelines are checked against (default: as they say)",
+               [this](const std::string& word, const std::string&) { grounds.inputs.models = {word}; });
+    set.input("--schedule", grounds.schedule, "what timelines are of, where it splits or copies ops");
+    set.number("--steps", grounds.steps, "what timelines of its N steps have");
+    grounds.inputs.machine.declare(set, grounds.inputs.cluster);
+    grounds.inputs.training.declare(set);
+    set.check([this, &set] {
+      given = set.given();
+      if (grounds.steps > 0 && grounds.schedule.empty())
+        throw UsageError("--steps are those of a schedule", "give --schedule too");
+    });
   }
 
   int run(Console& console) const {
-    Checker checker{inputs};
+    Checker checker{grounds};
     std::vector<CheckResult> results;
     for (const std::string& file : files) results.push_back(checker.check(file));
+    std::string unused;
+    for (const std::string& option : given)
+      if (!checker.used(option)) unused += (unused.empty() ? "" : ", ") + option;
+    if (!unused.empty()) console.warn(fmt::format("{}: nothing here is checked against that", unused));
     if (console.json()) {
-      console.print(check_json(results));
+      console.print(check_json(results, console.warnings()));
     } else {
       for (const CheckResult& result : results) {
         for (const std::string& note : result.notes) console.warn(fmt::format("{}: {}", result.file, note));

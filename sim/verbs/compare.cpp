@@ -18,11 +18,17 @@ namespace trainyard::program {
 namespace {
 
 std::vector<PlacerChoice> parse_placers(const std::string& text, const std::string& option) {
-  if (text == "all") return usual_placers();
   std::vector<PlacerChoice> chosen;
+  const auto add = [&chosen](const PlacerChoice& placer) {
+    if (std::ranges::find(chosen, placer.name, &Placer::name) == chosen.end()) chosen.push_back(placer);
+  };
   try {
-    for (const std::string& name : between_commas(text))
-      if (std::ranges::find(chosen, name, &Placer::name) == chosen.end()) chosen.emplace_back(name);
+    for (const std::string& name : between_commas(text)) {
+      if (name == "all")
+        std::ranges::for_each(usual_placers(), add);
+      else
+        add(name);
+    }
   } catch (const InputError& error) {
     throw UsageError(error, option);
   }
@@ -251,9 +257,13 @@ struct CompareVerb {
     if (std::ranges::none_of(all, has_rows)) {
       std::vector<Finding> findings;
       for (const Comparison& comparison : all)
-        for (const SkippedPlacer& skip : comparison.skipped)
-          findings.push_back({.code = "no-schedule", .message = skip.placer + ": " + skip.why});
-      if (!findings.empty()) throw InputError{std::move(findings)};
+        for (const auto& [placer, why, help] : comparison.skipped)
+          findings.push_back(
+              {.code = "no-schedule",
+               .message = fmt::format("{} on {}: {}{}", comparison.model, comparison.problem.cluster().name(),
+                                      why.starts_with(placer) ? "" : placer + ": ", why),
+               .help = help});
+      if (!findings.empty()) throw NoPlacementError{std::move(findings)};
       return kDone;
     }
     write_outputs({{csv, [&](std::ostream& out) { write_csv(all, out); }},

@@ -115,8 +115,7 @@ struct DiffVerb {
 
   /// The word that the schedule gives for what it was made for.
   std::string named(const std::string& text, const char* key, const char* option) const {
-    const Json object = Json::parse(text, nullptr, false);
-    if (object.is_object() && object.contains(key) && object[key].is_string()) return object[key].get<std::string>();
+    if (std::string word = named_in(text, key); !word.empty()) return word;
     throw UsageError(fmt::format("{} does not say its {}", files[0], key), fmt::format("give {}", option));
   }
 };

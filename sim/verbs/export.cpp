@@ -58,6 +58,22 @@ Format format_of(const std::string& path) {
                    "says the format");
 }
 
+/// The extension of the format's files.
+std::string extension_of(Format format) {
+  switch (format) {
+    case Format::lp:
+      return "lp";
+    case Format::minizinc:
+      return "mzn";
+    case Format::chakra:
+      return "et";
+    case Format::megatron:
+      return "sh";
+    default:
+      return "json";
+  }
+}
+
 bool is_of_schedule(Format format) { return format >= Format::chakra && format <= Format::device_map; }
 bool is_of_plan(Format format) { return format >= Format::torch_pipelining; }
 
@@ -136,8 +152,11 @@ struct ExportVerb {
           throw UsageError("--placer and --rank are of --to recipe", "leave them out");
       }
       check_source(is_of_plan(format), plan, "plan", "torch-pipelining, megatron and deepspeed take a plan");
-      const std::string extension = format == Format::chakra ? ".et" : format == Format::kineto ? ".json" : "";
-      if (output.path.rfind(extension) == std::string::npos)
+      if (!schedule.empty() && !placing.name.empty())
+        throw UsageError("--placer makes a schedule, and --schedule gives it", "give either --schedule or --placer");
+      check_extension(output, extension_of(format));
+      const std::string extension = "." + extension_of(format);
+      if ((format == Format::chakra || format == Format::kineto) && output.path.rfind(extension) == std::string::npos)
         throw UsageError(fmt::format("'{}': these traces are one file a device", output.path),
                          fmt::format("name them -o run{0}: run.0{0} and so on", extension));
     });
@@ -193,13 +212,9 @@ struct ExportVerb {
       throw UsageError(fmt::format("'{}' and '{}' are two {}s", word, source, is_schedule ? "schedule" : "plan"),
                        "export one at a time");
     source = word;
-    const auto said = [&](const char* key) {
-      const auto object = Json::parse(is_schedule ? read_input(word) : "", nullptr, false);
-      return object.is_object() && object.contains(key) && object[key].is_string() ? object[key].get<std::string>()
-                                                                                   : std::string{};
-    };
-    if (inputs.models.empty()) inputs.models = {said("graph")};
-    if (inputs.cluster.empty()) inputs.cluster = said("cluster");
+    const std::string text = is_schedule ? read_input(word) : "";
+    if (inputs.models.empty()) inputs.models = {named_in(text, "graph")};
+    if (inputs.cluster.empty()) inputs.cluster = named_in(text, "cluster");
     if (inputs.models.front().empty())
       throw UsageError(fmt::format("'{}' does not say of which model it is", word), "give --model");
   }
@@ -255,11 +270,11 @@ struct ExportVerb {
     if (!ground.batch)
       throw UsageError(fmt::format("neither '{}' nor '{}' says how many samples a step has", loaded.name, plan),
                        "give \"batch\" in the plan");
-    const ParallelPlan parallel = plan_over(given.file, ground.blocks);
+    const ParallelPlan parallel = in_file(plan, [&] { return plan_over(given.file, ground.blocks); });
     const auto placed = [&](const ForeignPlan& read) {
       return place_by_plan(problem, plan_over(read.file, ground.blocks), {.batch = ground.batch});
     };
-    const Schedule schedule_of_plan = placed(given);
+    const Schedule schedule_of_plan = in_file(plan, [&] { return placed(given); });
     const Nanoseconds step = simulated_makespan(scheduled_problem(problem, schedule_of_plan), schedule_of_plan);
 
     const Output table{std::filesystem::path{output.path}.replace_extension(".csv").string(), output.option};

@@ -58,13 +58,12 @@ struct PlaceVerb {
 
  private:
   int run(Ranks& ranks, Console& console) const {
-    ScheduleSource source{.placer = placing.placer(usual_placer(objective))};
-    if (coarsening) source.placer = coarsened(*source.placer, *coarsening);
+    ScheduleSource source{.placer = placing.placer(usual_placer(objective), coarsening)};
     source.options = placing.options(*source.placer, seed);
     source.options.objective = objective;
     // The memory of a dnn-partitioning workload is the published one.
     source.options.sizes_alone = objective == Objective::max_load && is_workload(inputs.models.front());
-    search.apply(source.options, source.searches(), source.placer->name + " does not search", false, console);
+    search.apply(source.options, source.searches(), without_search(*source.placer), source.placer->teams, console);
     source.quick = placing.is_open() && objective == Objective::makespan && !search.seconds && !search.evaluations;
 
     const LoadedProblem loaded = make_problem(inputs, console);

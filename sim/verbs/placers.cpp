@@ -1,4 +1,4 @@
-#include "options.hpp"
+#include "option_set.hpp"
 #include "print/catalogue.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/report/table.hpp"
@@ -36,7 +36,11 @@ struct PlacersVerb {
 
   int run(Console& console) const {
     std::vector<Placer> list{placers().begin(), placers().end()};
-    if (!names.empty()) list = {PlacerOptions{.name = names.front()}.placer()};
+    if (!names.empty()) try {
+        list = {find_placer(names.front())};
+      } catch (const InputError& error) {
+        throw UsageError(error);
+      }
     console.print(console.json()  ? placers_json(list)
                   : names.empty() ? list_text(list, console.format())
                                   : one_text(list.front(), console.format()));

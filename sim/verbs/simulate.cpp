@@ -80,6 +80,7 @@ struct SimulateVerb {
  private:
   void name_tables(const std::vector<std::string>& read) {
     if (csv.empty()) return;
+    if (csv == "-") throw UsageError("--csv -: four tables are four files", "name their stem, as in --csv run");
     const auto named = [this](const char* table) { return Output{csv + "." + table + ".csv", "--csv"}; };
     tables = {named("ops"), named("transfers"), named("links"), named("memory")};
     check_outputs({tables.ops, tables.transfers, tables.links, tables.memory}, read);

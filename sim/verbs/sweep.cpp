@@ -4,6 +4,7 @@
 #include "print/result_json.hpp"
 #include "sweep_row.hpp"
 #include "sweep_run.hpp"
+#include "trainyard/core/printable.hpp"
 #include "verbs.hpp"
 
 namespace trainyard::program {
@@ -30,23 +31,26 @@ struct SweepVerb {
     const auto count = run_rows(
         study, options, [&](std::uint64_t row) { return runner.run(row, study.row(row)); }, console);
     for (const std::string& note : runner.notes()) console.warn(note);
-    return count ? report(study, count->before, count->all, console) : kDone;
+    return count ? report(study, *count, console) : kDone;
   }
 
  private:
-  int report(const Study& study, std::uint64_t before, std::uint64_t all, Console& console) const {
+  int report(const Study& study, const SweepCount& count, Console& console) const {
     if (console.json()) {
       Json object = begin_result("sweep");
       object.update({{"study", study.name()},
                      {"rows", study.size()},
-                     {"done", all},
-                     {"done_now", all - before},
-                     {"done_before", before}});
+                     {"done", count.rows},
+                     {"done_now", count.rows - count.before},
+                     {"done_before", count.before},
+                     {"errors", count.errors}});
       console.print(result_text(std::move(object), console.warnings()));
     } else {
       std::string text =
-          fmt::format("{} of {} rows of '{}' are in {}", all, study.size(), study.name(), options.folder);
-      if (before > 0) text += fmt::format(", {} from before", before);
+          fmt::format("{} of {} rows of '{}' are in {}", count.rows, study.size(), study.name(), options.folder);
+      if (count.before > 0) text += fmt::format(", {} from before", count.before);
+      if (count.errors > 0)
+        text += fmt::format(", {} without an answer (first: {})", count.errors, printable(count.first_error));
       console.print(text + "\n");
     }
     console.note(

@@ -28,19 +28,13 @@
 namespace trainyard::program {
 namespace {
 
-/// What the schedule names under the key; empty where it does not.
-std::string named(const std::string& text, const char* key) {
-  const Json object = Json::parse(text, nullptr, false);
-  return object.is_object() && object.contains(key) && object[key].is_string() ? object[key].get<std::string>() : "";
-}
-
 /// Whether the operand is a schedule file: by its format tag.
 bool names_schedule(const std::string& operand) {
   if (operand == "-") return true;
   std::string_view word = operand;
   if (word.ends_with(".gz")) word.remove_suffix(3);
   if (!word.ends_with(".json")) return false;
-  const std::string format = named(read_input(operand), "format");
+  const std::string format = named_in(read_input(operand), "format");
   return format.empty() || format.starts_with("trainyard-schedule/");
 }
 
@@ -251,9 +245,12 @@ struct ValidateVerb {
                          "the operand is the schedule, or the model where --schedule is given");
       model = operand.front();
     }
+    if (!file.empty() && !placing.name.empty())
+      throw UsageError(fmt::format("--placer {}: '{}' is the schedule already", placing.name, file),
+                       "give either a schedule or --placer");
     if (!file.empty()) text_ = read_input(file);
-    if (model.empty()) model = named(text_, "graph");
-    if (inputs.cluster.empty()) inputs.cluster = named(text_, "cluster");
+    if (model.empty()) model = named_in(text_, "graph");
+    if (inputs.cluster.empty()) inputs.cluster = named_in(text_, "cluster");
     if (model.empty() || inputs.cluster.empty())
       throw UsageError(
           file.empty() ? "validate needs --cluster" : "validate needs --model and --cluster",

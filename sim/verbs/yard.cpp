@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "interrupt.hpp"
@@ -89,6 +90,15 @@ std::string yard_result(const Json& facts) {
 /// Placers that are asked where none are named: those that do not learn, and take seconds on a thousand ops.
 const char* const kUsualPlacers = "single,expert,heft,cpop,peft,etf,critical-path,dsc,m-topo,m-etf,dpos,scotch,auto";
 
+/// The options of each action.
+const std::map<std::string, std::vector<std::string>> kActions{
+    {"run",
+     {"--output", "--set", "--tier", "--instances", "--placers", "--seeds", "--evaluations", "--time", "--splits",
+      "--no-schedules", "--resume", "--shard", "--threads"}},
+    {"list", {"--output", "--set", "--tier", "--compute", "--threads"}},
+    {"check", {"--set", "--every", "--threads"}},
+    {"table", {"--set", "--tier", "--csv", "--report"}}};
+
 constexpr std::int64_t kMostSeeds = 1'000'000;
 
 struct YardVerb {
@@ -104,7 +114,8 @@ struct YardVerb {
 
   void declare(OptionSet& set) {
     set.operands(words, "run|list|check|table [THING...]",
-                 "what to do, and of what: list NAME..., check FOLDER, table FOLDER...", "trainyard yard list");
+                 "what to do, and of what: list NAME..., check FOLDER, table FOLDER...", "trainyard yard list",
+                 "word: run, list, check or table");
     set.text("-o,--output", sweep.folder, "FOLDER", "run: the results; list: a graph and a cluster of each instance");
     set.input("--set", set_file,
               "instances of one's own in place of the built-in ones (a file as data/yard/yard.toml)");
@@ -128,7 +139,7 @@ struct YardVerb {
     set.output("--csv", csv, "table: a line for each placer and instance", "csv");
     set.output("--report", report, "table: the page of ranks, profiles and curves", "html");
     sweep.declare(set);
-    set.check([this] { check(); });
+    set.check([this, &set] { check(set.given()); });
   }
 
   int run(Console& console) {
@@ -142,9 +153,17 @@ struct YardVerb {
  private:
   const std::vector<YardInstance>& set() const { return set_file.empty() ? yard() : own; }
 
-  void check() const {
+  void check(const std::vector<std::string>& given) const {
     if (words.empty()) return;
     one_of(words.front(), std::vector<std::string>{"run", "list", "check", "table"}, "yard");
+    for (const std::string& option : given) {
+      std::vector<std::string> actions;
+      for (const auto& [action, options] : kActions)
+        if (std::ranges::find(options, option) != options.end()) actions.push_back("yard " + action);
+      if (std::ranges::find(actions, "yard " + words.front()) == actions.end())
+        throw UsageError(fmt::format("{} is not for yard {}", option, words.front()),
+                         fmt::format("it is for {}", fmt::join(actions, " and ")));
+    }
     for (const std::string& tier : tiers) one_of(tier, std::vector<std::string>{"small", "medium", "large"}, "--tier");
     if (words.front() == "run" && sweep.folder.empty())
       throw UsageError("yard run needs -o FOLDER", "for example -o results");
@@ -253,11 +272,11 @@ struct YardVerb {
     if (!count) return kDone;
     if (console.json())
       console.print(yard_result({{"rows", study.size()},
-                                 {"done", count->all},
+                                 {"done", count->rows},
                                  {"done_before", count->before},
                                  {"warnings", console.warnings()}}));
     else
-      console.print(fmt::format("{} of {} rows are in {}\n", count->all, study.size(), sweep.folder));
+      console.print(fmt::format("{} of {} rows are in {}\n", count->rows, study.size(), sweep.folder));
     return exit_code(kDone);
   }
 

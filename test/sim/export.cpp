@@ -169,6 +169,14 @@ TEST_CASE("a plan is written for torch, Megatron and DeepSpeed, and read in its 
                                      "-o other.sh");
   CHECK(network.exit_code == 3);
   CHECK(contains(network.error, "numbered blocks"));
+  write_text(folder.path() / "three.json", R"({"format": "trainyard-plan/1", "data": 3, "microbatch": 1})");
+  for (const std::string words :
+       {"simulate " + of + " --plan three.json", "export " + of + " --plan three.json --to megatron -o three.sh"}) {
+    const auto uneven = run_trainyard(folder.path(), words);
+    CHECK(uneven.exit_code == 3);
+    CHECK(contains(uneven.error, "8 samples are not divisible in 3 shares"));
+    CHECK(contains(uneven.error, "three.json"));
+  }
   CHECK(run_trainyard(folder.path(), "export " + of + " --to megatron -o x.sh").exit_code == 2);
   CHECK(run_trainyard(folder.path(), "export " + of + " --plan plan.json --to device-map -o x.json").exit_code == 2);
   CHECK(run_trainyard(folder.path(), "export " + of + " --plan plan.json --to torch-pipelining -o x.csv").exit_code ==
@@ -226,6 +234,7 @@ TEST_CASE("a .pt2 archive is the program in it; its weights are passed over") {
     return result.error;
   };
   CHECK(contains(refused(whole.substr(0, whole.size() / 2)), "bad.pt2' is cut short or damaged"));
+  CHECK(contains(refused("no archive"), "'bad.pt2' is not a torch.export archive"));
   std::string wrong = whole;
   const std::size_t local = wrong.find("archive/models/model.json") + 60;
   wrong[local] = static_cast<char>(wrong[local] ^ 0x55);
@@ -247,6 +256,10 @@ TEST_CASE("a trace of Kineto alone, and an archive, are refused by name with the
   const auto archive = run_trainyard(folder.path(), "import traces.tar.gz");
   CHECK(archive.exit_code == 2);
   CHECK(contains(archive.error, "tar xf traces.tar.gz"));
+  const auto missing = run_trainyard(folder.path(), "simulate ./lenet --cluster 2xV100");
+  CHECK(missing.exit_code == 3);
+  CHECK(contains(missing.error, "there is no file './lenet'"));
+  CHECK(contains(missing.error, "the built-in network is 'lenet'"));
 }
 
 TEST_CASE("the plan of a graph file, which does not say its batch, says for how many samples it is") {

@@ -92,7 +92,10 @@ TEST_CASE("what goodput cannot tell is refused with a remedy") {
   refused("resnet18 --mtbf 5kh --checkpoint 60s", "needs --cluster");
   refused("resnet18 --cluster 2xV100 --step 5s --mtbf 5kh --checkpoint 60s", "the MODEL gives it too");
   refused("--step 5s --mtbf 5kh --checkpoint 60s", "how many devices can fail");
-  refused(job + "--cluster 2xV100 --mtbf 5kh --checkpoint 60s", "no step is simulated");
+  for (const char* option : {"--cluster 2xV100", "--memory 8GB", "--slow gpu0=2", "--kernels fused", "--training sgd",
+                             "--costs c.json", "--evaluations 5"})
+    refused(job + option + " --mtbf 5kh --checkpoint 60s", "no step is simulated");
+  refused(job + "--mtbf 5kh --checkpoint 60s --trials 134217729", "--trials: 134217729 is more than 134,217,728");
   refused(job + "--checkpoint 60s", "needs --mtbf");
   refused(job + "--mtbf 5kh", "--mtbf needs --checkpoint");
   refused(job + "--mtbf 5 --checkpoint 60s", "'5' has no unit");

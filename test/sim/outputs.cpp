@@ -54,7 +54,10 @@ TEST_CASE("check finds the kind of each file and says all that is wrong") {
         "plan.json: a plan without errors: 2 stages\n");
   write_text(folder.path() / "plan.json", R"({"format": "trainyard-plan/1", "microbatch": 0})");
   CHECK(run_trainyard(folder.path(), "check plan.json").exit_code == 3);
-  CHECK(run_trainyard(folder.path(), "check s.json").exit_code == 2);
+  const auto nameless = run_trainyard(folder.path(), "check s.json chain.json");
+  CHECK(nameless.exit_code == 3);
+  CHECK(contains(nameless.error, "does not say of which model it is"));
+  CHECK(contains(nameless.output, "chain.json: a graph without errors"));  // the other file is checked all the same
   const auto schedule = run_trainyard(folder.path(), "check s.json --model chain.json --cluster pair.toml");
   CHECK(schedule.exit_code == 3);
   CHECK(contains(schedule.error, "gpu9"));
@@ -62,6 +65,29 @@ TEST_CASE("check finds the kind of each file and says all that is wrong") {
   CHECK(run_trainyard(folder.path(), "check nothing.json").exit_code == 3);
   CHECK(run_trainyard(folder.path(), "place chain.json --cluster pair.toml -o p.json -q").exit_code == 0);
   CHECK(run_trainyard(folder.path(), "check p.json --model chain.json --cluster pair.toml").exit_code == 0);
+  const auto unnamed = run_trainyard(folder.path(), "check p.json");  // of a file, which it knows by its graph's name
+  CHECK(unnamed.exit_code == 3);
+  CHECK(contains(unnamed.error, "give --model and --cluster"));
+  const auto graph = run_trainyard(folder.path(), "check chain.json --cluster pair.toml --slow gpu0=2");
+  CHECK(graph.exit_code == 0);
+  CHECK(contains(graph.error, "warning: --cluster, --slow: nothing here is checked against that"));
+}
+
+TEST_CASE(
+    "check knows a schedule's model and cluster by the file, and the timelines of rewritten schedules by theirs") {
+  const TemporaryFolder folder;
+  const auto run = [&](const std::string& words) { return run_trainyard(folder.path(), words); };
+  REQUIRE(run("place alexnet --cluster 2xV100 --placer data-parallel -o dp.json").exit_code == 0);
+  REQUIRE(run("simulate alexnet --cluster 2xV100 --schedule dp.json -o one.json").exit_code == 0);
+  REQUIRE(run("simulate alexnet --cluster 2xV100 --schedule dp.json --steps 2 -o two.json").exit_code == 0);
+  CHECK(run("check dp.json").output == "dp.json: a schedule without errors: fits alexnet and 2xV100\n");
+  const auto alone = json_of(run("check one.json --json"));
+  REQUIRE(alone["errors"].size() == 1);  // not one for each op
+  CHECK(alone["errors"][0]["code"] == "other-graph");
+  CHECK(contains(alone["errors"][0]["help"], "give --schedule FILE"));
+  CHECK(run("check one.json --schedule dp.json").exit_code == 0);
+  CHECK(run("check two.json --schedule dp.json").exit_code == 3);
+  CHECK(run("check two.json --schedule dp.json --steps 2").exit_code == 0);
 }
 
 TEST_CASE("an output is no input of the same run and no other output") {

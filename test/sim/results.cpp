@@ -236,6 +236,18 @@ TEST_CASE("a comparison in which nothing fits exits 1, and calls nothing optimal
   CHECK(row["device_peak_bytes"]["gpu0"] == row["peak_bytes"]);
 }
 
+TEST_CASE("a comparison in which no placer has a schedule exits 1, and says of which model, why, and the remedy") {
+  const TemporaryFolder folder;
+  const auto none =
+      run_trainyard(folder.path(), "compare alexnet lenet --cluster 2xV100 --placers data-parallel --no-splits --json");
+  CHECK(none.exit_code == 1);
+  const json errors = json_of(none)["errors"];
+  REQUIRE(errors.size() == 2);
+  CHECK(contains(errors[0]["message"], "alexnet on 2xV100: data-parallel is nothing but copies"));
+  CHECK(contains(errors[1]["message"], "lenet on 2xV100: data-parallel is"));
+  CHECK(contains(errors[1]["help"], "pipeline keeps the graph"));
+}
+
 TEST_CASE("clusters -o writes the named cluster as a file, which describes the same devices and links") {
   const TemporaryFolder folder;
   const auto described = [&](const std::string& name) {
@@ -345,6 +357,17 @@ TEST_CASE("what is for searches is warned of where nothing searches, and --time 
   CHECK(result.exit_code == 0);
   CHECK(contains(result.error, "warning: --evaluations counts what searches do: none of these placers does"));
   CHECK_FALSE(contains(result.error, "--time"));
+
+  const auto plan =
+      run_trainyard(folder.path(), "place lenet --cluster 2xV100 --placer plan --evaluations 5 --threads 2");
+  CHECK(plan.exit_code == 0);
+  CHECK(contains(plan.error, "plan has no budget in evaluations"));
+  CHECK_FALSE(contains(plan.error, "--threads"));
+  REQUIRE(run_trainyard(folder.path(), "place lenet --cluster 2xV100 --placer heft -o s.json").exit_code == 0);
+  for (const char* verb : {"simulate", "explain"})
+    CHECK(contains(
+        run_trainyard(folder.path(), verb + std::string{" lenet --cluster 2xV100 --schedule s.json --time 0s"}).error,
+        "warning: --time is how long a placer may take: the schedule is there"));
 }
 
 TEST_CASE("a batch in parts that are no whole samples is warned of") {

@@ -42,6 +42,7 @@ TEST_CASE("a sweep has a result for each of its 32 rows, in their order, on any 
   REQUIRE(run.exit_code == 0);
   CHECK(json_of(run)["rows"] == 32);
   CHECK(json_of(run)["done_now"] == 32);
+  CHECK(json_of(run)["errors"] == 4);
   const std::string results = read_text(folder.path() / "one/results.jsonl");
   CHECK(lines_of(results) == 32);
   const nlohmann::json first = nlohmann::json::parse(results.substr(0, results.find('\n')));
@@ -56,7 +57,10 @@ TEST_CASE("a sweep has a result for each of its 32 rows, in their order, on any 
       results,
       R"("row":30,"model":"lenett","cluster":"4xV100","placer":"pipeline","parameter":"microbatches=2","error":)"));
   CHECK(contains(results, R"("parameter":"microbatches=4 schedule=gpipe","devices":2,)"));
-  REQUIRE(run_trainyard(folder.path(), "sweep study.toml -o five --threads 5").exit_code == 0);
+  const auto five = run_trainyard(folder.path(), "sweep study.toml -o five --threads 5");
+  REQUIRE(five.exit_code == 0);
+  CHECK(contains(five.output, "are in five, 4 without an answer (first: row "));
+  CHECK(contains(five.output, ": 'lenett' is neither a built-in network nor a file)"));
   check_equal(folder.path() / "one", folder.path() / "five");
 }
 

@@ -104,7 +104,7 @@ TEST_CASE("shards of one study merge; other studies and contradicting results do
   const auto sweep = [&](const char* name, const Study& of, std::uint64_t row, const std::string& result) {
     SweepFolder results{folder.path() / name, of, SweepFolder::Open::fresh};
     results.append(row, 0.5, result);
-    return results.finish();
+    return results.finish().rows;
   };
   CHECK(sweep("a", study, 2, R"({"row":2,"time":4})") == 1);
   CHECK(sweep("b", study, 0, R"({"row":0,"time":3,"why":"a, \"b\""})") == 1);

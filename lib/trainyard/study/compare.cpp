@@ -125,7 +125,8 @@ Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& plac
       rows.push_back(given ? run_given(problem, *given, options, bound)
                            : run_repeats(problem, placers[i], options, bound));
     } catch (const std::exception& error) {  // this placer has no answer to this problem; the others may
-      comparison.skipped.push_back({name, error.what()});
+      const auto* input = dynamic_cast<const InputError*>(&error);
+      comparison.skipped.push_back({name, error.what(), input ? input->findings().front().help : ""});
       continue;
     }
     Run& run = rows.back().run;

@@ -82,6 +82,7 @@ struct ComparisonRow {
 /// A placer that gave no schedule, or a schedule that is not one of the problem, and why: what it threw.
 struct SkippedPlacer {
   std::string placer, why;
+  std::string help = {};
 };
 
 /// The results of several placers on one problem.

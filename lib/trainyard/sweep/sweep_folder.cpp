@@ -149,7 +149,7 @@ std::string csv_text(const Json& value) {
   return value.is_null() ? "" : value.is_string() ? csv_field(value.get_ref<const std::string&>()) : value.dump();
 }
 
-void write_results(const Entries& entries, const StudyId& id, const fs::path& folder) {
+SweepFolder::Count write_results(const Entries& entries, const StudyId& id, const fs::path& folder) {
   OutputFile lines{folder / "results.jsonl"}, table{folder / "results.csv"}, times{folder / "times.csv"},
       page{folder / "index.html"};
   std::vector<std::string> columns;  // rows of different grids, and failed ones, have different keys
@@ -169,6 +169,7 @@ void write_results(const Entries& entries, const StudyId& id, const fs::path& fo
   table.stream() << fmt::format("{}\n", fmt::join(columns, ","));
   times.stream() << "row,seconds\n";
   SweepPage curves{id.name, id.rows};
+  SweepFolder::Count count{.rows = entries.count()};
   entries.for_each([&](std::uint64_t row, const Entry& entry) {
     const Json object = Json::parse(entry.result);
     std::string line;
@@ -179,10 +180,15 @@ void write_results(const Entries& entries, const StudyId& id, const fs::path& fo
     table.stream() << line << '\n';
     times.stream() << row << ',' << entry.seconds << '\n';
     curves.add(object);
+    const auto error = object.find("error");
+    if (error != object.end() && count.errors++ == 0)
+      count.first_error =
+          fmt::format("row {}: {}", row, error->is_string() ? error->get<std::string>() : error->dump());
   });
   curves.write(page.stream());
   for (OutputFile* file : {&lines, &table, &times, &page}) file->finish();
   for (OutputFile* file : {&lines, &table, &times, &page}) file->commit();
+  return count;
 }
 
 }  // namespace
@@ -269,11 +275,10 @@ void SweepFolder::append(std::uint64_t row, double seconds, std::string_view res
   }
 }
 
-std::uint64_t SweepFolder::finish() {
+SweepFolder::Count SweepFolder::finish() {
   Entries entries;
   for (const fs::path& journal : journals_of(state_->folder)) entries.read(journal, state_->id.rows);
-  write_results(entries, state_->id, state_->folder);
-  return entries.count();
+  return write_results(entries, state_->id, state_->folder);
 }
 
 std::uint64_t merge_sweeps(const std::vector<fs::path>& folders, const fs::path& to) {
@@ -302,8 +307,7 @@ std::uint64_t merge_sweeps(const std::vector<fs::path>& folders, const fs::path&
     journal.stream() << row << '\t' << entry.seconds << '\t' << entry.result << '\n';
   });
   journal.commit();
-  write_results(entries, *id, to);
-  return entries.count();
+  return write_results(entries, *id, to).rows;
 }
 
 }  // namespace trainyard

@@ -25,6 +25,12 @@ namespace trainyard {
 ///     index.html           the results as curves
 class SweepFolder {
  public:
+  /// The rows that there are, and those that have an "error" in place of an answer.
+  struct Count {
+    std::uint64_t rows = 0, errors = 0;
+    std::string first_error = {};  // "row 2: ..."
+  };
+
   enum class Open { fresh, resume };
 
   /// Locks the folder as writer 0, or joins writer 0's folder as another one, once that has opened it. Throws
@@ -43,9 +49,9 @@ class SweepFolder {
   /// a full disk.
   void append(std::uint64_t row, double seconds, std::string_view result);
 
-  /// Reads all journals and writes the other files, each whole or not at all; returns how many rows there are. Throws
-  /// InputError ("file"; "two-results" where journals have different results of one row).
-  std::uint64_t finish();
+  /// Reads all journals and writes the other files, each whole or not at all. Throws InputError ("file"; "two-results"
+  /// where journals have different results of one row).
+  Count finish();
 
  private:
   struct State;

@@ -557,6 +557,11 @@ Model parse_exported_program(std::string_view text, const std::string& name,
 Model read_exported_program(const std::filesystem::path& path, const std::map<std::string, std::int64_t>& bind) {
   constexpr std::array<std::string_view, 2> kPrograms{"models/model.json", "serialized_exported_program.json"};
   const std::string text = is_zip(begin_of_input(path, 4)) ? read_zip_member(path, kPrograms) : read_input(path);
+  if (path.extension() == ".pt2" && first_key(text).empty())
+    throw InputError({.code = "archive",
+                      .message = fmt::format("'{}' is not a torch.export archive", path.string()),
+                      .help = "torch.export.save(program, \"NAME.pt2\") writes one",
+                      .at = {.file = path.string()}});
   return parse_exported_program(text, input_name(path), bind);
 }
 
