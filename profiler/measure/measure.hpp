@@ -48,9 +48,9 @@ void measure_threads(Backend& backend, const Problem& problem, const Workload& w
                      Profile& profile);
 
 /// A ladder of transfers on each route of the cluster, alone, as the backend's own executor makes them: 256 B to 1 GiB,
-/// each 4 times the one before, and no further once options.most_link_ns have passed. A time is from the end of the op that sends to the start of the one that receives, less
-/// what the same on a link of known time says that the hand-off takes, where the backend emulates links; that is told
-/// as an overhead of the device that receives.
+/// each 4 times the one before, and no further once options.most_link_ns have passed. A time is from the end of the op
+/// that sends to the start of the one that receives, less what the same on a link of known time says that the hand-off
+/// takes, where the backend emulates links; that is told as an overhead of the device that receives.
 void measure_links(Backend& backend, const Cluster& cluster, const ProfileOptions& options, Profile& profile);
 
 /// The whole: host, devices, op times in steps of each schedule, ops alone where asked for, links.

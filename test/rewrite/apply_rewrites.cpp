@@ -152,7 +152,7 @@ TEST_CASE("rewrites that would make too much of a graph are refused before they 
   const Graph llama = training_graph(
       make_network("llama3_8b:batch=1,seq=256,layers=4,hidden=16,heads=4,kv_heads=2,inner=24,vocabulary=32,fused=1"));
   CHECK(refusal(llama, Replicate{.replicas = 256, .collective = Collective::tree, .context = 256}).code == "too-large");
-  // Of 5,000 branches in one segment the copy of each waits for the gradients of all: 25 million.
+  // The copy of each of 5,000 branches in one segment waits for the gradients of all: 25 million.
   GraphBuilder branches{"branches"};
   Recompute segment;
   for (int i = 0; i < 5000; ++i) {

@@ -99,7 +99,8 @@ class Unrolling {
       output.kept = false;
     }
     for (std::string& earlier : spec.after) earlier = at(earlier, step);
-    if (step > 1 && graph_.type(op) == "Input" && spec.inputs.empty())  // its memory is that of the step before the last
+    // The memory of an input is that of the step before the last.
+    if (step > 1 && graph_.type(op) == "Input" && spec.inputs.empty())
       for (const TensorId tensor : graph_.outputs(op))
         for (const OpId reader : graph_.consumers(tensor)) spec.after.push_back(at(graph_.name(reader), step - 2));
     if (step == 0 || behind_its_group(op)) return spec;

@@ -186,7 +186,7 @@ struct Remainder {
 float towards_zero(float x) { return std::trunc(x); }
 float down(float x) { return std::floor(x); }
 
-/// Of the sign of the divisor; with `fmod`, of the dividend.
+/// The remainder has the sign of the divisor; with `fmod`, of the dividend.
 void remainder(OpArrays& c) {
   c.node.integer("fmod", 0) != 0 ? forward<Remainder<towards_zero>>(c) : forward<Remainder<down>>(c);
 }
