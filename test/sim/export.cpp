@@ -170,7 +170,7 @@ TEST_CASE("a plan is written for torch, Megatron and DeepSpeed, and read in its 
   CHECK(network.exit_code == 3);
   CHECK(contains(network.error, "numbered blocks"));
   write_text(folder.path() / "three.json", R"({"format": "trainyard-plan/1", "data": 3, "microbatch": 1})");
-  for (const std::string words :
+  for (const std::string& words :
        {"simulate " + of + " --plan three.json", "export " + of + " --plan three.json --to megatron -o three.sh"}) {
     const auto uneven = run_trainyard(folder.path(), words);
     CHECK(uneven.exit_code == 3);
