@@ -71,7 +71,7 @@ Carried emulated(const Problem& problem, const Schedule& schedule, const Timelin
 
 TEST_CASE("emulated links carry a schedule's transfers and collectives as the simulator does, under each policy") {
   std::size_t urgent = 0, broadcast = 0, collectives = 0;
-  for (std::uint64_t seed = 1; seed <= test::rounds(600U); ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(6000U); ++seed) {
     CAPTURE(seed);
     Random random{seed};
     const Problem problem = test::random_problem(random, {.collectives = seed % 3});
