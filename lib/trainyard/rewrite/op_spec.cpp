@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-/// Ops that are of gradients of parameters where all that they make is.
+/// Types that only add up or pass on: what such an op reads is a gradient of parameters where all that it makes is.
 bool hands_on_gradients(const std::string& type) {
   return type == "AddGrad" || type == kSumType || type == kConcatType || type == kAggregateType || type == kRelayType ||
          type == kReduceType;
