@@ -10,7 +10,6 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/kit/effort.hpp"
-#include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
@@ -24,9 +23,9 @@ Schedule placed(const Problem& problem, const Problem& parallel, const Replicate
                 const std::vector<DeviceId>& devices) {
   // The rewritten graph once more, with the replica of each op.
   const DataParallelGraph replicas = data_parallel(problem.graph(), replicate);
-  const auto able = group_devices(parallel);
   Schedule schedule{.placement = Placement(parallel.op_count()), .rewrites = {replicate}};
   IdMap<DeviceId, Bytes> held(problem.device_count());
+  const auto all = parallel.devices();
   for (const GroupId group : parallel.groups()) {
     const auto ops = parallel.group_ops(group);
     const std::size_t replica = replicas.replica[ops.front()];
@@ -35,9 +34,10 @@ Schedule placed(const Problem& problem, const Problem& parallel, const Replicate
       device = devices[replica];
     else
       device = *std::ranges::min_element(devices, {}, [&](DeviceId each) {
-        return std::pair{!std::ranges::binary_search(able[group], each), held[each]};
+        return std::pair{!parallel.can_run(group, each), held[each]};
       });
-    if (!std::ranges::binary_search(able[group], device)) device = able[group].front();
+    if (!parallel.can_run(group, device))
+      device = *std::ranges::find_if(all, [&](DeviceId each) { return parallel.can_run(group, each); });
     for (const OpId op : ops) {
       schedule.placement[op] = device;
       held[device] += parallel.resident_bytes(op);
