@@ -15,6 +15,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/plan_moves.hpp"
 #include "trainyard/plan/schedule_bound.hpp"
 
 using namespace trainyard;
@@ -722,6 +723,27 @@ TEST_CASE("where devices together cannot hold parameters, gradients and state on
   costs.layers = 1;
   costs.devices = 4;
   CHECK(why(90) == "a device has 90 B, and needs 100 B at least, by data 4, microbatches of 1, ZeRO 1");
+}
+
+TEST_CASE("moves from a plan lead to others, to each once, and compute nothing again that has no attention") {
+  PlanCosts costs = pipeline_costs({{2, 2, 2}, {2, 2, 2}, {2, 2, 2}, {2, 2, 2}}, 8);
+  costs.devices = 4;
+  costs.memory = Bytes{1'000'000};
+  costs.bucket = Bytes{1000};
+  costs.layer = [plain = costs.layer](std::size_t layer, std::size_t samples, LayerDegree degree) {
+    LayerCost cost = plain(layer, samples, degree);
+    cost.saved = Bytes{10};
+    return cost;
+  };
+  const ParallelPlan plan{
+      .data = 2, .cuts = {2}, .microbatch = 2, .recompute = {StageRecompute::no, StageRecompute::no}};
+  const std::vector<RatedPlan> moves = moves_of(costs, {.most_zero = 1, .by_layer = true}, plan);
+  CHECK(moves.size() > 8);
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    CHECK(moves[i].plan != plan);
+    CHECK(moves[i].plan.recomputing(StageRecompute::attention) == 0);
+    for (std::size_t j = 0; j < i; ++j) CHECK(moves[j].plan != moves[i].plan);
+  }
 }
 
 TEST_CASE("a plan that cannot be is refused by name, with the nearest that can") {

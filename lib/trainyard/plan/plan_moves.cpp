@@ -26,6 +26,14 @@ StageLayers::StageLayers(const PlanCosts& costs, const ParallelPlan& plan, std::
     costs_.push_back(costs.layer(i, plan.samples_of(device), plan.degrees_of(device).tensor));
 }
 
+std::vector<StageRecompute> StageLayers::levels() const {
+  std::vector<StageRecompute> levels{StageRecompute::no};
+  for (const StageRecompute what : {StageRecompute::attention, StageRecompute::blocks})
+    if (std::ranges::any_of(costs_, [&](const LayerCost& layer) { return repeats(layer, what); }))
+      levels.push_back(what);
+  return levels;
+}
+
 StageRecomputation StageLayers::fewer(StageRecomputation now) const {
   std::size_t count = std::min(now.layers, costs_.size());
   while (count > 0 && !repeats(costs_[count - 1], now.what)) --count;
@@ -86,7 +94,10 @@ RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options,
 
 std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions& options, const ParallelPlan& plan) {
   std::vector<RatedPlan> moves;
+  std::vector<ParallelPlan> offered{plan};
   const auto offer = [&](const ParallelPlan& moved) {
+    if (std::ranges::find(offered, moved) != offered.end()) return;
+    offered.push_back(moved);
     try {
       RatedPlan each{moved, run_plan(costs, moved)};
       if (each.run.excess(costs.memory) == Bytes{0}) moves.push_back(std::move(each));
@@ -103,10 +114,9 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
   for (std::size_t s = 0; costs.memory && s < plan.recompute.size(); ++s) {
     const StageRecomputation now = plan.recompute[s];
     const StageLayers stage{costs, plan, s};
-    for (const StageRecompute what : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks}) {
+    for (const StageRecompute what : stage.levels()) {
       const StageRecomputation as_many{what, now.layers};
       for (const StageRecomputation& other : {stage.fewer(as_many), as_many, stage.more(as_many)}) {
-        if (other == now || (what == StageRecompute::no && other != as_many)) continue;
         moved.recompute[s] = other;
         offer(moved);
       }
@@ -134,7 +144,7 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
   }
   moved.bucket = plan.bucket;
   for (const PipelineSchedule schedule : options.schedules) {
-    if (schedule == plan.schedule || plan.stages() == 1 || !plan.degrees.empty()) continue;
+    if (plan.stages() == 1 || !plan.degrees.empty()) continue;
     moved.schedule = schedule;
     offer(moved);
   }

@@ -12,6 +12,8 @@ class StageLayers {
  public:
   StageLayers(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage);
 
+  /// The levels at which a layer computes anything again, behind none.
+  std::vector<StageRecompute> levels() const;
   /// One layer fewer or more, of those that compute anything again by it.
   StageRecomputation fewer(StageRecomputation now) const;
   StageRecomputation more(StageRecomputation now) const;

@@ -27,8 +27,8 @@ constexpr double kEnumerated = 4096;
 /// Best plans whose neighbourhoods are searched.
 constexpr std::size_t kImproved = 16;
 constexpr std::size_t kAtOnce = 64;  // plans that are run between two looks at the best
-/// The share of the step that a larger bucket has to come below.
-constexpr double kWorthLarger = 0.99;
+/// The share of the step that another size of buckets has to come below.
+constexpr double kWorthOther = 0.99;
 
 std::pair<Bytes, Nanoseconds> outcome(const PlanStep& run, std::optional<Bytes> memory) {
   return {run.excess(memory), run.step};
@@ -218,7 +218,7 @@ class PlanSearch {
     }
     bound = cut_short_ ? Nanoseconds{0} : next < candidates_.size() ? candidates_[next].bound : kLongestTime;
     improve();
-    prove(next);
+    if (options_.proves) prove(next);
     // What was enumerated is known; of the rest the bounds are.
     if (!exact)
       for (std::size_t i = 0; i < next; ++i)
@@ -292,23 +292,32 @@ class PlanSearch {
                         evaluations);
   }
 
-  /// Gradients in larger buckets, four, sixteen, ... times as large, where that is worth it: each has the latency of
-  /// its own sum.
+  /// Gradients in buckets of other sizes, where that is worth it: in larger ones, four, sixteen, ... times as large,
+  /// for each has the latency of its own sum; of one stage in a half, a quarter, ... of them, whose sums begin sooner;
+  /// but not beside ranks, whose collectives they hold up, which estimates do not know.
   RatedPlan with_buckets(RatedPlan best, std::uint64_t& evaluations) const {
     if (costs_.bucket == Bytes{0} || best.plan.replicas() == 1) return best;
-    // At most a bucket a layer is saved.
-    const Nanoseconds latency = costs_.all_reduce(best.plan, 0, Bytes{0});
-    const auto saved = static_cast<double>(latency.count) * static_cast<double>(costs_.layers);
-    if (saved < (1 - kWorthLarger) * static_cast<double>(best.run.step.count)) return best;
     Bytes weights{0};
     for (std::size_t i = 0; i < costs_.layers; ++i)
       weights += costs_.layer(i, best.plan.microbatch, best.plan.layer_degree()).weights;
-    ParallelPlan larger = best.plan;
-    for (larger.bucket = 4 * costs_.bucket; larger.bucket < 4 * weights; larger.bucket = 4 * larger.bucket) {
-      RatedPlan each = rated(larger, evaluations);
-      if (static_cast<double>(each.run.step.count) < kWorthLarger * static_cast<double>(best.run.step.count))
-        best = std::move(each);
-    }
+    ParallelPlan other = best.plan;
+    const auto is_worth_it = [&] {
+      RatedPlan each = rated(other, evaluations);
+      const auto most = static_cast<std::int64_t>(kWorthOther * static_cast<double>(best.run.step.count));
+      if (each.run.step >= Nanoseconds{most}) return false;
+      best = std::move(each);
+      return true;
+    };
+    // At most a bucket a layer is saved.
+    const Nanoseconds latency = costs_.all_reduce(best.plan, 0, Bytes{0});
+    const auto saved = static_cast<double>(latency.count) * static_cast<double>(costs_.layers);
+    if (saved >= (1 - kWorthOther) * static_cast<double>(best.run.step.count))
+      for (other.bucket = 4 * costs_.bucket; other.bucket < 4 * weights; other.bucket = 4 * other.bucket) is_worth_it();
+    if (best.plan.bucket > Bytes{0} || other.stages() > 1 || other.layer_degree().communicates() || !costs_.overlap)
+      return best;
+    other.bucket = std::min(costs_.bucket, weights);
+    do other.bucket = Bytes{other.bucket.count / 2};
+    while (other.bucket > Bytes{0} && is_worth_it());
     return best;
   }
 

@@ -1,6 +1,7 @@
 #include "trainyard/place/parallel/plan_costs.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <map>
 #include <set>
@@ -443,7 +444,9 @@ std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tens
   const auto& fabric = problem_.cluster().spec().fabric;
   const std::size_t node = fabric ? fabric->devices_per_host : devices_.size();
   std::vector<LayerDegree> degrees{{1}};
-  for (std::size_t t = 2; t <= std::min({node, devices_.size(), kMostRanks}); t *= 2) tensor.insert(t);
+  // Within a host, wherever the replica: of several hosts each is divided by the ranks.
+  for (std::size_t t = 2; t <= std::min({node, devices_.size(), kMostRanks}); ++t)
+    if (node % t == 0 || (devices_.size() <= node && std::has_single_bit(t))) tensor.insert(t);
   for (const std::size_t t : tensor)
     for (const bool sequence : {false, true})
       if (const LayerDegree degree{t, sequence}; sequence ? shares_sequence(problem_.graph(), parallel_of(degree))

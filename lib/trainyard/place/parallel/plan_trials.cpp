@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-/// Plans that are simulated at most until one fits.
+/// Plans that are simulated at most until as many fit as are asked for.
 constexpr std::size_t kTried = 24;
 /// So many of the best simulated plans are improved by moves, each time the likeliest of them, of so many ops together.
 constexpr std::size_t kImproved = 6, kMoves = 12;
@@ -48,13 +48,13 @@ void PlanTrials::choose(std::vector<RatedPlan>& plans) {
   for (double ops = 0; within < plans.size(); ++within)
     if ((ops += ops_of(plans[within].plan)) > kSmallOps) break;
   small_ = setting_.options.candidates > 1 && within >= std::min(kTried, plans.size());
-  plans.resize(std::min(plans.size(), small_ ? within : kTried));
+  if (small_) plans.resize(within);
 }
 
 /// The first at any time, if it is not too large: something is to be answered.
 PlannedSchedule PlanTrials::simulated(const ParallelPlan& plan) {
   const bool whole = !std::exchange(answered_, true) && ops_of(plan) <= kHastyOps;
-  return whole ? setting_.planned(plan, true, {}) : setting_.planned(plan);
+  return whole ? setting_.planned(plan, {}) : setting_.planned(plan);
 }
 
 SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::size_t candidates, bool different,
@@ -105,7 +105,8 @@ SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::siz
   Outcome outcome;
   const std::size_t ranks = setting_.options.team ? setting_.options.team->count() : 1;
   bool late = false;
-  for (std::size_t next = 0; next < rated.size() && fitting.size() < candidates && !late;) {
+  std::size_t left = small_ ? rated.size() : std::max(kTried, candidates);
+  for (std::size_t next = 0; next < rated.size() && left > 0 && fitting.size() < candidates && !late;) {
     std::vector<std::size_t> turn;
     for (; next < rated.size() && turn.size() < ranks; ++next)
       if (!fitting.contains(kind(next))) turn.push_back(next);
@@ -114,8 +115,10 @@ SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::siz
       if (is_mine(setting_.options.team, t)) trials[t] = try_plan(turn[t]);
     share_values(setting_.options.team, trials);
     // One after the other again: what another rank has done too much does not count.
-    for (std::size_t t = 0; t < turn.size() && fitting.size() < candidates && !late; ++t) {
-      if (fitting.contains(kind(turn[t])) || trials[t].end == Trial::End::too_large) continue;
+    for (std::size_t t = 0; t < turn.size() && left > 0 && fitting.size() < candidates && !late; ++t) {
+      if (fitting.contains(kind(turn[t]))) continue;
+      --left;
+      if (trials[t].end == Trial::End::too_large) continue;
       late = trials[t].end == Trial::End::out_of_time;
       if (late) break;
       if (trials[t].outcome.excess == Bytes{0}) fitting.insert(kind(turn[t]));
@@ -164,7 +167,10 @@ SimulatedPlans PlanTrials::search_with_more_zero(const Outcome& found, Nanosecon
   if (search_.stop && search_.stop()) return {};
   PlanCosts roomy = costs_;
   roomy.memory.reset();
-  if (search_plans(roomy, search_).best.front().run.step.count > promised.count / 100 * 99) return {};
+  PlanSearchOptions one = search_;
+  one.kept = 1;
+  one.proves = false;
+  if (search_plans(roomy, one).best.front().run.step.count > promised.count / 100 * 99) return {};
   PlanSearchOptions all = search_;
   all.most_zero_with_ranks = 3;
   PlanSearchResult more = search_plans(costs_, all);
@@ -187,25 +193,13 @@ void PlanTrials::improve(SimulatedPlans& found) {
     return best_of(rated, rated.size(), false, false);
   };
   double left = kMovedOps;
-  ParallelPlan best = found.all.front().rated.plan;
-  bool is_sized = false;
-  const auto find_size = [&] {
-    const std::vector<RatedPlan> sizes = bucket_sizes_of(costs_, best);
-    if (sizes.empty() || ops_of(best) * static_cast<double>(sizes.size()) > kMovedOps || !setting_.detail_of(best))
-      return;
-    SimulatedPlans next = simulated(sizes);
-    if (next.best && next.best->outcome < found.best->outcome) found.best = std::move(next.best);
-  };
   for (std::size_t i = 0; i < std::min(plans, found.all.size()); ++i) {
     SimulatedPlans::Plan now = found.all[i];
     // Takes the best of these over where it is better than what came of this plan so far.
     const auto is_better = [&](SimulatedPlans next) {
       if (!next.best || next.best->outcome >= now.outcome) return false;
       now = std::move(next.all.front());
-      if (now.outcome >= found.best->outcome) return true;
-      found.best = std::move(next.best);
-      best = now.rated.plan;
-      is_sized = false;
+      if (now.outcome < found.best->outcome) found.best = std::move(next.best);
       return true;
     };
     Fitting fitting{costs_, search_, now.rated, true};
@@ -229,11 +223,11 @@ void PlanTrials::improve(SimulatedPlans& found) {
       left -= each * static_cast<double>(moves.size());
       goes_on = !moves.empty() && is_better(simulated(moves));
     }
-    // At once where time is short, and again of what is better.
-    if (!is_sized && (i == 0 || i + 1 == std::min(plans, found.all.size()))) {
-      find_size();
-      is_sized = true;
-    }
+    const auto [excess, makespan] = found.best->outcome;
+    if (now.outcome > Outcome{excess, Nanoseconds{makespan.count / 100 * 103}}) continue;
+    const std::vector<RatedPlan> sizes = bucket_sizes_of(costs_, now.rated.plan);
+    const double ops = ops_of(now.rated.plan) * static_cast<double>(sizes.size());
+    if (!sizes.empty() && ops <= kMovedOps && setting_.detail_of(now.rated.plan)) is_better(simulated(sizes));
   }
 }
 
