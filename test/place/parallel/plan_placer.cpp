@@ -431,8 +431,48 @@ TEST_CASE("a plan that does not fit names the nearest that does") {
     return place_by_plan(problem, {.data = 2, .microbatch = microbatch}, {.batch = 16}).notes;
   };
   REQUIRE(notes(8).size() == 1);
-  CHECK(notes(8)[0].find("the nearest that fits, data 2, microbatches of 2, needs") != std::string::npos);
+  CHECK(notes(8)[0].find("the nearest that fits by the estimate, data 2, microbatches of 2, needs") !=
+        std::string::npos);
   CHECK(notes(2).empty());
+}
+
+TEST_CASE("a plan has a note about memory where it lacks any as simulated, and nowhere else") {
+  const Graph graph = training_graph(make_network("resnet18:batch=16"));
+  std::size_t notes = 0, fits = 0;
+  for (const std::size_t zero : {std::size_t{0}, std::size_t{3}})
+    for (std::int64_t megabytes = 60; megabytes <= 300; megabytes += 20) {
+      ClusterSpec spec = preset_cluster("4xV100");
+      for (Device& device : spec.devices) device.memory = Bytes{megabytes * 1'000'000};
+      const Problem problem{graph, make_cluster(spec)};
+      const Schedule schedule = place_by_plan(problem, {.data = 4, .microbatch = 2, .zero = zero}, {.batch = 16});
+      const bool within = simulate(problem, schedule).fits();
+      CHECK(schedule.notes.empty() == within);
+      ++(within ? fits : notes);
+    }
+  CHECK(notes > 0);
+  CHECK(fits > 0);
+}
+
+TEST_CASE("three devices divide heads that two do not, and no plan is below the bound") {
+  const Problem problem{training_graph(make_network("gpt2:layers=2,batch=1,seq=64")),
+                        make_cluster(preset_cluster("3xA100"))};
+  const Schedule found = place_plan(problem, {.batch = 1}), ranks = place_by_plan(problem, {.tensor = 3}, {.batch = 1});
+  CHECK(simulate(problem, found).makespan <= simulate(problem, ranks).makespan);
+  REQUIRE(found.plan_bound);
+  CHECK(found.plan_bound->simulated <= simulate(problem, ranks).makespan);
+}
+
+TEST_CASE("gradients that fit into one bucket are added in smaller ones, while the backward pass goes on") {
+  const Problem problem{training_graph(make_network("vit_b_16:batch=32,layers=2,hidden=256,heads=4")),
+                        make_cluster(preset_cluster("4xV100"))};
+  const Schedule found = place_plan(problem, {.batch = 32});
+  const auto by_bucket = [&](std::int64_t bytes) {
+    return simulate(problem, place_by_plan(problem, {.data = 4, .microbatch = 8, .zero = 1, .bucket = Bytes{bytes}},
+                                           {.batch = 32}))
+        .makespan;
+  };
+  CHECK(simulate(problem, found).makespan <= by_bucket(2 << 20));
+  CHECK(by_bucket(2 << 20) < by_bucket(0));  // of 25 MiB
 }
 
 TEST_CASE("replicas of a plan are in a ring over the fastest links") {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/limits.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
@@ -21,6 +22,7 @@
 #include "trainyard/plan/candidates.hpp"
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/least_step.hpp"
+#include "trainyard/plan/plan_fitting.hpp"
 #include "trainyard/plan/plan_search.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
 
@@ -92,17 +94,19 @@ std::optional<RatedPlan> nearest_that_fits(const PlanCosts& costs, const Paralle
   return best;
 }
 
-/// What to do about a plan that does not fit by the estimate; nothing where it does.
-std::optional<std::string> beyond_memory(PlanSetting& setting, const ParallelPlan& plan) {
-  const PlanCosts costs = setting.chain.costs(plan);
-  const auto most = [](const PlanStep& run) { return *std::ranges::max_element(run.peaks); };
-  const PlanStep run = run_plan(costs, plan);
-  if (run.excess(costs.memory) == Bytes{0}) return std::nullopt;
+Bytes peak_of(const PlanStep& run) { return *std::ranges::max_element(run.peaks); }
+
+/// What to do about a plan that lacks memory as simulated; `run` and the nearest are by the estimate.
+std::string beyond_memory(PlanCosts costs, const PlanSetting& setting, const ParallelPlan& plan, const PlanStep& run,
+                          Bytes spare) {
+  const Bytes memory = *costs.memory;
+  costs.memory = std::min(memory, estimated_when_full(run, memory, spare));
   const std::optional<RatedPlan> fits = nearest_that_fits(costs, plan);
   return fmt::format(
-      "by its estimate the plan needs {} of a device's {}; {}", format_bytes(most(run)), format_bytes(*costs.memory),
-      fits ? fmt::format("the nearest that fits, {}, needs {}", describe(fits->plan), format_bytes(most(fits->run)))
-           : fmt::format("none with its degrees fits: the placer plan looks for others on {} devices",
+      "the plan needs {} of a device's {}; {}", format_bytes(memory - spare), format_bytes(memory),
+      fits ? fmt::format("the nearest that fits by the estimate, {}, needs {}", describe(fits->plan),
+                         format_bytes(peak_of(fits->run)))
+           : fmt::format("none with its degrees fits by the estimate: the placer plan looks for others on {} devices",
                          setting.devices.size()));
 }
 
@@ -154,9 +158,13 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
 Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const PlanPlacerOptions& options) {
   PlanSetting setting{problem, options};
   check_plan(setting.chain.own_costs(plan), plan);
-  Schedule schedule = setting.planned(plan, false).schedule;
-  if (auto note = beyond_memory(setting, plan)) schedule.notes.push_back(*std::move(note));
-  return schedule;
+  const PlanCosts costs = setting.chain.costs(plan);
+  const PlanStep run = run_plan(costs, plan);
+  const bool may_lack = costs.memory && peak_of(run) > Bytes{costs.memory->count / 2};
+  PlannedSchedule made = setting.planned(plan, options.stop, limits::kMostRewrittenOps, may_lack);
+  if (may_lack && made.spare.value_or(Bytes{0}) < Bytes{0})
+    made.schedule.notes.push_back(beyond_memory(costs, setting, plan, run, *made.spare));
+  return std::move(made.schedule);
 }
 
 Schedule place_by_planner(const Problem& problem, const Planner& planner, const PlanPlacerOptions& options) {

@@ -57,7 +57,7 @@ struct PlanPlacerOptions {
 /// stands in the way of a fold; OutOfTime where none was simulated in time.
 Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options = {});
 
-/// A plan of one's own as a schedule of the problem; the nearest that fits among its notes, where by the estimate it
+/// A plan of one's own as a schedule of the problem; the nearest that fits among its notes, where as simulated it
 /// does not: with ZeRO 1, smaller microbatches, or attention or blocks computed again. Throws InputError as
 /// check_plan() does ("plan": ranks that share no parameters, for one), "no-training", "too-large"; OutOfTime.
 Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const PlanPlacerOptions& options = {});

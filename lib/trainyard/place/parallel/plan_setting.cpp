@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/core/limits.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
 #include "trainyard/place/parallel/replicas_placer.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
@@ -112,16 +111,16 @@ std::optional<PlanDetail> PlanSetting::detail_of(const ParallelPlan& plan) const
   return std::nullopt;
 }
 
-PlannedSchedule PlanSetting::planned(const ParallelPlan& plan, bool searched, const std::function<bool()>& stop) const {
+PlannedSchedule PlanSetting::planned(const ParallelPlan& plan, const std::function<bool()>& stop, std::size_t most_ops,
+                                     bool simulated) const {
   StagePlan stages = stage_plan(plan, chain, batch);
   const PlanDetail last = options.detail == PlanDetail::fitting ? PlanDetail::folded : options.detail;
   const PlanDetail detail = detail_of(plan).value_or(last);
   stages.collective = whole_collectives(detail) ? Collective::whole : Collective::ring;
   stages.fold = detail == PlanDetail::folded && plan.replicas() * plan.tensor > 1;
   const double of_each = planned_ops(problem.graph(), plan, stages.microbatches, Collective::whole, true);
-  const std::size_t most = searched ? limits::kRewrittenOps : limits::kMostRewrittenOps;
-  stages.most_classes = std::max(std::size_t{1}, static_cast<std::size_t>(static_cast<double>(most) / of_each));
-  PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), stop, searched);
+  stages.most_classes = std::max(std::size_t{1}, static_cast<std::size_t>(static_cast<double>(most_ops) / of_each));
+  PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), stop, simulated);
   made.schedule.parallel = plan;
   if (stages.fold && options.detail == PlanDetail::fitting)
     made.schedule.notes.push_back(

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "trainyard/core/limits.hpp"
 #include "trainyard/place/kit/layers.hpp"
 #include "trainyard/place/parallel/plan_costs.hpp"
 #include "trainyard/place/parallel/plan_placer.hpp"
@@ -36,11 +37,14 @@ struct PlanSetting {
   bool may_differ_by_stage() const;
   /// How the plan can be simulated; nothing where it is too large.
   std::optional<PlanDetail> detail_of(const ParallelPlan& plan) const;
-  /// One that is searched for and simulated, or one that was given, and may have as many ops as rewrites can make.
-  PlannedSchedule planned(const ParallelPlan& plan, bool searched = true) const {
-    return planned(plan, searched, options.stop);
+  /// One that is searched for and simulated.
+  PlannedSchedule planned(const ParallelPlan& plan) const { return planned(plan, options.stop); }
+  PlannedSchedule planned(const ParallelPlan& plan, const std::function<bool()>& stop) const {
+    return planned(plan, stop, limits::kRewrittenOps, true);
   }
-  PlannedSchedule planned(const ParallelPlan& plan, bool searched, const std::function<bool()>& stop) const;
+  /// One of so many ops at most, where it is folded.
+  PlannedSchedule planned(const ParallelPlan& plan, const std::function<bool()>& stop, std::size_t most_ops,
+                          bool simulated) const;
 };
 
 /// Samples of a step: as many as are asked for, else 16 for each device.
