@@ -96,7 +96,7 @@ const std::map<std::string, std::vector<std::string>> kActions{
      {"--output", "--set", "--tier", "--instances", "--placers", "--seeds", "--evaluations", "--time", "--splits",
       "--no-schedules", "--resume", "--shard", "--threads"}},
     {"list", {"--output", "--set", "--tier", "--compute", "--threads"}},
-    {"check", {"--set", "--every", "--threads"}},
+    {"check", {"--set", "--every", "--time", "--threads"}},
     {"table", {"--set", "--tier", "--csv", "--report"}}};
 
 constexpr std::int64_t kMostSeeds = 1'000'000;
@@ -131,7 +131,9 @@ struct YardVerb {
                  for (const std::string& word : between_commas(text))
                    budgets.push_back(static_cast<std::uint64_t>(whole_number(word, option, 0)));
                });
-    set.value("--time", seconds, "TIME", "run: of each placer instead, as in 10s", long_seconds);
+    set.value("--time", seconds, "TIME",
+              "run: of each placer instead, as in 10s; check: the most for a placer that is asked again (default: 10m)",
+              long_seconds);
     set.flag("--splits", splits, "run: schedules may split ops and replicate the network");
     set.flag("--no-schedules", no_schedules, "run: keeps claims alone; check asks the placers again");
     set.number("--every", every, "check: only every N-th claim (default: 1)");
@@ -368,8 +370,9 @@ struct YardVerb {
   int run_check(Console& console) const {
     const std::vector<YardClaim> claims = read_claims(words[1]);
     const InterruptGuard guard;
-    const YardCheck result = check_claims(
-        claims, words[1], {.every = every, .threads = sweep.threads.value_or(0), .stop = interrupted, .set = &set()});
+    YardCheckOptions options{.every = every, .threads = sweep.threads.value_or(0), .stop = interrupted, .set = &set()};
+    if (seconds) options.seconds = *seconds;
+    const YardCheck result = check_claims(claims, words[1], options);
     if (console.json()) {
       Json errors = Json::array();
       for (const Finding& finding : result.findings)

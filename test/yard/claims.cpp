@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -47,17 +47,17 @@ class Submission {
   const std::filesystem::path& folder() const { return folder_.path(); }
 
   /// The codes of what reading and checking find, with spaces between.
-  std::string codes() const {
+  std::string codes(const YardCheckOptions& options = {}) const {
     test::write_text(folder() / "results.jsonl", claim.dump() + "\n");
-    return codes_of_file();
+    return codes_of_file(options);
   }
-  std::string codes_of_file() const {
+  std::string codes_of_file(const YardCheckOptions& options = {}) const {
     std::string codes;
     const auto add = [&](const std::vector<Finding>& findings) {
       for (const Finding& finding : findings) codes += (codes.empty() ? "" : " ") + finding.code;
     };
     try {
-      add(check_claims(read_claims(folder()), folder()).findings);
+      add(check_claims(read_claims(folder()), folder(), options).findings);
     } catch (const InputError& error) {
       add(error.findings());
     }
@@ -142,6 +142,22 @@ TEST_CASE("a claim without schedule needs a placer of the catalogue and no time"
   CHECK(mine.codes() == "no-schedule");
 }
 
+TEST_CASE("a placer that does not end is asked for so many seconds, and until it is stopped") {
+  Submission mine;
+  for (const char* key : {"schedule", "answer"}) mine.claim.erase(key);
+  mine.claim["placer"] = "annealing";
+  mine.claim["budget"] = std::int64_t{1} << 62;  // years
+  CHECK(mine.codes({.seconds = 0.05}) == "time");
+  test::write_text(mine.folder() / "results.jsonl", mine.claim.dump() + "\n");
+  std::atomic<int> asked{0};
+  const YardCheck stopped =
+      check_claims(read_claims(mine.folder()), mine.folder(), {.threads = 1, .stop = [&] { return ++asked > 1; }});
+  CHECK(asked > 1);  // by the placer
+  CHECK(stopped.claims == 1);
+  CHECK(stopped.checked == 0);  // half an answer is none
+  CHECK(stopped.findings.empty());
+}
+
 TEST_CASE("lines that are no claims are refused with their line") {
   const Submission mine;
   const auto refused = [&](const std::string& text) {
@@ -203,12 +219,9 @@ TEST_CASE("our own results: every small instance has a proven optimum, no step i
 }
 
 TEST_CASE("the optima that we claim of the Standard Task Graph Set are the published ones") {
-  const char* folder = std::getenv("TRAINYARD_REFERENCE_DATA");
-  if (!folder) {
-    MESSAGE("skipped: TRAINYARD_REFERENCE_DATA is not set");
-    return;
-  }
-  const auto published = nlohmann::json::parse(test::read_text(std::filesystem::path{folder} / "stg/optima.json"));
+  const auto optima = test::reference_data("stg/optima.json");
+  if (!optima) return test::report_skipped("no reference data");
+  const auto published = nlohmann::json::parse(test::read_text(*optima));
   std::size_t compared = 0;
   for (const YardClaim& claim : read_claims(test::source_dir() / "data/yard/results")) {
     const YardInstance& instance = *find_in_yard(claim.instance);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -124,7 +126,8 @@ class ClaimReader {
 /// Findings of one claim.
 class ClaimCheck {
  public:
-  ClaimCheck(const YardClaim& claim, const fs::path& folder) : claim_(claim), folder_(folder) {}
+  ClaimCheck(const YardClaim& claim, const fs::path& folder, const YardCheckOptions& options)
+      : claim_(claim), folder_(folder), options_(options) {}
 
   /// Whether the placer was asked.
   bool run(const YardInstance& instance, const Problem& problem, const std::string& hash, const LowerBound& bound) {
@@ -186,7 +189,22 @@ class ClaimCheck {
     return !claim_.time && std::ranges::find(placers(), claim_.placer, &Placer::name) != placers().end();
   }
   YardAnswer asked(const YardInstance& instance, const Problem& problem, const LowerBound& bound) const {
-    return ask_placer(instance, problem, bound, find_placer(claim_.placer), claim_);
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::duration<double>{options_.seconds};
+    std::atomic<bool> late{false};
+    const auto stop = [&] {
+      if (Clock::now() >= end) late = true;
+      return late || (options_.stop && options_.stop());
+    };
+    try {
+      YardAnswer answer = ask_placer(instance, problem, bound, find_placer(claim_.placer), claim_, stop);
+      if (!late) return answer;
+    } catch (const NoPlacementError&) {
+      if (!late) throw;
+    }
+    throw InputError({.code = "time",
+                      .message = fmt::format("{} does not end within {} s", claim_.placer, options_.seconds),
+                      .help = "give more time, or name its file in \"schedule\""});
   }
 
   void ask(const YardInstance& instance, const Problem& problem, const LowerBound& bound) {
@@ -221,6 +239,7 @@ class ClaimCheck {
 
   const YardClaim& claim_;
   const fs::path& folder_;
+  const YardCheckOptions& options_;
 };
 
 }  // namespace
@@ -308,12 +327,13 @@ YardCheck check_claims(const std::vector<YardClaim>& claims, const fs::path& fol
     }
     for (const std::size_t c : *groups[g]) {
       if (options.stop && options.stop()) return;
-      ClaimCheck check{claims[c], folder};
+      ClaimCheck check{claims[c], folder, options};
       bool asked = false;
       if (instance)
         asked = check.run(*instance, *problem, hash, bound);
       else
         check.fail("unknown-instance", "there is no such instance", "`trainyard yard list` lists them");
+      if (options.stop && options.stop()) return;  // what it was told may be cut short
       const std::lock_guard lock{mutex};
       ++result.checked;
       result.rerun += asked;

@@ -61,7 +61,8 @@ YardAnswer ask_placer(const YardInstance& instance, const Problem& problem, cons
 struct YardCheckOptions {
   std::uint64_t every = 1;          // only every N-th claim
   unsigned threads = 0;             // instances at once; 0: as many as the machine runs
-  std::function<bool()> stop = {};  // asked between claims
+  double seconds = 600;             // the most that a placer is asked for
+  std::function<bool()> stop = {};  // asked between claims and by placers; a claim that it cuts short is not checked
   const std::vector<YardInstance>* set = &yard();
 };
 
@@ -75,7 +76,8 @@ struct YardCheck {
 /// A claim holds where step, fit and peak are what the simulator says, and the bound is at most the library's
 /// own, or the one that the placer proves when it is asked again. Findings: "unknown-instance", "other-problem"
 /// (another hash than here), "no-schedule" (neither a file nor a placer to ask), "outside-folder", "step-time",
-/// "memory", "peak", "bound", "splits", "answer" (another schedule than its hash), and those of read_schedule().
+/// "memory", "peak", "bound", "splits", "answer" (another schedule than its hash), "time" (a placer that is asked does
+/// not end within the seconds), and those of read_schedule().
 YardCheck check_claims(const std::vector<YardClaim>& claims, const std::filesystem::path& folder,
                        const YardCheckOptions& options = {});
 
