@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <new>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "profiler/measure/measure.hpp"
 #include "profiler/run/cpu/cpu_backend.hpp"
 #include "profiler/run/cpu/cpu_run.hpp"
+#include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
@@ -101,7 +101,7 @@ TEST_CASE("a schedule that splits ops is refused before it runs") {
 }
 
 TEST_CASE("a step whose tensors find no memory ends with that, and the workers with it") {
-  if (std::getenv("TRAINYARD_SANITIZERS")) return;  // they end the program where memory is asked for in vain
+  if (test::is_sanitized()) return test::report_skipped("sanitizers end the program where memory is asked for in vain");
   GraphBuilder builder{"large"};
   builder.add({.name = "a", .times = {{"cpu", Nanoseconds{1000}}}, .outputs = {{"t", Bytes{std::int64_t{1} << 50}}}});
   builder.add({.name = "b", .times = {{"cpu", Nanoseconds{1000}}}, .inputs = {"t"}});
