@@ -108,7 +108,7 @@ struct YardVerb {
   std::uint64_t seeds = 1, every = 1;
   bool splits = false, compute = false, no_schedules = false;
   SweepOptions sweep;
-  std::string set_file;
+  std::string set_file, set_text;
   std::vector<YardInstance> own;  // of the file
   Output csv, report;
 
@@ -145,7 +145,7 @@ struct YardVerb {
   }
 
   int run(Console& console) {
-    if (!set_file.empty()) own = parse_yard(read_input(set_file, limits::kToml), set_file);
+    if (!set_file.empty()) own = parse_yard(set_text = read_input(set_file, limits::kToml), set_file);
     if (words.front() == "run") return run_placers(console);
     if (words.front() == "list") return run_list(console);
     if (words.front() == "check") return run_check(console);
@@ -266,7 +266,12 @@ struct YardVerb {
         if (searches && !budgets.empty()) grid.push_back(axis("budget", budgets, number));
         grids.push_back(std::move(grid));
       }
-    const Study study{splits ? "yard, with splits" : "yard", std::move(grids)};
+    std::vector<std::string> terms;  // none by default: results of before go on
+    if (splits) terms.emplace_back("splits");
+    if (no_schedules) terms.emplace_back("no schedules");
+    if (seconds) terms.push_back(fmt::format("time {}", *seconds));
+    if (!set_file.empty()) terms.push_back("set " + set_text);
+    const Study study{splits ? "yard, with splits" : "yard", std::move(grids), std::move(terms)};
     YardGrounds grounds{4};
     const InterruptGuard guard;
     const auto count = run_rows(

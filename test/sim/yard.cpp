@@ -45,6 +45,21 @@ TEST_CASE("a run of the Yard goes on where it ended, and shards are the whole") 
   const auto rest = run_trainyard(folder.path(), words_of_run("parts", "--resume --json"));
   REQUIRE(rest.exit_code == 0);
   CHECK(json_of(rest)["done_before"] == 11);  // rows 0, 2, ... 20
+  // With other options they are other results.
+  for (const char* options : {"--no-schedules", "--splits"})
+    CHECK(contains(run_trainyard(folder.path(), words_of_run("parts", std::string{options} + " --resume")).error,
+                   "other-study"));
+  const auto run_own = [&](const char* seed, const char* more) {
+    write_text(folder.path() / "own.toml",
+               std::string{"[[grid]]\ntier = \"small\"\nfamily = \"mine\"\nmodel = \"random:ops=8\"\ncluster = "
+                           "\"2xV100\"\nseed = "} +
+                   seed);
+    return run_trainyard(folder.path(), std::string{"yard run --set own.toml --placers heft -o own "} + more).exit_code;
+  };
+  CHECK(run_own("91\n", "") == 0);
+  CHECK(run_own("91\n", "--resume") == 0);
+  CHECK(run_own("91  # another text\n", "--resume") == 3);
+  CHECK(run_own("91\n", "--resume --time 1s") == 3);
   CHECK(read_text(folder.path() / "whole/results.jsonl") == read_text(folder.path() / "parts/results.jsonl"));
 }
 

@@ -72,6 +72,12 @@ TEST_CASE("the digest tells studies apart, and knows none by the order of keys i
   CHECK(study_of("model = [\"ab\"]\nseed = 1\n").digest() != digest);          // where a text ends counts
   CHECK(study_of("model = [[\"a\", \"b\"]]\nseed = 1\n").digest() != digest);  // and where a value does
   CHECK(study_of("model = \"a\"\ncluster = \"b\"\nseed = 1\n").digest() != digest);
+  const auto with = [](std::vector<std::string> terms) {
+    return Study{"study", {{{"model", {{"a"}, {"b"}}}, {"seed", {{"1"}}}}}, std::move(terms)}.digest();
+  };
+  CHECK(with({}) == digest);
+  CHECK(with({"time 1"}) != digest);
+  CHECK(with({"time 1"}) != with({"time 2"}));
 }
 
 TEST_CASE("a billion rows take no room, and more are refused") {

@@ -126,7 +126,8 @@ class StudyReader {
 
 }  // namespace
 
-Study::Study(std::string name, std::vector<Grid> grids) : name_(std::move(name)), grids_(std::move(grids)) {
+Study::Study(std::string name, std::vector<Grid> grids, std::vector<std::string> terms)
+    : name_(std::move(name)), grids_(std::move(grids)), terms_(std::move(terms)) {
   for (const Grid& grid : grids_) size_ = std::min<std::uint64_t>(size_ + rows_of(grid), limits::kStudyRows + 1);
   if (size_ > limits::kStudyRows)
     throw InputError(Finding{.code = "too-large",
@@ -168,6 +169,7 @@ std::string Study::digest() const {
       }
     }
   }
+  for (const std::string& term : terms_) add(term);
   return fmt::format("{:016x}", hash.value());
 }
 

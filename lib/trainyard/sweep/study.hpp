@@ -30,20 +30,21 @@ class Study {
  public:
   using Grid = std::vector<StudyAxis>;
 
-  /// Throws InputError ("too-large") beyond 10^9 rows.
-  Study(std::string name, std::vector<Grid> grids);
+  /// `terms`: what else decides the results of all rows. Throws InputError ("too-large") beyond 10^9 rows.
+  Study(std::string name, std::vector<Grid> grids, std::vector<std::string> terms = {});
 
   const std::string& name() const { return name_; }
   std::uint64_t size() const { return size_; }
   StudyRow row(std::uint64_t index) const;
   /// All keys that any grid has, in the order of their first grid.
   std::vector<std::string> keys() const;
-  /// 16 hexadecimal digits that tell this list of rows from others (FNV-1a, 64 bits).
+  /// 16 hexadecimal digits that tell this list of rows, and its terms, from others (FNV-1a, 64 bits).
   std::string digest() const;
 
  private:
   std::string name_;
   std::vector<Grid> grids_;
+  std::vector<std::string> terms_;
   std::uint64_t size_ = 0;
 };
 

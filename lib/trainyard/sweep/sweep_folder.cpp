@@ -131,7 +131,7 @@ void check_same(const StudyId& found, const StudyId& wanted, const fs::path& fol
       Finding{.code = "other-study",
               .message = fmt::format("'{}' holds results of another study ('{}', {} rows) than '{}' ({} rows)",
                                      folder.string(), found.name, found.rows, wanted.name, wanted.rows),
-              .help = "name another folder, or the study that it is of"});
+              .help = "name another folder, or the study, with the options, that it is of"});
 }
 
 std::vector<fs::path> journals_of(const fs::path& folder) {
