@@ -48,6 +48,29 @@ TEST_CASE("ranks, geometric means over the best bound, and profiles of three pla
   CHECK_FALSE(table.instances[1].proven());
 }
 
+TEST_CASE("instances without a bound are in no mean over the bound, and placers without others have none") {
+  // x: 100 over 50 on a, 300 on b, where nobody has a bound; y: on b alone.
+  std::vector<YardClaim> claims{claim("a", "x", 100, 50), claim("b", "x", 300, 0), claim("b", "y", 400, 0)};
+  claims[2].bound.reset();
+  const YardTable table = yard_table(claims);
+  CHECK(score_of(table, "x").over_bound == doctest::Approx(2));
+  CHECK_FALSE(score_of(table, "y").over_bound.has_value());
+  CHECK(score_of(table, "y").over_best == doctest::Approx(4.0 / 3));
+  const std::string text = yard_text(table, {});
+  CHECK(text.find("best steps are 2.0000 times the bounds (geometric mean of the 1 that have one)") != text.npos);
+  CHECK(text.find("–") != text.npos);
+  const auto json = nlohmann::json::parse(yard_json(table, {}));
+  CHECK(json["placers"][1]["over_bound"].is_null());
+  CHECK(json["instances"][1]["bound_ns"].is_null());
+  std::ostringstream csv;
+  write_yard_csv(table, csv);
+  CHECK(csv.str().find("b,,,y,400,0,300,,,false,false\n") != std::string::npos);
+  for (YardClaim& each : claims) each.budget = 10;
+  claims.push_back(claim("b", "x", 200, 0));
+  claims.back().budget = 20;
+  CHECK(yard_curves(claims).empty());  // both of x's budgets have b alone
+}
+
 TEST_CASE("a win is within noise where seeds differ by more than what it is won by") {
   // x: 100, 104, 108, the median 104, a spread of 8. y: 110, 6 more. z: 120 beats nobody.
   const auto claims = [](std::int64_t y) {

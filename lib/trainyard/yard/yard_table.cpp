@@ -25,11 +25,18 @@ double ratio(Nanoseconds time, Nanoseconds to) {
   return static_cast<double>(time.count) / static_cast<double>(std::max<std::int64_t>(to.count, 1));
 }
 
-double geometric_mean(const std::vector<double>& values) {
+std::optional<double> over_bound(Nanoseconds time, Nanoseconds bound) {
+  return bound.count > 0 ? std::optional{ratio(time, bound)} : std::nullopt;
+}
+
+/// Nothing of no values.
+std::optional<double> geometric_mean(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += portable_log(value);
-  return values.empty() ? 1 : portable_exp(sum / static_cast<double>(values.size()));
+  return values.empty() ? std::nullopt : std::optional{portable_exp(sum / static_cast<double>(values.size()))};
 }
+
+std::string cell_text(const std::optional<double>& value) { return value ? fmt::format("{:.4f}", *value) : "–"; }
 
 bool counts(const YardClaim& claim, std::span<const std::string> tiers, const std::vector<YardInstance>& set) {
   if (claim.splits || !claim.fits) return false;
@@ -122,7 +129,7 @@ YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::str
   }
   for (std::size_t i = 0; i < table.instances.size(); ++i) find_winners(table.instances[i], table.scores, i);
   for (YardScore& score : table.scores) {
-    std::vector<double> over_bound, over_best;
+    std::vector<double> over_bounds, over_best;
     for (std::size_t i = 0; i < table.instances.size(); ++i) {
       const YardBest& best = table.instances[i];
       const auto& mine = score.cells[i];
@@ -137,7 +144,7 @@ YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::str
       score.rank += (before + (equal + 1) / 2) / static_cast<double>(table.instances.size());
       if (!mine) continue;
       ++score.answers;
-      over_bound.push_back(ratio(mine->makespan, best.bound));
+      if (const auto over = over_bound(mine->makespan, best.bound)) over_bounds.push_back(*over);
       over_best.push_back(ratio(mine->makespan, least));
       const bool wins = mine->makespan == least, alone = wins && best.winners.size() == 1;
       score.wins += wins;
@@ -145,8 +152,8 @@ YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::str
       score.noisy += alone && best.within_noise;
       score.optimal += mine->makespan == best.bound;
     }
-    score.over_bound = geometric_mean(over_bound);
-    score.over_best = geometric_mean(over_best);
+    score.over_bound = geometric_mean(over_bounds);
+    score.over_best = geometric_mean(over_best).value_or(1);
   }
   std::ranges::stable_sort(table.scores, {}, &YardScore::rank);
   return table;
@@ -171,7 +178,7 @@ std::vector<YardPoint> yard_curves(std::span<const YardClaim> claims, std::span<
       for (const auto& instance : budget.second) {
         const bool everywhere = std::ranges::all_of(
             placer.second, [&](const auto& other) { return other.second.count(instance.first) > 0; });
-        if (!everywhere) continue;
+        if (!everywhere || bounds[instance.first].count == 0) continue;
         std::vector<Nanoseconds> steps;
         for (const YardClaim* claim : instance.second) {
           steps.push_back(claim->makespan);
@@ -183,8 +190,8 @@ std::vector<YardPoint> yard_curves(std::span<const YardClaim> claims, std::span<
       if (ratios.empty()) continue;
       points.push_back({.placer = placer.first,
                         .budget = budget.first,
-                        .over_bound = geometric_mean(ratios),
-                        .seconds = all_timed ? std::optional{geometric_mean(seconds)} : std::nullopt,
+                        .over_bound = *geometric_mean(ratios),
+                        .seconds = all_timed ? geometric_mean(seconds) : std::nullopt,
                         .instances = ratios.size()});
     }
   }
@@ -210,11 +217,12 @@ std::string sentence(const YardTable& table) {
   std::vector<double> gaps;
   for (const YardBest& best : table.instances) {
     proven += best.proven();
-    gaps.push_back(ratio(best.step, best.bound));
+    if (const auto over = over_bound(best.step, best.bound)) gaps.push_back(*over);
   }
   return fmt::format(
-      "{}, {} with a step that is proven the least; best steps are {:.4f} times the bounds (geometric mean).\n",
-      counted(static_cast<std::int64_t>(table.instances.size()), "instance"), proven, geometric_mean(gaps));
+      "{}, {} with a step that is proven the least; best steps are {} times the bounds (geometric mean{}).\n",
+      counted(static_cast<std::int64_t>(table.instances.size()), "instance"), proven, cell_text(geometric_mean(gaps)),
+      gaps.size() < table.instances.size() ? fmt::format(" of the {} that have one", gaps.size()) : "");
 }
 
 }  // namespace
@@ -234,7 +242,7 @@ std::string yard_text(const YardTable& table, std::span<const YardPoint> curves,
                    {"answers", Align::right, 3}}};
   ranks.fit(format);
   for (const YardScore& score : table.scores)
-    ranks.add_row({score.placer, fmt::format("{:.2f}", score.rank), fmt::format("{:.4f}", score.over_bound),
+    ranks.add_row({score.placer, fmt::format("{:.2f}", score.rank), cell_text(score.over_bound),
                    fmt::format("{:.4f}", score.over_best), std::to_string(score.wins), std::to_string(score.alone),
                    std::to_string(score.noisy), std::to_string(score.optimal), std::to_string(score.answers)});
   text += ranks.text() + "\n";
@@ -279,10 +287,11 @@ void write_yard_csv(const YardTable& table, std::ostream& out) {
       const auto& cell = score.cells[i];
       if (!cell) continue;
       const bool wins = std::ranges::find(best.winners, score.placer) != best.winners.end();
-      out << fmt::format("{},{},{},{},{},{},{},{},{:.6f},{},{}\n", csv_field(best.instance), best.tier,
+      const auto over = over_bound(cell->makespan, best.bound);
+      out << fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(best.instance), best.tier,
                          csv_field(best.family), csv_field(score.placer), cell->makespan.count, cell->spread.count,
-                         best.step.count, best.bound.count, ratio(cell->makespan, best.bound), wins,
-                         wins && best.within_noise);
+                         best.step.count, over ? fmt::to_string(best.bound.count) : "",
+                         over ? fmt::format("{:.6f}", *over) : "", wins, wins && best.within_noise);
     }
   }
 }
@@ -296,7 +305,7 @@ std::string yard_json(const YardTable& table, std::span<const YardPoint> curves)
       steps.push_back(cell ? TableJson::array({cell->makespan.count, cell->spread.count}) : TableJson(nullptr));
     placers.push_back({{"placer", score.placer},
                        {"rank", score.rank},
-                       {"over_bound", score.over_bound},
+                       {"over_bound", score.over_bound ? TableJson(*score.over_bound) : TableJson(nullptr)},
                        {"over_best", score.over_best},
                        {"wins", score.wins},
                        {"alone", score.alone},
@@ -310,7 +319,7 @@ std::string yard_json(const YardTable& table, std::span<const YardPoint> curves)
     instances.push_back({{"instance", best.instance},
                          {"tier", best.tier},
                          {"family", best.family},
-                         {"bound_ns", best.bound.count},
+                         {"bound_ns", best.bound.count > 0 ? TableJson(best.bound.count) : TableJson(nullptr)},
                          {"best_ns", best.step.count},
                          {"winners", best.winners},
                          {"within_noise", best.within_noise}});

@@ -25,7 +25,7 @@ struct YardCell {
 /// What is known of an instance: the bound is the largest that any claim has for it, the best step the least that fits.
 struct YardBest {
   std::string instance, tier, family;
-  Nanoseconds bound, step;
+  Nanoseconds bound, step;                // 0: no claim has a bound
   std::vector<std::string> winners = {};  // whose cell is the least
   /// The step of the best placer that is no winner is longer by no more than the larger of the two's spreads.
   bool within_noise = false;
@@ -36,11 +36,11 @@ struct YardBest {
 /// A placer over all instances on which any placer has an answer.
 struct YardScore {
   std::string placer;
-  std::size_t answers = 0;  // instances on which its schedule fits
-  double over_bound = 1;    // geometric mean of step over bound, of its answers
-  double over_best = 1;     // of step over the least cell of any placer
-  double rank = 0;          // mean over all instances; the mean place among equals; last where it has no answer
-  std::size_t wins = 0;     // instances where no cell is less
+  std::size_t answers = 0;                // instances on which its schedule fits
+  std::optional<double> over_bound = {};  // geometric mean of step over bound, of its answers that have a bound
+  double over_best = 1;                   // of step over the least cell of any placer
+  double rank = 0;       // mean over all instances; the mean place among equals; last where it has no answer
+  std::size_t wins = 0;  // instances where no cell is less
   std::size_t alone = 0, noisy = 0;                 // of these, without an equal; and alone but within noise
   std::size_t optimal = 0;                          // its step is the bound
   std::vector<std::optional<YardCell>> cells = {};  // by instance
@@ -61,7 +61,7 @@ YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::str
                      const std::vector<YardInstance>& set = yard());
 
 /// A point of the curve of quality over effort: the placer's geometric mean over the bound with this budget, over the
-/// instances on which it has an answer with each of its budgets.
+/// instances with a bound on which it has an answer with each of its budgets.
 struct YardPoint {
   std::string placer;
   std::uint64_t budget = 0;

@@ -5,7 +5,7 @@ const colours = new Map(data.placers.map(({ placer }, k) => [placer, deviceColou
 
 function table(id, title, columns, rows, best) {
   const made = element('table', {}, element('thead', {}, element('tr', {}, ...columns.map(([name], k) => element('th', { scope: 'col', ...(k ? {} : { class: 'name' }) }, element('button', { type: 'button' }, name))))),
-    element('tbody', {}, ...rows.map((row) => element('tr', {}, ...columns.map(([, value, text], k) => element('td', { 'data-value': value(row) ?? '', ...(k ? {} : { class: 'name' }) }, text ? text(value(row)) : String(value(row) ?? '–')))))));
+    element('tbody', {}, ...rows.map((row) => element('tr', {}, ...columns.map(([, value, text], k) => element('td', { 'data-value': value(row) ?? '', ...(k ? {} : { class: 'name' }) }, value(row) == null ? '–' : text ? text(value(row)) : String(value(row))))))));
   byId(id).hidden = false;
   byId(id).replaceChildren(element('div', { class: 'bar' }, element('h2', {}, title)), element('div', { class: 'scroll' }, made));
   makeSortable(made, best);
@@ -55,7 +55,7 @@ function draw() {
   const families = [...new Set(data.instances.map(({ family }) => family))];
   const wins = (family, placer) => data.instances.filter((instance) => instance.family === family && instance.winners.includes(placer)).length;
   table('families', 'Wins by family', [['family', (f) => f], ['instances', (f) => data.instances.filter(({ family }) => family === f).length], ...data.placers.map(({ placer }) => [placer, (f) => wins(f, placer)])], families, 'family');
-  table('instances', 'Instances', [['instance', (i) => i.instance], ['tier', (i) => i.tier], ['best step', (i) => i.best_ns, formatTime], ['bound', (i) => i.bound_ns, formatTime], ['step over bound', (i) => i.best_ns / Math.max(1, i.bound_ns), ratio], ['won by', (i) => (i.winners.length > 3 ? `${i.winners.length} placers` : i.winners.join(', ')) + (i.within_noise ? ' (within noise)' : '')]], data.instances, 'instance');
+  table('instances', 'Instances', [['instance', (i) => i.instance], ['tier', (i) => i.tier], ['best step', (i) => i.best_ns, formatTime], ['bound', (i) => i.bound_ns, formatTime], ['step over bound', (i) => i.bound_ns && i.best_ns / i.bound_ns, ratio], ['won by', (i) => (i.winners.length > 3 ? `${i.winners.length} placers` : i.winners.join(', ')) + (i.within_noise ? ' (within noise)' : '')]], data.instances, 'instance');
 }
 
 followTheme(() => {});
