@@ -78,12 +78,33 @@ TEST_CASE("a win is within noise where seeds differ by more than what it is won 
                        claim("a", "y", y, 50), claim("a", "z", 120, 50)};
   };
   const YardTable noisy = yard_table(claims(110)), clear = yard_table(claims(113));
-  CHECK(noisy.instances[0].within_noise);
-  CHECK_FALSE(clear.instances[0].within_noise);  // 113 - 104 = 9
+  CHECK(noisy.instances[0].within_noise == true);
+  CHECK(clear.instances[0].within_noise == false);  // 113 - 104 = 9
   CHECK(score_of(noisy, "x").noisy == 1);
   CHECK(score_of(clear, "x").noisy == 0);
   CHECK(noisy.instances[0].step == Nanoseconds{100});
-  CHECK(score_of(noisy, "x").cells[0] == YardCell{Nanoseconds{104}, Nanoseconds{8}});
+  CHECK(score_of(noisy, "x").cells[0] == YardCell{Nanoseconds{104}, Nanoseconds{8}, 3});
+}
+
+TEST_CASE("whether a win is within noise is not known where neither placer has two seeds") {
+  std::vector<YardClaim> claims{claim("a", "x", 100, 50), claim("a", "y", 101, 50), claim("b", "x", 100, 50)};
+  const YardTable single = yard_table(claims);
+  CHECK_FALSE(single.instances[0].within_noise.has_value());
+  CHECK(single.instances[1].within_noise == false);  // there is no other
+  CHECK(score_of(single, "x").noisy == 0);           // of that one
+  CHECK(score_of(single, "y").noisy == 0);           // no win
+  claims.pop_back();
+  const YardTable unknown = yard_table(claims);
+  CHECK_FALSE(score_of(unknown, "x").noisy.has_value());
+  const auto json = nlohmann::json::parse(yard_json(unknown, {}));
+  CHECK(json["placers"][0]["within_noise"].is_null());
+  CHECK(json["instances"][0]["within_noise"].is_null());
+  claims.push_back(claim("a", "y", 102, 50, 2));  // the worse of the two is y's step: 2 more, its seeds differ by 1
+  CHECK(yard_table(claims).instances[0].within_noise == false);
+  claims.back().makespan = Nanoseconds{104};  // 4 more, and they differ by 3
+  CHECK(yard_table(claims).instances[0].within_noise == false);
+  claims[1].makespan = Nanoseconds{99};  // 4 more, and they differ by 5
+  CHECK(yard_table(claims).instances[0].within_noise == true);
 }
 
 TEST_CASE(
@@ -119,7 +140,7 @@ TEST_CASE("the table as text, CSV, JSON and page says the same") {
   CHECK(text.find("1 instance, 0 with a step that is proven the least; best steps are 1.2500 times") != text.npos);
   std::ostringstream csv, page;
   write_yard_csv(table, csv);
-  CHECK(csv.str().find("a,,,x,100,0,100,80,1.250000,true,false\n") != std::string::npos);
+  CHECK(csv.str().find("a,,,x,100,0,100,80,1.250000,true,\n") != std::string::npos);
   const auto json = nlohmann::json::parse(yard_json(table, {}));
   CHECK(json["placers"][0]["placer"] == "x");
   CHECK(json["placers"][1]["over_bound"].get<double>() == doctest::Approx(2));
@@ -142,7 +163,7 @@ TEST_CASE("the page of the Yard in a browser: ranks that sort, profiles as stair
   CHECK(seen["troubles"].empty());
   CHECK(seen["title"] == "The Yard");
   // y: ranks 2 and 1; over the bound sqrt(150 / 80 x 100 / 80), over the least sqrt(1.5).
-  CHECK(seen["first"] == nlohmann::json{"x", "1.50", "1.2500", "1.0000", "1", "1", "0", "0", "1"});
+  CHECK(seen["first"] == nlohmann::json{"x", "1.50", "1.2500", "1.0000", "1", "1", "–", "0", "1"});
   CHECK(seen["sorted"][0] == "x");
   CHECK(seen["instance"] == nlohmann::json{"a", "", "100\u202fns", "80\u202fns", "1.2500", "x"});
   CHECK(seen["profiles"][0] == nlohmann::json{{1, 0.5}, {2, 0.5}});  // x is the least on a, and nothing on b

@@ -47,7 +47,7 @@ bool counts(const YardClaim& claim, std::span<const std::string> tiers, const st
 
 YardCell cell_of(std::vector<Nanoseconds> steps) {
   std::ranges::sort(steps);
-  return {steps[steps.size() / 2], steps.back() - steps.front()};
+  return {steps[steps.size() / 2], steps.back() - steps.front(), steps.size()};
 }
 
 /// Instances by the Yard's order, others behind them by name.
@@ -67,12 +67,15 @@ void find_winners(YardBest& best, const std::vector<YardScore>& scores, std::siz
     if (!cell) continue;
     if (cell->makespan == least->makespan) {
       best.winners.push_back(score.placer);
-      if (cell->spread > least->spread) least = &*cell;
+      if (std::pair{cell->spread, cell->seeds} > std::pair{least->spread, least->seeds}) least = &*cell;
     } else if (!next || cell->makespan < next->makespan) {
       next = &*cell;
     }
   }
-  best.within_noise = next && next->makespan - least->makespan <= std::max(next->spread, least->spread);
+  if (next && std::max(next->seeds, least->seeds) == 1)
+    best.within_noise.reset();
+  else
+    best.within_noise = next && next->makespan - least->makespan <= std::max(next->spread, least->spread);
 }
 
 }  // namespace
@@ -130,6 +133,7 @@ YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::str
   for (std::size_t i = 0; i < table.instances.size(); ++i) find_winners(table.instances[i], table.scores, i);
   for (YardScore& score : table.scores) {
     std::vector<double> over_bounds, over_best;
+    std::size_t known = 0, noisy = 0;
     for (std::size_t i = 0; i < table.instances.size(); ++i) {
       const YardBest& best = table.instances[i];
       const auto& mine = score.cells[i];
@@ -149,9 +153,11 @@ YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::str
       const bool wins = mine->makespan == least, alone = wins && best.winners.size() == 1;
       score.wins += wins;
       score.alone += alone;
-      score.noisy += alone && best.within_noise;
+      known += alone && best.within_noise;
+      noisy += alone && best.within_noise.value_or(false);
       score.optimal += mine->makespan == best.bound;
     }
+    score.noisy = known > 0 || score.alone == 0 ? std::optional{noisy} : std::nullopt;
     score.over_bound = geometric_mean(over_bounds);
     score.over_best = geometric_mean(over_best).value_or(1);
   }
@@ -244,7 +250,8 @@ std::string yard_text(const YardTable& table, std::span<const YardPoint> curves,
   for (const YardScore& score : table.scores)
     ranks.add_row({score.placer, fmt::format("{:.2f}", score.rank), cell_text(score.over_bound),
                    fmt::format("{:.4f}", score.over_best), std::to_string(score.wins), std::to_string(score.alone),
-                   std::to_string(score.noisy), std::to_string(score.optimal), std::to_string(score.answers)});
+                   score.noisy ? std::to_string(*score.noisy) : "–", std::to_string(score.optimal),
+                   std::to_string(score.answers)});
   text += ranks.text() + "\n";
   std::vector<TextTable::Column> columns{{"within, of the least step"}};
   for (const double tau : kTaus) columns.push_back({fmt::format("{} x", tau), Align::right, tau > 1.1 ? 1 : 0});
@@ -291,7 +298,8 @@ void write_yard_csv(const YardTable& table, std::ostream& out) {
       out << fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(best.instance), best.tier,
                          csv_field(best.family), csv_field(score.placer), cell->makespan.count, cell->spread.count,
                          best.step.count, over ? fmt::to_string(best.bound.count) : "",
-                         over ? fmt::format("{:.6f}", *over) : "", wins, wins && best.within_noise);
+                         over ? fmt::format("{:.6f}", *over) : "", wins,
+                         wins && !best.within_noise ? "" : fmt::to_string(wins && *best.within_noise));
     }
   }
 }
@@ -309,7 +317,7 @@ std::string yard_json(const YardTable& table, std::span<const YardPoint> curves)
                        {"over_best", score.over_best},
                        {"wins", score.wins},
                        {"alone", score.alone},
-                       {"within_noise", score.noisy},
+                       {"within_noise", score.noisy ? TableJson(*score.noisy) : TableJson(nullptr)},
                        {"optimal", score.optimal},
                        {"answers", score.answers},
                        {"profile", std::move(profile)},
@@ -322,7 +330,7 @@ std::string yard_json(const YardTable& table, std::span<const YardPoint> curves)
                          {"bound_ns", best.bound.count > 0 ? TableJson(best.bound.count) : TableJson(nullptr)},
                          {"best_ns", best.step.count},
                          {"winners", best.winners},
-                         {"within_noise", best.within_noise}});
+                         {"within_noise", best.within_noise ? TableJson(*best.within_noise) : TableJson(nullptr)}});
   for (const YardPoint& point : curves) {
     points.push_back({{"placer", point.placer},
                       {"budget", point.budget},

@@ -17,7 +17,8 @@ namespace trainyard {
 /// has none, in seconds; of an even count the worse of the two in the middle.
 struct YardCell {
   Nanoseconds makespan;
-  Nanoseconds spread{};  // from the best seed to the worst
+  Nanoseconds spread{};   // from the best seed to the worst
+  std::size_t seeds = 1;  // of one the spread is not known
 
   friend bool operator==(const YardCell&, const YardCell&) = default;
 };
@@ -27,8 +28,9 @@ struct YardBest {
   std::string instance, tier, family;
   Nanoseconds bound, step;                // 0: no claim has a bound
   std::vector<std::string> winners = {};  // whose cell is the least
-  /// The step of the best placer that is no winner is longer by no more than the larger of the two's spreads.
-  bool within_noise = false;
+  /// The step of the best placer that is no winner is longer by no more than the larger of the two's spreads; nothing
+  /// where neither has two seeds.
+  std::optional<bool> within_noise = false;
 
   bool proven() const { return step == bound; }
 };
@@ -39,10 +41,11 @@ struct YardScore {
   std::size_t answers = 0;                // instances on which its schedule fits
   std::optional<double> over_bound = {};  // geometric mean of step over bound, of its answers that have a bound
   double over_best = 1;                   // of step over the least cell of any placer
-  double rank = 0;       // mean over all instances; the mean place among equals; last where it has no answer
-  std::size_t wins = 0;  // instances where no cell is less
-  std::size_t alone = 0, noisy = 0;                 // of these, without an equal; and alone but within noise
-  std::size_t optimal = 0;                          // its step is the bound
+  double rank = 0;        // mean over all instances; the mean place among equals; last where it has no answer
+  std::size_t wins = 0;   // instances where no cell is less
+  std::size_t alone = 0;  // of these, without an equal
+  std::optional<std::size_t> noisy = 0;  // of those alone, within noise where that is known; nothing: of none is it
+  std::size_t optimal = 0;               // its step is the bound
   std::vector<std::optional<YardCell>> cells = {};  // by instance
 };
 
