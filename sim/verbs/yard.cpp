@@ -75,7 +75,7 @@ Json claim_json(std::uint64_t row, const YardInstance& instance, const YardGroun
   object["gap"] = relative_gap(claim.makespan, *claim.bound);
   object["busy"] = answer.busy;
   object["peak_bytes"] = claim.peak->count;
-  object["evaluations"] = answer.evaluations;
+  object["evaluations"] = *claim.evaluations;
   object["problem"] = ground.hash;
   object["answer"] = claim.answer;
   return object;

@@ -121,6 +121,22 @@ TEST_CASE(
   CHECK(curve[0].budget == 10);
   CHECK(curve[0].over_bound == doctest::Approx(3));
   CHECK(curve[1].over_bound == doctest::Approx(2));
+  CHECK_FALSE(curve[0].evaluations.has_value());
+}
+
+TEST_CASE("a curve is over the evaluations that were made, where all claims of a budget say them") {
+  std::vector<YardClaim> claims{claim("a", "x", 300, 100), claim("b", "x", 300, 100), claim("a", "x", 200, 100),
+                                claim("b", "x", 200, 100)};
+  claims[0].budget = claims[1].budget = 10, claims[2].budget = claims[3].budget = 1000;
+  claims[0].evaluations = 20, claims[1].evaluations = 80, claims[2].evaluations = 1000;
+  const auto curve = yard_curves(claims);
+  REQUIRE(curve.size() == 2);
+  CHECK(*curve[0].evaluations == doctest::Approx(40));  // sqrt(20 x 80)
+  CHECK_FALSE(curve[1].evaluations.has_value());
+  const auto json = nlohmann::json::parse(yard_json(yard_table(claims), curve));
+  CHECK(json["curves"][0]["evaluations"].get<double>() == doctest::Approx(40));
+  CHECK(json["curves"][0]["budget"] == 10);
+  CHECK_FALSE(json["curves"][1].contains("evaluations"));
 }
 
 TEST_CASE("of budgets in seconds the largest counts, and one in evaluations before them; the best step is of any") {

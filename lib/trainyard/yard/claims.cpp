@@ -69,6 +69,7 @@ class ClaimReader {
     if (const auto bound = whole("lower_bound_ns", false)) claim.bound = Nanoseconds{*bound};
     if (const auto peak = whole("peak_bytes", false)) claim.peak = Bytes{*peak};
     claim.seconds = amount("seconds");
+    if (const auto count = whole("evaluations", false)) claim.evaluations = static_cast<std::uint64_t>(*count);
     truth("splits", claim.splits, false);
     text("schedule", claim.schedule, false);
     text("problem", claim.problem, false);
@@ -291,11 +292,7 @@ YardAnswer ask_placer(const YardInstance& instance, const Problem& problem, cons
   options.threads = 1;
   options.stop = stop;
   Run run = run_placer(problem, placer, options, bound);
-  YardAnswer answer{.claim = task,
-                    .bound_name = run.summary.bound.name,
-                    .busy = run.summary.busy,
-                    .evaluations = run.schedule.search ? run.schedule.search->evaluations : 1,
-                    .schedule = {}};
+  YardAnswer answer{.claim = task, .bound_name = run.summary.bound.name, .busy = run.summary.busy, .schedule = {}};
   answer.claim.instance = instance.name;
   answer.claim.placer = placer.name;
   answer.claim.makespan = run.summary.makespan;
@@ -303,6 +300,7 @@ YardAnswer ask_placer(const YardInstance& instance, const Problem& problem, cons
   answer.claim.bound = task.time ? std::min(run.summary.bound.value, bound.value) : run.summary.bound.value;
   answer.claim.peak = run.summary.peak;
   answer.claim.seconds = run.search_seconds;
+  answer.claim.evaluations = run.schedule.search ? run.schedule.search->evaluations : 1;
   answer.claim.answer = schedule_hash(run.schedule, run.problem);
   answer.schedule = std::move(run.schedule);
   return answer;

@@ -29,11 +29,12 @@ struct YardClaim {
   std::optional<Nanoseconds> bound = {};     // no schedule is shorter ("lower_bound_ns")
   std::optional<Bytes> peak = {};            // of the device that is the fullest ("peak_bytes")
   std::optional<double> seconds = {};        // that the placer took
-  bool splits = false;                       // the schedule may have rewrites of the graph
-  std::string schedule = {};                 // its file in the folder; empty: the placer is to be asked anew
-  std::string problem = {};                  // yard_hash() of the instance; empty: not said
-  std::string answer = {};                   // schedule_hash(); empty: not said
-  int line = 0;                              // of results.jsonl
+  std::optional<std::uint64_t> evaluations = {};  // that it made, which may be more than the budget
+  bool splits = false;                            // the schedule may have rewrites of the graph
+  std::string schedule = {};                      // its file in the folder; empty: the placer is to be asked anew
+  std::string problem = {};                       // yard_hash() of the instance; empty: not said
+  std::string answer = {};                        // schedule_hash(); empty: not said
+  int line = 0;                                   // of results.jsonl
 };
 
 /// The claims of a submission: the lines of FOLDER/results.jsonl, but for those with an "error". Throws InputError with
@@ -49,7 +50,6 @@ struct YardAnswer {
   YardClaim claim;
   std::string bound_name;  // of the bound
   double busy = 0;         // RunSummary::busy
-  std::uint64_t evaluations = 0;
   Schedule schedule;
 };
 /// Asks the placer on one thread, without rewrites unless `splits`. `bound` is best_lower_bound(problem); what a search

@@ -179,8 +179,8 @@ std::vector<YardPoint> yard_curves(std::span<const YardClaim> claims, std::span<
   for (const auto& placer : by_budget) {
     if (placer.second.size() < 2) continue;
     for (const auto& budget : placer.second) {
-      std::vector<double> ratios, seconds;
-      bool all_timed = true;
+      std::vector<double> ratios, seconds, evaluations;
+      std::size_t count = 0;
       for (const auto& instance : budget.second) {
         const bool everywhere = std::ranges::all_of(
             placer.second, [&](const auto& other) { return other.second.count(instance.first) > 0; });
@@ -188,8 +188,9 @@ std::vector<YardPoint> yard_curves(std::span<const YardClaim> claims, std::span<
         std::vector<Nanoseconds> steps;
         for (const YardClaim* claim : instance.second) {
           steps.push_back(claim->makespan);
-          all_timed = all_timed && claim->seconds.value_or(0) > 0;
-          if (all_timed) seconds.push_back(*claim->seconds);
+          ++count;
+          if (claim->seconds.value_or(0) > 0) seconds.push_back(*claim->seconds);
+          if (claim->evaluations.value_or(0) > 0) evaluations.push_back(static_cast<double>(*claim->evaluations));
         }
         ratios.push_back(ratio(cell_of(steps).makespan, bounds[instance.first]));
       }
@@ -197,7 +198,8 @@ std::vector<YardPoint> yard_curves(std::span<const YardClaim> claims, std::span<
       points.push_back({.placer = placer.first,
                         .budget = budget.first,
                         .over_bound = *geometric_mean(ratios),
-                        .seconds = all_timed ? geometric_mean(seconds) : std::nullopt,
+                        .seconds = seconds.size() == count ? geometric_mean(seconds) : std::nullopt,
+                        .evaluations = evaluations.size() == count ? geometric_mean(evaluations) : std::nullopt,
                         .instances = ratios.size()});
     }
   }
@@ -277,11 +279,15 @@ std::string yard_text(const YardTable& table, std::span<const YardPoint> curves,
   }
   text += wins.text();
   if (curves.empty()) return text;
-  TextTable points{
-      {{"placer"}, {"evaluations", Align::right}, {"over bound", Align::right}, {"instances", Align::right}}};
+  TextTable points{{{"placer"},
+                    {"budget", Align::right},
+                    {"evaluations", Align::right},
+                    {"over bound", Align::right},
+                    {"instances", Align::right}}};
   points.fit(format);
   for (const YardPoint& point : curves)
     points.add_row({point.placer, with_separators(static_cast<std::int64_t>(point.budget)),
+                    point.evaluations ? with_separators(std::llround(*point.evaluations)) : "–",
                     fmt::format("{:.4f}", point.over_bound), std::to_string(point.instances)});
   return text + "\n" + points.text();
 }
@@ -337,6 +343,7 @@ std::string yard_json(const YardTable& table, std::span<const YardPoint> curves)
                       {"over_bound", point.over_bound},
                       {"instances", point.instances}});
     if (point.seconds) points.back()["seconds"] = *point.seconds;
+    if (point.evaluations) points.back()["evaluations"] = *point.evaluations;
   }
   TableJson object{{"format", "trainyard-result/1"}, {"verb", "yard"}};
   object["placers"] = std::move(placers);

@@ -69,7 +69,7 @@ struct YardPoint {
   std::string placer;
   std::uint64_t budget = 0;
   double over_bound = 1;
-  std::optional<double> seconds = {};  // geometric mean, where claims say them
+  std::optional<double> seconds = {}, evaluations = {};  // geometric means of what was spent, where all claims say it
   std::size_t instances = 0;
 };
 std::vector<YardPoint> yard_curves(std::span<const YardClaim> claims, std::span<const std::string> tiers = {},

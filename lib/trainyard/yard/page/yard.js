@@ -49,9 +49,9 @@ function draw() {
   const ratio = (value) => value.toFixed(4);
   table('ranks', 'Ranks', [['placer', (p) => p.placer], ['mean rank', (p) => p.rank, (v) => v.toFixed(2)], ['over the bound', (p) => p.over_bound, ratio], ['over the least', (p) => p.over_best, ratio], ['wins', (p) => p.wins], ['alone', (p) => p.alone], ['alone, within noise', (p) => p.within_noise], ['optimal', (p) => p.optimal], ['answers', (p) => p.answers]], data.placers, 'mean rank');
   if (data.instances.length) curves('profiles', 'Share of instances within a ratio of the least step', data.placers.map(profile), { name: 'step over the least step of any placer', log: true, low: 1, high: 2, text: (v) => `${v} ×` }, { low: 0, high: 1, text: (v) => `${Math.round(100 * v)} %` });
-  const points = (placer) => data.curves.filter((point) => point.placer === placer).map((point) => [Math.max(1, point.budget), point.over_bound]);
+  const points = (placer) => data.curves.filter((point) => point.placer === placer).map((point) => [point.evaluations ?? Math.max(1, point.budget), point.over_bound]);
   const searched = [...new Set(data.curves.map(({ placer }) => placer))].map((name) => ({ name, points: points(name) }));
-  if (searched.length) curves('curves', 'Step over the bound, by evaluations', searched, { name: 'evaluations', log: true, text: (v) => formatCount(v) }, { text: (v) => String(+v.toPrecision(5)) });
+  if (searched.length) curves('curves', 'Step over the bound, by evaluations', searched, { name: data.curves.every(({ evaluations }) => evaluations) ? 'evaluations' : 'evaluations, or the budget where they are not known', log: true, text: (v) => formatCount(v) }, { text: (v) => String(+v.toPrecision(5)) });
   const families = [...new Set(data.instances.map(({ family }) => family))];
   const wins = (family, placer) => data.instances.filter((instance) => instance.family === family && instance.winners.includes(placer)).length;
   table('families', 'Wins by family', [['family', (f) => f], ['instances', (f) => data.instances.filter(({ family }) => family === f).length], ...data.placers.map(({ placer }) => [placer, (f) => wins(f, placer)])], families, 'family');
