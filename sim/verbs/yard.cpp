@@ -90,6 +90,13 @@ std::string yard_result(const Json& facts) {
 /// Placers that are asked where none are named: those that do not learn, and take seconds on a thousand ops.
 const char* const kUsualPlacers = "single,expert,heft,cpop,peft,etf,critical-path,dsc,m-topo,m-etf,dpos,scotch,auto";
 
+template <class T>
+void refuse_repeated(const std::vector<T>& given, const char* option) {
+  for (auto each = given.begin(); each != given.end(); ++each)
+    if (std::find(given.begin(), each, *each) != each)
+      throw UsageError(fmt::format("{}: '{}' is given twice", option, *each), "keep one");
+}
+
 /// The options of each action.
 const std::map<std::string, std::vector<std::string>> kActions{
     {"run",
@@ -178,6 +185,11 @@ struct YardVerb {
     if (seeds > static_cast<std::uint64_t>(kMostSeeds))
       throw UsageError(fmt::format("--seeds: {} is more than {}", seeds, with_separators(kMostSeeds)));
     if (seconds && !budgets.empty()) throw UsageError("--time and --evaluations do not go together");
+    if (seconds && no_schedules)
+      throw UsageError("--time and --no-schedules do not go together",
+                       "what is found within a time is not found again: only its schedule shows it");
+    refuse_repeated(placers, "--placers");
+    refuse_repeated(budgets, "--evaluations");
   }
 
   bool in_tiers(const YardInstance& instance) const {
