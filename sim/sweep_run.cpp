@@ -9,6 +9,7 @@
 #include "options.hpp"
 #include "ranks.hpp"
 #include "trainyard/core/parallel.hpp"
+#include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
 #include "usage.hpp"
 
@@ -61,6 +62,11 @@ void SweepOptions::declare(OptionSet& set) {
   set.flag("--resume", resume, "goes on where a sweep ended or was killed");
   set.value("--shard", shard, "I/N", "only every N-th row, from the I-th on (merge: trainyard merge)", parse_shard);
   set.value("--threads", threads, "N", "rows at once (default: one per core)", thread_count);
+}
+
+std::string errors_text(const SweepFolder::Count& count) {
+  if (count.errors == 0) return "";
+  return fmt::format(", {} without an answer (first: {})", count.errors, printable(count.first_error));
 }
 
 std::optional<SweepCount> run_rows(const Study& study, const SweepOptions& options, const RunRow& run,

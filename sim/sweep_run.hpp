@@ -33,6 +33,9 @@ struct SweepCount : SweepFolder::Count {
   std::uint64_t before = 0;
 };
 
+/// ", 2 without an answer (first: ...)"; nothing where there are none.
+std::string errors_text(const SweepFolder::Count& count);
+
 /// The result of a row as one JSON object on one line; from any thread.
 using RunRow = std::function<std::string(std::uint64_t row)>;
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "print/result_json.hpp"
+#include "sweep_run.hpp"
 #include "trainyard/sweep/sweep_folder.hpp"
 #include "verbs.hpp"
 
@@ -20,14 +21,17 @@ struct MergeVerb {
   }
 
   int run(Console& console) const {
-    const std::uint64_t rows = merge_sweeps({folders.begin(), folders.end()}, to);
+    const SweepFolder::Count count = merge_sweeps({folders.begin(), folders.end()}, to);
     if (console.json()) {
       Json object = begin_result("merge");
-      object["rows"] = rows;
+      object["rows"] = count.rows;
+      object["of"] = count.of;
+      object["errors"] = count.errors;
       console.print(result_text(object));
     }
     console.note(
-        fmt::format("wrote {0}/results.jsonl, {0}/results.csv, {0}/times.csv, {0}/index.html ({1} rows)", to, rows));
+        fmt::format("wrote {0}/results.jsonl, {0}/results.csv, {0}/times.csv, {0}/index.html ({1} of {2} rows{3})", to,
+                    count.rows, count.of, errors_text(count)));
     return kDone;
   }
 };

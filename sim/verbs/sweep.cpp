@@ -4,7 +4,6 @@
 #include "print/result_json.hpp"
 #include "sweep_row.hpp"
 #include "sweep_run.hpp"
-#include "trainyard/core/printable.hpp"
 #include "verbs.hpp"
 
 namespace trainyard::program {
@@ -49,9 +48,7 @@ struct SweepVerb {
       std::string text =
           fmt::format("{} of {} rows of '{}' are in {}", count.rows, study.size(), study.name(), options.folder);
       if (count.before > 0) text += fmt::format(", {} from before", count.before);
-      if (count.errors > 0)
-        text += fmt::format(", {} without an answer (first: {})", count.errors, printable(count.first_error));
-      console.print(text + "\n");
+      console.print(text + errors_text(count) + "\n");
     }
     console.note(
         fmt::format("wrote {0}/results.jsonl, {0}/results.csv, {0}/times.csv, {0}/index.html (open it in any browser)",

@@ -293,9 +293,11 @@ struct YardVerb {
       console.print(yard_result({{"rows", study.size()},
                                  {"done", count->rows},
                                  {"done_before", count->before},
+                                 {"errors", count->errors},
                                  {"warnings", console.warnings()}}));
     else
-      console.print(fmt::format("{} of {} rows are in {}\n", count->rows, study.size(), sweep.folder));
+      console.print(
+          fmt::format("{} of {} rows are in {}{}\n", count->rows, study.size(), sweep.folder, errors_text(*count)));
     return exit_code(kDone);
   }
 

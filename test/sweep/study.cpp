@@ -117,7 +117,10 @@ TEST_CASE("shards of one study merge; other studies and contradicting results do
   CHECK(sweep("c", study, 2, R"({"row":2,"time":5})") == 1);
   CHECK(sweep("d", study_of("seed = [1, 2, 4]\n"), 0, R"({"row":0,"time":3})") == 1);
   const auto path = [&](const char* name) { return folder.path() / name; };
-  CHECK(merge_sweeps({path("a"), path("b"), path("a")}, path("all")) == 2);  // a row that is there twice counts once
+  const auto merged = merge_sweeps({path("a"), path("b"), path("a")}, path("all"));
+  CHECK(merged.rows == 2);  // a row that is there twice counts once
+  CHECK(merged.of == 3);
+  CHECK(merged.errors == 0);
   CHECK(read_text(path("all") / "results.jsonl") ==
         "{\"row\":0,\"time\":3,\"why\":\"a, \\\"b\\\"\"}\n{\"row\":2,\"time\":4}\n");
   CHECK(read_text(path("all") / "results.csv") == "row,time,why\n0,3,\"a, \"\"b\"\"\"\n2,4,\n");
@@ -132,8 +135,15 @@ TEST_CASE("shards of one study merge; other studies and contradicting results do
   CHECK(refused({path("a"), path("c")}) == "two-results");
   CHECK(refused({path("a"), path("d")}) == "other-study");
   CHECK(refused({path("a"), path("nowhere")}) == "no-sweep");
-  test::write_text(path("b") / "journal-0.log", "0\t0.5\t{\"row\":\n");
-  CHECK(refused({path("b")}) == "no-sweep");  // a damaged result
+  for (const char* journal : {"0\t0.5\t{\"row\":\n", "0\t0.5\t\n"}) {  // a damaged result, and none
+    test::write_text(path("b") / "journal-0.log", journal);
+    CHECK(refused({path("b")}) == "no-sweep");
+  }
+  // What was refused has not taken the folder.
+  for (const char* file : {"sweep.json", "journal-0.log", "results.jsonl"})
+    CHECK_FALSE(std::filesystem::exists(path("none") / file));
+  CHECK(refused({path("a")}) == "");
+  CHECK(refused({path("a")}) == "sweep-exists");
   for (const char* id :
        {R"({"format": 3})", R"({"format": "trainyard-sweep/1", "study": "s", "rows": "3", "digest": "d"})"}) {
     test::write_text(path("b") / "sweep.json", id);

@@ -52,7 +52,7 @@ class Entries {
       std::uint64_t row = 0;
       const auto number = std::from_chars(line.data(), line.data() + line.size(), row);
       const std::size_t first = line.find('\t'), second = line.find('\t', first + 1);
-      if (number.ec != std::errc{} || row >= rows || second == std::string_view::npos)
+      if (number.ec != std::errc{} || row >= rows || second == std::string_view::npos || second + 1 == line.size())
         throw InputError(Finding{.code = "no-sweep",
                                  .message = fmt::format("'{}' is no journal of this study", journal.string()),
                                  .help = "it was changed by hand; remove the file to run its rows again"});
@@ -169,7 +169,7 @@ SweepFolder::Count write_results(const Entries& entries, const StudyId& id, cons
   table.stream() << fmt::format("{}\n", fmt::join(columns, ","));
   times.stream() << "row,seconds\n";
   SweepPage curves{id.name, id.rows};
-  SweepFolder::Count count{.rows = entries.count()};
+  SweepFolder::Count count{.rows = entries.count(), .of = id.rows};
   entries.for_each([&](std::uint64_t row, const Entry& entry) {
     const Json object = Json::parse(entry.result);
     std::string line;
@@ -281,7 +281,7 @@ SweepFolder::Count SweepFolder::finish() {
   return write_results(entries, state_->id, state_->folder);
 }
 
-std::uint64_t merge_sweeps(const std::vector<fs::path>& folders, const fs::path& to) {
+SweepFolder::Count merge_sweeps(const std::vector<fs::path>& folders, const fs::path& to) {
   std::optional<StudyId> id;
   Entries entries;
   for (const fs::path& folder : folders) {
@@ -301,13 +301,14 @@ std::uint64_t merge_sweeps(const std::vector<fs::path>& folders, const fs::path&
     throw InputError(Finding{.code = "sweep-exists",
                              .message = fmt::format("'{}' holds a sweep already", to.string()),
                              .help = "name another folder"});
-  write_id(to, *id);
   OutputFile journal{to / "journal-0.log"};
   entries.for_each([&](std::uint64_t row, const Entry& entry) {
     journal.stream() << row << '\t' << entry.seconds << '\t' << entry.result << '\n';
   });
+  SweepFolder::Count count = write_results(entries, *id, to);
   journal.commit();
-  return write_results(entries, *id, to).rows;
+  write_id(to, *id);  // claims the folder
+  return count;
 }
 
 }  // namespace trainyard

@@ -25,9 +25,9 @@ namespace trainyard {
 ///     index.html           the results as curves
 class SweepFolder {
  public:
-  /// The rows that there are, and those that have an "error" in place of an answer.
+  /// The rows that there are, of all of the study, and those that have an "error" in place of an answer.
   struct Count {
-    std::uint64_t rows = 0, errors = 0;
+    std::uint64_t rows = 0, of = 0, errors = 0;
     std::string first_error = {};  // "row 2: ..."
   };
 
@@ -58,8 +58,8 @@ class SweepFolder {
   std::unique_ptr<State> state_;
 };
 
-/// The journals of several folders of one study (shards) as one fresh folder, which is finished; returns how many rows
-/// it has. Throws InputError ("no-sweep", "other-study", "two-results", "file").
-std::uint64_t merge_sweeps(const std::vector<std::filesystem::path>& folders, const std::filesystem::path& to);
+/// The journals of several folders of one study (shards) as one fresh folder, which is finished. Throws InputError
+/// ("no-sweep", "other-study", "two-results", "sweep-exists", "file"); the folder then holds no sweep.
+SweepFolder::Count merge_sweeps(const std::vector<std::filesystem::path>& folders, const std::filesystem::path& to);
 
 }  // namespace trainyard
