@@ -405,12 +405,13 @@ struct YardVerb {
     } else {
       console.print(fmt::format("{} of {} checked, {} of them by asking the placer again: {}\n", result.checked,
                                 counted(static_cast<std::int64_t>(result.claims), "claim"), result.rerun,
-                                result.findings.empty()
+                                claims.empty() ? "no claims"
+                                : result.findings.empty()
                                     ? "all hold"
                                     : counted(static_cast<std::int64_t>(result.findings.size()), "finding")));
       if (!result.findings.empty()) console.complain(InputError{result.findings});
     }
-    return exit_code(result.findings.empty() ? kDone : kAnswerIsNo);
+    return exit_code(result.findings.empty() && !claims.empty() ? kDone : kAnswerIsNo);
   }
 };
 

@@ -108,6 +108,19 @@ TEST_CASE("the table of a submission as text, CSV, JSON and page; lists, and wor
     CHECK(run_trainyard(folder.path(), words).exit_code == 2);
   }
   CHECK(run_trainyard(folder.path(), "yard check nowhere").exit_code == 3);
+  fs::create_directory(folder.path() / "none");
+  for (const char* results : {"", "{\"instance\": \"stg-rand0000.2xV100\", \"error\": \"no answer\"}\n"}) {
+    write_text(folder.path() / "none/results.jsonl", results);
+    const auto none = run_trainyard(folder.path(), "yard check none");
+    CHECK(none.exit_code == 1);
+    CHECK(contains(none.output, "no claims"));
+  }
+  const auto failed = run_trainyard(folder.path(),
+                                    "yard run --instances mesh-ops8-width3-seed6.2xV100.memory150 --placers "
+                                    "pipeline,heft,exact --shard 1/3 -o failed");
+  CHECK(contains(failed.output, "1 of 3 rows are in failed, 1 without an answer (first: row 0: "));
+  const auto merged = run_trainyard(folder.path(), "merge failed -o shards");
+  CHECK(contains(merged.error, "(1 of 3 rows, 1 without an answer (first: row 0: "));
   // Schedules that cannot be written are no answers: nothing is journaled, and the run goes on from there.
   const std::string rows = words_of_run("full", "");
   fs::create_directory(folder.path() / "full");

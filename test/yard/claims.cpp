@@ -174,6 +174,7 @@ TEST_CASE("lines that are no claims are refused with their line") {
   CHECK(refused("{\"instance\": \"a\", \"seconds\": 1e999}\n") == "number");
   CHECK(refused("{\"instance\": \"a\", \"instance\": \"b\"}\n") == "duplicate-key");
   CHECK(refused("{\"instance\": \"a\", \"error\": \"no answer\"}\n") == "");
+  CHECK(refused(good.substr(0, good.size() - 2) + ", \"error\": null}\n" + good) == "duplicate-claim");
   CHECK(refused("{}\n") == "missing-key missing-key missing-key missing-key");
   CHECK(refused("{\"instance\": 1, \"placer\": \"\", \"makespan_ns\": 1.5, \"fits\": 1}\n") ==
         "type missing-key type type");

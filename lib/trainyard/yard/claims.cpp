@@ -260,7 +260,7 @@ std::vector<YardClaim> read_claims(const fs::path& folder) {
     if (line.empty()) continue;
     if (Finding fault = json_fault(line, at); !fault.code.empty()) {
       findings.push_back(std::move(fault));
-    } else if (const ClaimJson object = ClaimJson::parse(line); !object.contains("error")) {
+    } else if (const ClaimJson object = ClaimJson::parse(line); object.value("error", ClaimJson(nullptr)).is_null()) {
       claims.push_back(ClaimReader{object, findings, at}.read());
       const YardClaim& claim = claims.back();
       if (!seen.emplace(claim.instance, claim.placer, claim.seed, claim.budget, claim.time, claim.splits).second)
