@@ -182,6 +182,7 @@ struct YardVerb {
       throw UsageError("yard check takes one folder", "trainyard yard check results");
     if (words.front() == "table" && words.size() < 2)
       throw UsageError("yard table needs a folder", "trainyard yard table results");
+    if (words.front() == "table") refuse_repeated(std::vector(words.begin() + 1, words.end()), "yard table");
     if (seeds > static_cast<std::uint64_t>(kMostSeeds))
       throw UsageError(fmt::format("--seeds: {} is more than {}", seeds, with_separators(kMostSeeds)));
     if (seconds && !budgets.empty()) throw UsageError("--time and --evaluations do not go together");
@@ -370,11 +371,19 @@ struct YardVerb {
   // table
 
   int run_table(Console& console) const {
-    std::vector<YardClaim> claims;
+    std::vector<std::vector<YardClaim>> folders;
+    std::map<std::string, std::size_t> first;  // folder with the placer
+    bool clash = false;                        // a placer is in two folders
     for (std::size_t w = 1; w < words.size(); ++w) {
-      std::vector<YardClaim> more = read_claims(words[w]);
-      claims.insert(claims.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+      folders.push_back(read_claims(words[w]));
+      for (const YardClaim& claim : folders.back()) clash |= first.try_emplace(claim.placer, w).first->second != w;
     }
+    std::vector<YardClaim> claims;
+    for (std::size_t w = 1; w < words.size(); ++w)
+      for (YardClaim& claim : folders[w - 1]) {
+        if (clash) claim.placer += fmt::format(" ({})", words[w]);
+        claims.push_back(std::move(claim));
+      }
     const YardTable table = yard_table(claims, tiers, set());
     const std::vector<YardPoint> curves = yard_curves(claims, tiers, set());
     write_outputs({{csv, [&](std::ostream& out) { write_yard_csv(table, out); }},

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -94,13 +95,22 @@ TEST_CASE("the table of a submission as text, CSV, JSON and page; lists, and wor
   CHECK(contains(read_text(folder.path() / "table.csv"), "stg-rand0000.2xV100,small,stg,auto,"));
   CHECK(contains(read_text(folder.path() / "page.html"), "\"curves\":[{\"placer\":\"auto\""));
   CHECK(json_of(run_trainyard(folder.path(), "yard table mine --json"))["placers"].size() == 3);
+  // Claims of another folder are another placer's, whatever it is called.
+  fs::create_directory(folder.path() / "theirs");
+  write_text(folder.path() / "theirs/results.jsonl",
+             "{\"instance\": \"stg-rand0000.2xV100\", \"placer\": \"auto\", \"seed\": 1, \"budget\": 1000000, "
+             "\"makespan_ns\": 262, \"fits\": true}\n");
+  const auto joint = json_of(run_trainyard(folder.path(), "yard table mine theirs --json"))["placers"];
+  REQUIRE(joint.size() == 4);
+  CHECK(joint[0]["placer"] == "auto (mine)");
+  CHECK(std::ranges::any_of(joint, [](const auto& each) { return each["placer"] == "auto (theirs)"; }));
   CHECK(json_of(run_trainyard(folder.path(), "yard list --tier large --json"))["instances"].size() == 10);
   CHECK(run_trainyard(folder.path(), "yard list stg-rand0000.2xV100 -o files").exit_code == 0);
   CHECK(run_trainyard(folder.path(), "check files/stg-rand0000.2xV100.json files/stg-rand0000.2xV100.toml").exit_code ==
         0);
   for (const char* words :
-       {"yard", "yard go", "yard run", "yard run x -o a", "yard check", "yard table", "yard list stg-rand0000",
-        "yard run -o a --tier tiny", "yard list stg-rand0000.2xV100 -o table.csv",
+       {"yard", "yard go", "yard run", "yard run x -o a", "yard check", "yard table", "yard table mine mine",
+        "yard list stg-rand0000", "yard run -o a --tier tiny", "yard list stg-rand0000.2xV100 -o table.csv",
         "yard run -o a --seeds 2000000000000000000", "yard run -o a --placers heff",
         "yard run -o a --time 1s --evaluations 3", "yard run -o a --placers heft,etf,heft",
         "yard run -o a --evaluations 5,05", "yard run -o a --time 1s --no-schedules"}) {
@@ -116,8 +126,8 @@ TEST_CASE("the table of a submission as text, CSV, JSON and page; lists, and wor
     CHECK(contains(none.output, "no claims"));
   }
   const auto failed = run_trainyard(folder.path(),
-                                    "yard run --instances mesh-ops8-width3-seed6.2xV100.memory150 --placers "
-                                    "pipeline,heft,exact --shard 1/3 -o failed");
+                                    "yard run --instances stg-rand0000.2xV100 --placers data-parallel,heft,etf "
+                                    "--shard 1/3 -o failed");  // copies of the graph alone
   CHECK(contains(failed.output, "1 of 3 rows are in failed, 1 without an answer (first: row 0: "));
   const auto merged = run_trainyard(folder.path(), "merge failed -o shards");
   CHECK(contains(merged.error, "(1 of 3 rows, 1 without an answer (first: row 0: "));

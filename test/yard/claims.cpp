@@ -1,6 +1,7 @@
 #include "trainyard/yard/claims.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <filesystem>
@@ -182,6 +183,18 @@ TEST_CASE("lines that are no claims are refused with their line") {
         "range range");
   CHECK(refused(std::string{"\x00\xff\n", 3}) == "json");
   std::filesystem::remove(mine.folder() / "results.jsonl");
+  CHECK(mine.codes_of_file() == "file");
+}
+
+TEST_CASE("a pipe in the place of a file is refused, and not waited for") {
+  const Submission mine;
+  const auto put_pipe = [&](const char* name) {
+    std::filesystem::remove(mine.folder() / name);
+    REQUIRE(::mkfifo((mine.folder() / name).c_str(), 0600) == 0);
+  };
+  put_pipe("mine.json");
+  CHECK(mine.codes() == "file");
+  put_pipe("results.jsonl");
   CHECK(mine.codes_of_file() == "file");
 }
 

@@ -29,6 +29,14 @@ namespace {
 
 using ClaimJson = nlohmann::ordered_json;
 
+/// Refuses pipes and devices, which a reader waits for without end, in a folder of whoever.
+void refuse_other(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_other(path, ignored))
+    refuse_file(path.string(), "file", fmt::format("'{}' is no regular file", path.string()),
+                "a submission is files alone");
+}
+
 /// Why a line is no JSON object, at its place; a finding without code where it is one.
 Finding json_fault(const std::string& line, const Location& at) {
   detail::JsonTree tree;
@@ -175,6 +183,7 @@ class ClaimCheck {
         fs::weakly_canonical(file, ignored).lexically_relative(fs::weakly_canonical(folder_, ignored));
     if (within.empty() || *within.begin() == "..")
       return fail("outside-folder", fmt::format("the schedule '{}' is not in the folder", claim_.schedule));
+    refuse_other(file);
     const Run run = run_schedule(problem, read_schedule(file, problem), bound);
     if (!claim_.answer.empty() && schedule_hash(run.schedule, run.problem) != claim_.answer)
       fail("answer", fmt::format("'{}' is another schedule than {}", claim_.schedule, claim_.answer));
@@ -247,6 +256,7 @@ class ClaimCheck {
 
 std::vector<YardClaim> read_claims(const fs::path& folder) {
   const fs::path path = folder / "results.jsonl";
+  refuse_other(path);
   const std::string text = read_input(path);
   std::vector<YardClaim> claims;
   std::vector<Finding> findings;
