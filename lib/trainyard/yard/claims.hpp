@@ -42,7 +42,7 @@ struct YardClaim {
 /// "duplicate-claim" (an instance, a placer, a seed and a budget twice), "file".
 std::vector<YardClaim> read_claims(const std::filesystem::path& folder);
 
-/// FNV-1a of the schedule's file, in 16 hexadecimal digits.
+/// FNV-1a of the text of write_schedule() without a prediction, in 16 hexadecimal digits.
 std::string schedule_hash(const Schedule& schedule, const Problem& problem);
 
 /// A placer's answer, and what is claimed for it.
