@@ -72,9 +72,11 @@ def show(rows):
         by_instance.setdefault(row["instance"], {})[row["threads"], row["seconds"], row["seed"]] = row
     print("| instance | bound | 0.1 s | 1 s | 10 s | ten starts | two threads, 1 s, over one, 1.8 s | evaluations, of these |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    columns = []
+    columns, dropped = [], []
     for instance, runs in by_instance.items():
         if not all(each in runs for each in RUNS) or not all(row["fits"] for row in runs.values()):
+            missing, unfit = sum(each not in runs for each in RUNS), sum(not row["fits"] for row in runs.values())
+            dropped.append(f"`{instance}` ({missing} of {len(RUNS)} runs missing, {unfit} that do not fit)")
             continue
         step = {each: runs[each]["makespan_ns"] for each in RUNS}
         bound = max(row["bound_ns"] for row in runs.values())
@@ -84,11 +86,14 @@ def show(rows):
         columns.append(values)
         cells = [f"{value:.4f}" for value in values[:5]] + [f"{values[5]:.2f}"]
         print(f"| `{instance}` | {bound / 1e6:.2f} ms | {' | '.join(cells)} |")
+    if columns:
+        means = [math.exp(statistics.fmean(map(math.log, column))) for column in zip(*columns)]
+        cells = [f"{mean:.4f}" for mean in means[:5]] + [f"{means[5]:.2f}"]
+        print(f"| geometric mean of {len(columns)} | | {' | '.join(cells)} |")
+    if dropped:
+        print(f"\nLeft out: {', '.join(dropped)}.")
     if not columns:
         return
-    means = [math.exp(statistics.fmean(map(math.log, column))) for column in zip(*columns)]
-    cells = [f"{mean:.4f}" for mean in means[:5]] + [f"{means[5]:.2f}"]
-    print(f"| geometric mean of {len(columns)} | | {' | '.join(cells)} |")
     loads = [row["load"] for row in rows]
     print(f"\nLoad of the machine: {min(loads):.1f} to {max(loads):.1f}.")
     for threads in (1, 2):

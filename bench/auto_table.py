@@ -7,9 +7,9 @@
 
 Clusters: 2, 4 and 8 V100 on NVLink (the built-in ones), and the same number on PCIe 3.0 under one host (NxV100-pcie,
 written here). "Others" are all placers that do not search, train or take long, each with its own order: what
-`trainyard compare` shows; --others names fewer. Models that no placer fits into memory are left out of the table. What
-is in the results already is not run again; --minutes ends after that time, to be gone on with later. Prints a Markdown
-table.
+`trainyard compare` shows; --others names fewer. Models that no placer fits into memory are left out of the table; where
+`auto` does not fit and another does, it is worse, and in no mean. What is in the results already is not run again;
+--minutes ends after that time, to be gone on with later. Prints a Markdown table.
 """
 import argparse
 import json
@@ -57,6 +57,8 @@ def measure(build, model, cluster, costs, budget, others, folder):
 
 
 def show(rows):
+    lost = [row for row in rows if not row["fits"] and row["other_ns"] is not None]
+    left = sum(not row["fits"] and row["other_ns"] is None for row in rows)
     rows = [row for row in rows if row["fits"]]
     print("| model | cluster | best other placer | its step | auto | better by | bound | gap | bound of plans | gap |")
     print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
@@ -68,17 +70,21 @@ def show(rows):
             better = f"{100 * (1 - row['auto_ns'] / row['other_ns']):.1f} %"
         print(f"| {row['model']} | {row['cluster']} | {other[0]} | {other[1]} | {row['auto_ns'] / 1e6:.2f} ms | {better} "
               f"| {row['bound_ns'] / 1e6:.2f} ms | {100 * gap(row):.1f} % | {plans(row)} |")
+    for row in lost:
+        print(f"| {row['model']} | {row['cluster']} | {row['other']} | {row['other_ns'] / 1e6:.2f} ms | does not fit | | | | | |")
+    if left:
+        print(f"\nLeft out: {left} where no placer's schedule fits.")
     print()
     print("| devices | links | rows | geometric mean of auto / best other | worse | median gap | largest gap "
           "| to the larger bound: median | largest |")
     print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for devices in ("2", "4", "8", ""):
         for links in ("NVLink", "PCIe") if devices else ("all",):
-            part = [row for row in rows if row["cluster"].startswith(devices)
-                    and (links == "all" or ("pcie" in row["cluster"]) == (links == "PCIe"))]
-            summary(devices or "all", links, part)
+            part, worse = ([row for row in each if row["cluster"].startswith(devices)
+                            and (links == "all" or ("pcie" in row["cluster"]) == (links == "PCIe"))] for each in (rows, lost))
+            summary(devices or "all", links, part, len(worse))
     room = [row for row in rows if row["other_ns"] and row["other_ns"] > row["bound_ns"] * 1.03]
-    summary("all", "where the bound leaves 3 %", room)
+    summary("all", "where the bound leaves 3 %, and all fit", room)
 
 
 def gap(row):
@@ -99,13 +105,16 @@ def plans(row):
     return f"{bound / 1e6:.2f} ms | " + (f"{100 * plan_gap(row):.1f} %" if bound <= row["auto_ns"] else "below it")
 
 
-def summary(devices, links, rows):
+def summary(devices, links, rows, lost=0):
+    """Where `auto` fits; it is also worse on the `lost`, where another placer does."""
     ratios = [row["auto_ns"] / row["other_ns"] for row in rows if row["other_ns"]]
     gaps, least = [gap(row) for row in rows], [plan_gap(row) for row in rows]
     if not ratios:
+        if lost:
+            print(f"| {devices} | {links} | {len(rows) + lost} | | {lost} | | | | |")
         return
     mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
-    print(f"| {devices} | {links} | {len(rows)} | {mean:.4f} | {sum(ratio > 1 for ratio in ratios)} "
+    print(f"| {devices} | {links} | {len(rows) + lost} | {mean:.4f} | {sum(ratio > 1 for ratio in ratios) + lost} "
           f"| {100 * statistics.median(gaps):.1f} % | {100 * max(gaps):.1f} % "
           f"| {100 * statistics.median(least):.1f} % | {100 * max(least):.1f} % |")
 
