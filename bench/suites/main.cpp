@@ -53,6 +53,7 @@ int usage(std::ostream& out, int code) {
          "    orders     how much the order of visit changes\n"
          "    ablations  without messages, and without structure\n"
          "    rewards    intermediate against terminal\n"
+         "    imitation  of auto, against descent without a policy\n"
          "    --page writes the study's numbers as charts, an HTML file\n";
   return code;
 }

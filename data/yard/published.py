@@ -127,9 +127,9 @@ def main():
     known = HERE / "published.hashes"
     if asked.write_hashes:
         known.write_text(made)
-    wrong = sorted(set(made.splitlines()) - set(known.read_text().splitlines()))
+    wrong = sorted(set(made.splitlines()) ^ set(known.read_text().splitlines()))
     if wrong:
-        sys.exit("instances that are not those of data/yard/published.hashes:\n" + "\n".join(wrong))
+        sys.exit("instances made and those of data/yard/published.hashes differ:\n" + "\n".join(wrong))
     print(f"{len(made.splitlines())} instances in {set_file}, all with the hashes of data/yard/published.hashes")
 
 
