@@ -7,6 +7,7 @@
 
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 
 using namespace trainyard;
@@ -55,6 +56,22 @@ TEST_CASE("backward ops follow the forward ops that they read from where the gra
   CHECK(load.op(OpId{3}).color == load.op(OpId{1}).color);  // add follows b/grad
   CHECK(load.op(OpId{4}).color == load.op(OpId{0}).color);
   CHECK(load_problem(Problem{small_training(""), star(2, 0)}).color_count() == 5);
+}
+
+TEST_CASE("times that picoseconds do not hold are refused as too large") {
+  // 2^60 ps are 1.15 x 10^15 ns; 2^63 ps are 9.22 x 10^15 ns, and 1.9 x 10^16 ns are, modulo 2^64 ps, 5.5 x 10^14 ns.
+  for (const std::int64_t time : {std::int64_t{2'000'000'000'000'000}, std::int64_t{10'000'000'000'000'000},
+                                  std::int64_t{19'000'000'000'000'000}, std::int64_t{1} << 62}) {
+    GraphBuilder builder{"long"};
+    builder.add({.name = "a", .times = {{"gpu", ns(time)}}});
+    const Problem problem{std::move(builder).build(), star(1, 0)};
+    try {
+      load_problem(problem);
+      FAIL_CHECK(time);
+    } catch (const InputError& error) {
+      CHECK(error.findings().front().code == "too-large");
+    }
+  }
 }
 
 TEST_CASE("sizes are weights, or also what is kept for the backward pass") {

@@ -1,6 +1,8 @@
 #include "trainyard/throughput/from_problem.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <string>
@@ -11,7 +13,10 @@
 namespace trainyard {
 namespace {
 
-Picoseconds picoseconds(Nanoseconds time) { return Picoseconds{time.count * 1000}; }
+/// At most what 64 bits hold: LoadProblem refuses that as too large.
+Picoseconds picoseconds(Nanoseconds time) {
+  return Picoseconds{std::min(time.count, std::numeric_limits<std::int64_t>::max() / 1000) * 1000};
+}
 
 /// Whether devices pay for communication.
 IdMap<DeviceId, std::uint8_t> paying(const Problem& problem) {
