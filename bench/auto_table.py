@@ -71,7 +71,8 @@ def show(rows):
         print(f"| {row['model']} | {row['cluster']} | {other[0]} | {other[1]} | {row['auto_ns'] / 1e6:.2f} ms | {better} "
               f"| {row['bound_ns'] / 1e6:.2f} ms | {100 * gap(row):.1f} % | {plans(row)} |")
     for row in lost:
-        print(f"| {row['model']} | {row['cluster']} | {row['other']} | {row['other_ns'] / 1e6:.2f} ms | does not fit | | | | | |")
+        print(f"| {row['model']} | {row['cluster']} | {row['other']} | {row['other_ns'] / 1e6:.2f} ms | does not fit "
+              "| | | | | |")
     if left:
         print(f"\nLeft out: {left} where no placer's schedule fits.")
     print()
@@ -81,7 +82,8 @@ def show(rows):
     for devices in ("2", "4", "8", ""):
         for links in ("NVLink", "PCIe") if devices else ("all",):
             part, worse = ([row for row in each if row["cluster"].startswith(devices)
-                            and (links == "all" or ("pcie" in row["cluster"]) == (links == "PCIe"))] for each in (rows, lost))
+                            and (links == "all" or ("pcie" in row["cluster"]) == (links == "PCIe"))]
+                           for each in (rows, lost))
             summary(devices or "all", links, part, len(worse))
     room = [row for row in rows if row["other_ns"] and row["other_ns"] > row["bound_ns"] * 1.03]
     summary("all", "where the bound leaves 3 %, and all fit", room)
