@@ -414,7 +414,8 @@ struct YardVerb {
     } else {
       console.print(fmt::format("{} of {} checked, {} of them by asking the placer again: {}\n", result.checked,
                                 counted(static_cast<std::int64_t>(result.claims), "claim"), result.rerun,
-                                claims.empty() ? "no claims"
+                                claims.empty()        ? "no claims"
+                                : result.checked == 0 ? "interrupted"
                                 : result.findings.empty()
                                     ? "all hold"
                                     : counted(static_cast<std::int64_t>(result.findings.size()), "finding")));
