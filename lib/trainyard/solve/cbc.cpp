@@ -54,6 +54,9 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
   if (options.seconds) {
     Cbc_setMaximumSeconds(model.get(), *options.seconds);
     Cbc_setParameter(model.get(), "timeMode", "elapsed");  // not those of the processor
+    // Where time ends within preprocessing, CBC 2.10.8 crashes in CglPreProcess::postProcess: 8 of 150 random programs
+    // under limits of 0.3 to 300 ms, and none of 600 without.
+    Cbc_setParameter(model.get(), "preprocess", "off");
   }
   if (options.nodes)
     Cbc_setMaximumNodes(model.get(), static_cast<int>(std::min<std::int64_t>(*options.nodes, 1 << 30)));

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "place/exact/layered.hpp"
 #include "place/instances.hpp"
@@ -92,6 +93,16 @@ TEST_CASE("what the program finds is what branch and bound finds, and its order 
   CHECK(confirmed * 10 >= count * 8);
 }
 
+void check_rows(const MakespanProgram& program, const std::vector<double>& x, double tolerance) {
+  const LinearProgram& linear = program.program().linear;
+  for (std::size_t row = 0; row < linear.rows(); ++row) {
+    double sum = 0;
+    for (const auto& term : linear.terms(row)) sum += term.coefficient * x[term.column];
+    REQUIRE(sum >= linear.row_lower(row) - tolerance);
+    REQUIRE(sum <= linear.row_upper(row) + tolerance);
+  }
+}
+
 /// Some ops of 1 to 3 on a fast device, of up to 100 on others; tensors of up to 60.
 Problem lopsided(Random& random, std::size_t devices) {
   Instance instance;
@@ -140,12 +151,25 @@ TEST_CASE("a known schedule satisfies the program") {
     const MakespanProgram program(problem, {.limit = timeline.makespan});
     const std::vector<double> x = program.columns_of(schedule, timeline);
     if (x.empty()) continue;  // the first op on a device that is like an earlier one
-    const LinearProgram& linear = program.program().linear;
-    for (std::size_t row = 0; row < linear.rows(); ++row) {
-      double sum = 0;
-      for (const auto& term : linear.terms(row)) sum += term.coefficient * x[term.column];
-      REQUIRE(sum >= linear.row_lower(row) - 1e-6);
-      REQUIRE(sum <= linear.row_upper(row) + 1e-6);
+    check_rows(program, x, 1e-6);
+  }
+}
+
+TEST_CASE("whenever time ends, CBC has a solution of the program or none") {
+  if (!has_cbc()) return report_skipped("this build has no CBC");
+  // CBC crashed where its time ended while it preprocessed these programs.
+  for (std::uint64_t seed = 0; seed < test::rounds(6U); ++seed) {
+    CAPTURE(seed);
+    const Problem problem{layered_graph(10 + seed, seed), make_cluster(linked(3))};
+    const Schedule start = place_single(problem);
+    const Timeline timeline = simulate(problem, start);
+    const MakespanProgram program(problem, {.limit = timeline.makespan});
+    for (const double seconds : {0.001, 0.004, 0.016, 0.064}) {
+      CAPTURE(seconds);
+      const IntegerSolution solution =
+          solve_by_cbc(program.program(), {.start = program.columns_of(start, timeline), .seconds = seconds});
+      CHECK(solution.status != IntegerSolution::Status::infeasible);
+      if (!solution.x.empty()) check_rows(program, solution.x, 1e-3);  // coefficients of hundreds
     }
   }
 }
