@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -56,11 +57,10 @@ PestoResult solve_by_search(const Problem& problem, const PestoOptions& options)
   return result;
 }
 
-PestoResult solve_by_own(const Problem& problem, const std::optional<Schedule>& start, const PestoOptions& options) {
-  const Effort effort{{.seconds = options.seconds}, options.stop};
-  BranchAndBoundOptions search{.start = start ? &*start : nullptr,
-                               .most_nodes = static_cast<std::uint64_t>(options.nodes) * 100,
-                               .stop = [&effort] { return effort.late(); }};
+PestoResult solve_by_own(const Problem& problem, const std::optional<Schedule>& start, std::int64_t nodes,
+                         const std::function<bool()>& late) {
+  BranchAndBoundOptions search{
+      .start = start ? &*start : nullptr, .most_nodes = static_cast<std::uint64_t>(nodes) * 100, .stop = late};
   BranchAndBoundResult found = branch_and_bound(problem, search);
   if (!found.schedule) {
     found.schedule = place_single(problem);
@@ -93,8 +93,10 @@ PestoResult solve_pesto(const Problem& problem, const PestoOptions& options) {
   const bool by_cbc = options.solver == PestoSolver::cbc ||
                       (options.solver == PestoSolver::automatic && has_cbc() && problem.op_count() <= kPestoProgramOps);
   if (!by_cbc && problem.op_count() > kPestoExactOps) return solve_by_search(problem, options);
-  std::optional<Schedule> start = best_quick_schedule(problem, options.stop);
-  if (!by_cbc) return solve_by_own(problem, start, options);
+  const Effort effort{{.seconds = options.seconds}, options.stop};
+  const std::function<bool()> late = [&effort] { return effort.late(); };
+  std::optional<Schedule> start = best_quick_schedule(problem, late);
+  if (!by_cbc) return solve_by_own(problem, start, options.nodes, late);
 
   PestoResult result;
   const bool has_start = start.has_value();
@@ -102,6 +104,7 @@ PestoResult solve_pesto(const Problem& problem, const PestoOptions& options) {
   const Timeline timeline = simulate(problem, *start);
   result.schedule = *start;
   result.value = result.objective = timeline.makespan;
+  if (late()) return result;
   result.bound = best_lower_bound(problem).value;
   if (has_start && result.bound >= result.value) {
     result.confirmed = result.optimal = true;
@@ -112,7 +115,7 @@ PestoResult solve_pesto(const Problem& problem, const PestoOptions& options) {
   // Times within a few powers of ten of 1, and whole where they are small.
   const double unit = std::max(1.0, static_cast<double>(limit.count) / 1e4);
   const MakespanProgram program(problem, {.limit = limit, .unit_ns = unit, .most_columns = options.most_columns});
-  IntegerOptions solver{.seconds = options.seconds, .nodes = options.nodes};
+  IntegerOptions solver{.seconds = effort.seconds_left(), .nodes = options.nodes};
   if (has_start) solver.start = program.columns_of(*start, timeline);
   const IntegerSolution solution = solve_by_cbc(program.program(), solver);
   result.nodes = static_cast<std::uint64_t>(solution.nodes);
