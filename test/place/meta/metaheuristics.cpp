@@ -147,3 +147,19 @@ TEST_CASE("progress never gets worse, and a stop ends the search with its best")
     CHECK(stopped.search->evaluations < 1'000);
   }
 }
+
+TEST_CASE("a genetic search has the best of what it evaluated, of its first generation too") {
+  // Ops that wait for nothing take as long in any order: an evaluation more can only help. The start is evaluated
+  // twice, and 5 orders at the end; the other 31 of the first generation, then 30 of the second, are in between.
+  test::Instance instance;
+  for (std::int64_t i = 0; i < 30; ++i) instance.times.emplace_back(3, 10 + i % 7);
+  const Problem problem = test::make_problem(instance);
+  std::vector<Nanoseconds> found;
+  for (std::uint64_t members = 0; members <= 31 + 30; ++members)
+    found.push_back(test::outcome_of(problem, find_placer("genetic").place(
+                                                  problem, {.parameters = {{"start", "random"}, {"order", "fifo"}},
+                                                            .budget = {.evaluations = 2 + members + 5}}))
+                        .makespan);
+  CHECK(std::ranges::is_sorted(found, std::ranges::greater{}));
+  CHECK(found[31] < found[0]);
+}

@@ -36,6 +36,7 @@ class Population {
         mutate(copy, std::max(1.0, static_cast<double>(genes_.size()) / 10));
         return copy;
       });
+    std::ranges::stable_sort(members_, {}, &Member::outcome);
     while (!genes_.empty() && !search_.over(spent_)) {
       const std::size_t parents = members_.size();
       const std::size_t elite = std::min<std::size_t>({options_.elite, size - 1, parents});
