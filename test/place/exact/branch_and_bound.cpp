@@ -133,5 +133,21 @@ TEST_CASE("a search that is cut short gives what it has, with a bound that holds
   CHECK(none.complete);
 }
 
+TEST_CASE("a search over many devices asks at every other node whether to end") {
+  // 25 ops and 16 devices: a bound goes through 25 x 16 x 16 = 6,400 pairs, of which 16,384 are two nodes' at least.
+  const Problem problem{layered_graph(25, 12), make_cluster(linked(16))};
+  std::uint64_t asked = 0;
+  const auto result = branch_and_bound(problem, {.stop = [&asked] { return ++asked == 10; }});
+  CHECK(!result.complete);
+  CHECK(result.nodes == 20);
+}
+
+TEST_CASE("exact looks for no bound once it is stopped") {
+  const Problem problem{layered_graph(25, 12), make_cluster(linked(2))};
+  const auto result = exact_schedule(problem, 0, [] { return true; });
+  check_result(problem, result);
+  CHECK(result.bound == Nanoseconds{0});
+}
+
 }  // namespace
 }  // namespace trainyard::test

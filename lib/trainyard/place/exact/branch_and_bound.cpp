@@ -162,8 +162,9 @@ BranchAndBoundResult branch_and_bound(const Problem& problem, const BranchAndBou
 
   const ExactModel model(problem, options.fixed);
   SearchState state{.limit = limit, .most_nodes = options.most_nodes, .stop = options.stop};
-  // A node takes about as long as its ops.
-  state.asked_every = std::clamp<std::uint64_t>(16'384 / std::max<std::size_t>(problem.op_count(), 1), 1, 256);
+  // A node takes about as long as its ops on all devices, to each of which DeviceBound looks from all.
+  const std::size_t looks = detail::DeviceBound::worthwhile(model) ? model.devices * model.devices : model.devices;
+  state.asked_every = std::clamp<std::uint64_t>(16'384 / std::max<std::size_t>(model.ops * looks, 1), 1, 256);
   PlacementSearch search(model, state);
   search.run();
   result.value = Nanoseconds{state.limit};

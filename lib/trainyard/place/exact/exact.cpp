@@ -54,18 +54,20 @@ BranchAndBoundResult exact_schedule(const Problem& problem, std::uint64_t most_n
   options.stop = stop;
   // Beyond this the search would only take memory: what is known stays.
   const bool searched = problem.device_count() <= 128 && problem.op_count() <= 20'000;
+  const auto late = [&stop] { return stop && stop(); };
+  const auto quick_bound = [&] { return late() ? Nanoseconds{0} : best_lower_bound(problem).value; };
   BranchAndBoundResult result;
-  if (searched && !(stop && stop())) {
+  if (searched && !late()) {
     result = branch_and_bound(problem, options);
   } else if (start) {
     result.schedule = *start;
     result.value = Simulation{problem}.makespan(*start);
-    result.bound = best_lower_bound(problem).value;
+    result.bound = quick_bound();
   }
   if (!result.schedule) {
     result.schedule = place_single(problem);
     result.value = Simulation{problem}.makespan(*result.schedule);
-    result.bound = best_lower_bound(problem).value;
+    result.bound = quick_bound();
     result.complete = false;
   }
   return result;
