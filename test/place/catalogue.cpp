@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -171,6 +172,41 @@ TEST_CASE("an unknown placer, parameter or value is an input error") {
   CHECK(error_code([&] {
           find_placer("heft").place(problem, {.parameters = {{"order", "worst"}}});
         }) == "parameter-value");
+}
+
+TEST_CASE("every word that a parameter's help names is taken") {
+  const Problem problem = test::make_problem({{{2, 3}, {4, 1}, {2, 2}}, {{0, 1, 1}, {1, 2, 1}}});
+  const std::string choice = "one of: ";
+  for (const Placer& placer : placers())
+    for (const PlacerParameter& parameter : placer.parameters) {
+      CAPTURE(placer.name);
+      CAPTURE(parameter.name);
+      PlaceOptions options{.parameters = quick(placer), .budget = {.evaluations = 10}};
+      const auto place = [&](const std::string& value) {
+        options.parameters[parameter.name] = value;
+        placer.place(problem, options);
+      };
+      std::string words;
+      try {
+        place("?");
+      } catch (const InputError& error) {
+        CHECK(error.findings().front().code == "parameter-value");
+        words = error.findings().front().help;
+      } catch (const MissingError&) {  // needs what this build lacks
+        continue;
+      }
+      CHECK_FALSE(words.empty());
+      if (!words.starts_with(choice)) continue;  // a number
+      std::istringstream list{words.substr(choice.size())};
+      for (std::string word; std::getline(list >> std::ws, word, ',');) {
+        CAPTURE(word);
+        try {
+          const std::string refusal = error_code([&] { place(word); });
+          CHECK((refusal.empty() || (refusal == "no-training" && placer.replicates)));
+        } catch (const MissingError&) {  // needs what this build lacks
+        }
+      }
+    }
 }
 
 TEST_CASE("a placer whose time is up gives what it has, or says that it was not done") {

@@ -29,7 +29,9 @@ constexpr Choice kPublishedGrouping{
 
 constexpr Choice<std::string_view, 3> kNetwork{
     "network",
-    {{"placeto", "placeto"}, {"simple-aggregator", "simple-aggregator"}, {"simple-partitioner", "simple-partitioner"}},
+    {{"placeto", "placeto"},
+     {"simple-aggregator", "placeto-simple-aggregator"},
+     {"simple-partitioner", "placeto-simple-partitioner"}},
     "placeto",
     "placeto; ablations: simple-aggregator (all groups in one pool), simple-partitioner (no messages)"};
 
