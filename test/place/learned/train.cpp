@@ -11,6 +11,7 @@
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/learned/policy.hpp"
 #include "trainyard/place/learned/post.hpp"
@@ -165,6 +166,20 @@ TEST_CASE("time that is over at any look at the clock leaves the best of the epi
     }
     CHECK(before >= least);
   }
+}
+
+TEST_CASE("what was evaluated is counted, also of an update that time ends") {
+  const PlacementTask task = chains_task(3);
+  // Time is asked for before the update twice, and in each episode three times: it ends before the fourth of them.
+  std::size_t asked = 0;
+  const TrainOptions options{.threads = 1, .used = [&] { return ++asked > 2 + 3 * 3 ? 1.0 : 0.0; }};
+  const TrainResult result = train(*make_policy_network("rnn", task.devices(), 1), {&task, 1}, options);
+  CHECK(result.updates == 0);
+  CHECK(result.episodes == 3);
+  CHECK(result.evaluations == 3);
+
+  const Schedule schedule = find_placer("post").place(task.problem, {.parameters = {{"updates", "2"}}});
+  CHECK(schedule.search->evaluations == 2 * 12);
 }
 
 TEST_CASE("a policy is refused for another number of devices, and with weights that are not its network's") {

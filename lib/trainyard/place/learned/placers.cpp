@@ -67,7 +67,8 @@ Schedule learned_schedule(const Problem& problem, const Parameters& given, const
   try {
     const learned::PlacementTask task{problem, grouping, given.stop()};
     if (task.size() == 0) return {.placement = Placement(0)};
-    best = {.placement = task.placement(learn(task).best.front())};
+    const learned::TrainResult result = learn(task);
+    best = {.placement = task.placement(result.best.front()), .search = Search{.evaluations = result.evaluations}};
   } catch (const OutOfTime&) {
   }
   if (best && !given.options().budget.seconds && !given.effort().late()) return *best;

@@ -117,7 +117,7 @@ class Trainer {
       episodes[i].ended = true;
     });
     if (std::erase_if(episodes, [](const Episode& episode) { return !episode.ended; }) > 0) {
-      for (const Episode& episode : episodes) consider(episode.task, episode.best, episode.best_cost);
+      for (const Episode& episode : episodes) record(episode);
       return false;
     }
     keep_best(episodes);
@@ -248,13 +248,17 @@ class Trainer {
     }
   }
 
+  void record(const Episode& episode) {
+    ++result_.episodes;
+    result_.evaluations += episode.passed + episode.looks;
+    result_.passed += episode.passed;
+    consider(episode.task, episode.best, episode.best_cost);
+  }
+
   void keep_best(const std::vector<Episode>& episodes) {
     double sum = 0, count = 0;
     for (const Episode& episode : episodes) {
-      ++result_.episodes;
-      result_.evaluations += episode.passed + episode.looks;
-      result_.passed += episode.passed;
-      consider(episode.task, episode.best, episode.best_cost);
+      record(episode);
       if (episode.from_best) continue;
       sum += episode.cost / std::max(1.0, tasks_[episode.task].start_cost);
       ++count;
