@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <functional>
 #include <queue>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -36,7 +37,7 @@ Schedule by_planned_start(const Problem& problem, const AnalyticPlan& plan, std:
 
 }  // namespace
 
-Schedule place_whole_models(const Problem& problem) {
+Schedule place_whole_models(const Problem& problem, const std::function<bool()>& stop) {
   if (problem.op_count() == 0) return {};
   const Models models = find_models(problem.graph());
   const IdMap<ModelId, double> speedups = model_speedups(problem, models);
@@ -48,7 +49,7 @@ Schedule place_whole_models(const Problem& problem) {
   const std::size_t used = std::min(devices.size(), order.size());
   for (std::size_t i = 0; i < order.size(); ++i) home[order[i]] = devices[i * used / order.size()];
 
-  AnalyticPlan plan{problem, false};
+  AnalyticPlan plan{problem, false, 100, Checkpoint{stop}};
   const auto& taken = problem.graph().topological_order();
   for (const OpId op : taken) {
     const DeviceId device = home[models.of[op]];
@@ -59,9 +60,10 @@ Schedule place_whole_models(const Problem& problem) {
   return by_planned_start(problem, plan, taken);
 }
 
-Schedule place_first_come(const Problem& problem) {
+Schedule place_first_come(const Problem& problem, const std::function<bool()>& stop) {
   if (problem.op_count() == 0) return {};
   const Graph& graph = problem.graph();
+  Checkpoint checkpoint{stop};
   AnalyticPlan plan{problem, false};
   Predecessors predecessors{graph};
   struct Waiting {
@@ -70,22 +72,20 @@ Schedule place_first_come(const Problem& problem) {
 
     auto operator<=>(const Waiting&) const = default;
   };
-  std::vector<Waiting> waiting;  // ascending
+  std::set<Waiting> waiting;
   using Ending = std::pair<Nanoseconds, OpId>;
   std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
   std::vector<OpId> taken;
   Nanoseconds now{0};
-  const auto add = [&](OpId op) {
-    const Waiting entry{now, op};
-    waiting.insert(std::ranges::upper_bound(waiting, entry), entry);
-  };
+  const auto add = [&](OpId op) { waiting.insert({now, op}); };
   for (const OpId op : graph.ops())
     if (predecessors.free(op)) add(op);
   while (!waiting.empty() || !endings.empty()) {
     std::size_t idle = 0;
     for (const DeviceId device : problem.devices()) idle += plan.last_end(device) <= now;
-    for (std::size_t i = 0; i < waiting.size() && idle > 0;) {
-      const OpId op = waiting[i].op;
+    for (auto at = waiting.begin(); at != waiting.end() && idle > 0;) {
+      checkpoint(problem.device_count());
+      const OpId op = at->op;
       DeviceId best;
       const auto key = [&](DeviceId device) {
         return std::tuple{problem.duration(op, device), problem.cluster().device(device).device_class == "cpu", device};
@@ -93,7 +93,7 @@ Schedule place_first_come(const Problem& problem) {
       for (const DeviceId device : plan.candidates(op))
         if (plan.last_end(device) <= now && (best.is_none() || key(device) < key(best))) best = device;
       if (best.is_none()) {
-        ++i;
+        ++at;
         continue;
       }
       AnalyticPlan::Slot slot = plan.earliest_slot(op, best);
@@ -101,7 +101,7 @@ Schedule place_first_come(const Problem& problem) {
       plan.place(op, slot);
       taken.push_back(op);
       endings.emplace(slot.finish, op);
-      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
+      at = waiting.erase(at);
       idle -= plan.last_end(best) > now;
     }
     // The next end of an op, or of the gap behind one.

@@ -52,14 +52,16 @@ std::vector<Placer> detail::talos_placers() {
        .source = kTalosPaper,
        .parameters = {kSpread, kPackTime, kTimeOfOp, kCost, kTogether}},
       [](const Problem& problem, const Parameters& given) { return talos(problem, talos_options(given)); }));
-  list.push_back(make_placer({.name = "aswm",
-                              .summary = "each model as a whole on one device, those that gain most on the fastest",
-                              .source = "the first baseline of " + std::string{kTalosPaper}},
-                             [](const Problem& problem, const Parameters&) { return place_whole_models(problem); }));
-  list.push_back(make_placer({.name = "tsam",
-                              .summary = "first come, first served: an op takes whatever device is idle",
-                              .source = "the second baseline of " + std::string{kTalosPaper}},
-                             [](const Problem& problem, const Parameters&) { return place_first_come(problem); }));
+  list.push_back(make_placer(
+      {.name = "aswm",
+       .summary = "each model as a whole on one device, those that gain most on the fastest",
+       .source = "the first baseline of " + std::string{kTalosPaper}},
+      [](const Problem& problem, const Parameters& given) { return place_whole_models(problem, given.stop()); }));
+  list.push_back(make_placer(
+      {.name = "tsam",
+       .summary = "first come, first served: an op takes whatever device is idle",
+       .source = "the second baseline of " + std::string{kTalosPaper}},
+      [](const Problem& problem, const Parameters& given) { return place_first_come(problem, given.stop()); }));
   return list;
 }
 

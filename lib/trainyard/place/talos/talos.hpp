@@ -45,11 +45,12 @@ Schedule talos(const Problem& problem, const TalosOptions& options = {});
 /// Average-speedup-based whole-model scheduling: models by descending average speedup (model_speedups) take devices by
 /// descending speed, contiguously, those that speedups are of before those that they are relative to; each model as a
 /// whole on one device, one op after the other in topological order. Ops that cannot run there, or whose memory is not
-/// there, go where they would finish first.
-Schedule place_whole_models(const Problem& problem);
+/// there, go where they would finish first. Throws OutOfTime once `stop` says so.
+Schedule place_whole_models(const Problem& problem, const std::function<bool()>& stop = {});
 
 /// Throughput-first sharing, as in the paper's example: ready ops first come, first served; an op starts as soon as any
 /// device is idle, of the idle ones on that where it is fastest (ties: a device that is no CPU, then the lower id).
-Schedule place_first_come(const Problem& problem);
+/// Throws OutOfTime once `stop` says so.
+Schedule place_first_come(const Problem& problem, const std::function<bool()>& stop = {});
 
 }  // namespace trainyard
