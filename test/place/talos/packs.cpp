@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -138,11 +139,17 @@ TEST_CASE("random graphs: packs have no cycle, keep to one model, and some devic
           changed = true;
         }
     }
-    for (const PackId pack : packs.unit.ids()) {
-      const auto& devices = packs.unit_devices[packs.unit[pack]];
-      REQUIRE(!devices.empty());
-      for (const OpId op : packs.ops[pack])
-        for (const DeviceId device : devices) CHECK(problem.can_run(op, device));
+    for (const auto& groups : packs.unit_groups) {
+      const auto runs_all = [&](DeviceId device) {
+        return std::ranges::all_of(groups, [&](GroupId group) {
+          return std::ranges::all_of(problem.group_ops(group), [&](OpId op) { return problem.can_run(op, device); });
+        });
+      };
+      const auto devices = problem.devices();
+      CHECK(std::any_of(devices.begin(), devices.end(), runs_all));
     }
+    for (const PackId pack : packs.unit.ids())
+      for (const OpId op : packs.ops[pack])
+        CHECK(std::ranges::count(packs.unit_groups[packs.unit[pack]], problem.group(op)) == 1);
   }
 }

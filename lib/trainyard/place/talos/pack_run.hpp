@@ -24,7 +24,6 @@ class PackRun {
   std::vector<OpId> run();
 
  private:
-  static constexpr std::uint32_t kUndecided = static_cast<std::uint32_t>(-1);
   /// The packs and devices of one flow.
   static constexpr std::size_t kMostAsked = 32;
 

@@ -47,7 +47,6 @@ class Units {
 
   std::size_t find(GroupId group) { return sets_.find(group.index()); }
   std::uint32_t& packs(std::size_t unit) { return packs_[unit]; }
-  const std::vector<DeviceId>& devices(std::size_t unit) const { return devices_[unit]; }
   std::vector<DeviceId> common(std::size_t a, std::size_t b) const {
     std::vector<DeviceId> both;
     std::ranges::set_intersection(devices_[a], devices_[b], std::back_inserter(both));
@@ -155,12 +154,11 @@ class Packing {
     for (std::size_t p = 0; p < packs_.size(); ++p) {
       const std::size_t root = units_.find(problem_.group(packs_.ops[PackId{p}].front()));
       if (number[root] == kUnnumbered) {
-        number[root] = static_cast<std::uint32_t>(packs_.unit_devices.size());
-        packs_.unit_devices.push_back(units_.devices(root));
+        number[root] = static_cast<std::uint32_t>(packs_.unit_groups.size());
+        packs_.unit_groups.emplace_back();
       }
       packs_.unit.push_back(number[root]);
     }
-    packs_.unit_groups.resize(packs_.unit_devices.size());
     for (const GroupId group : problem_.groups()) packs_.unit_groups[number[units_.find(group)]].push_back(group);
   }
 

@@ -49,8 +49,7 @@ struct Packs {
   CompressedRows<PackId, OpId> ops;  // in topological order
   /// Packs that must be on one device, since they share a colocation group.
   IdMap<PackId, std::uint32_t> unit;
-  std::vector<std::vector<GroupId>> unit_groups;
-  std::vector<std::vector<DeviceId>> unit_devices;  // that can run all of them, never empty
+  std::vector<std::vector<GroupId>> unit_groups;  // some device can run all of them
 
   /// Talos's NOD.
   std::size_t size() const { return ops.rows(); }
