@@ -27,7 +27,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kCalibrationSamples = 100;
+constexpr std::uint64_t kCalibrationSamples = 100;
 constexpr std::uint64_t kLongestRound = 1'000;
 
 /// How an op of the input graph may be split.
@@ -64,8 +64,8 @@ class StrategySearch {
     remember();
   }
 
-  void calibrate(const std::function<bool()>& stop) {
-    beta_ = options_.beta ? *options_.beta : chain_->calibrated_beta(kCalibrationSamples, stop);
+  void calibrate(std::size_t samples, const std::function<bool()>& stop) {
+    beta_ = options_.beta ? *options_.beta : chain_->calibrated_beta(samples, stop);
     chain_->set_beta(beta_);
   }
   void step() {
@@ -310,7 +310,7 @@ Schedule flexflow(const Problem& problem, const FlexFlowOptions& options, const 
   const std::uint64_t budget = effort.left();
   std::vector<From> starts{options.start};
   if (options.start == From::both) starts = {From::data_parallel, From::random};
-  const Nanoseconds bound = best_lower_bound(problem).value;
+  const Nanoseconds bound = run.on_progress ? best_lower_bound(problem).value : Nanoseconds{0};
   std::optional<Schedule> best;
   Outcome best_outcome{};
   std::uint64_t before = 0;
@@ -324,7 +324,7 @@ Schedule flexflow(const Problem& problem, const FlexFlowOptions& options, const 
     Start start = starts[i] == From::data_parallel ? data_parallel_start(problem, run.rewrites)
                                                    : Start{{}, random_placement(problem, random)};
     StrategySearch search{problem, start.input, start.placement, options, random};
-    if (!over(before)) search.calibrate([&] { return effort.late(part); });
+    if (!over(before)) search.calibrate(std::min(kCalibrationSamples, budget / 10), [&] { return effort.late(part); });
     for (std::uint64_t next = search.evaluations() + round; !over(before + search.evaluations());) {
       search.step();
       if (search.evaluations() < next) continue;
