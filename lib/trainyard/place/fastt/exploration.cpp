@@ -70,17 +70,17 @@ Exploration explore(const Problem& problem, const Machine& machine, const Explor
     if (profile.fits) round.change = result.costs.add(profile);
     return round;
   };
-  result.best = start_of(result.costs.believed(problem), options.placing);
+  const auto& stop = options.placing.stop;
+  result.best = start_of(result.costs.believed(problem, Checkpoint{stop}), options.placing);
   ExplorationRound start = run(result.best, Nanoseconds{0});
   start.kept = true;
   result.measured = start.measured;
   result.rounds.push_back(start);
-  const auto& stop = options.placing.stop;
   while (result.rounds.size() <= options.rounds && !(stop && stop())) {
     Schedule next;
     ExplorationRound round;
     try {
-      next = os_dpos(result.costs.believed(problem), options.placing);
+      next = os_dpos(result.costs.believed(problem, Checkpoint{stop}), options.placing);
       round = run(next, next.plan->makespan);
     } catch (const OutOfTime&) {  // a strategy that was not measured is none
       break;

@@ -74,9 +74,10 @@ std::optional<LearnedCosts::Line> LearnedCosts::line(DeviceId from, DeviceId to)
   return latency < 0 ? origin : Line{latency, slope};
 }
 
-Problem LearnedCosts::believed(const Problem& problem) const {
+Problem LearnedCosts::believed(const Problem& problem, Checkpoint checkpoint) const {
   GraphBuilder builder{problem.graph().name()};
   for (const OpId op : problem.ops()) {
+    checkpoint(problem.device_count());
     OpSpec spec = spec_of(problem.graph(), op);
     spec.times.clear();
     spec.signature.clear();
@@ -103,6 +104,7 @@ Problem LearnedCosts::believed(const Problem& problem) const {
   for (const DeviceId from : problem.devices())
     for (const DeviceId to : problem.devices()) {
       if (from == to) continue;
+      checkpoint(1);
       const Line known = line(from, to).value_or(Line{});
       Link link{.name = fmt::format("{}-{}", from.index(), to.index()),
                 .from = problem.cluster().device(from).name,

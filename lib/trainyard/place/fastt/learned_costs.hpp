@@ -11,6 +11,7 @@
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
+#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/problem/problem.hpp"
 
 namespace trainyard {
@@ -57,8 +58,9 @@ class LearnedCosts {
   };
   std::optional<Line> line(DeviceId from, DeviceId to) const;
 
-  /// The problem as these costs have it. Its splits are not made: parts of ops have costs of their own, by their names.
-  Problem believed(const Problem& problem) const;
+  /// The problem as these costs have it, with a link from each device to each other. Its splits are not made: parts of
+  /// ops have costs of their own, by their names. Passes the checkpoint for each op and link.
+  Problem believed(const Problem& problem, Checkpoint checkpoint = Checkpoint{}) const;
 
  private:
   struct Mean {
