@@ -227,6 +227,30 @@ TEST_CASE("on random programs, many degenerate, the simplex method finds the bes
   CHECK(feasible > test::rounds(500U));
 }
 
+TEST_CASE("Clp ends when it is stopped, and finds the same where it is asked in vain") {
+  if (!has_clp()) return test::report_skipped("this build has no Clp");
+  Random random{6};
+  int asked = 0, ended = 0;
+  for (int round = 0; round < test::rounds(50); ++round) {
+    CAPTURE(round);
+    const LinearProgram program = random_program(random, 60, 60);
+    const LinearSolution alone = solve_by_clp(program), watched = solve_by_clp(program, [&asked] {
+                                                          ++asked;
+                                                          return false;
+                                                        });
+    CHECK(watched.status == alone.status);
+    CHECK(watched.x == alone.x);
+    CHECK(watched.pivots == alone.pivots);
+    const LinearSolution stopped = solve_by_clp(program, [] { return true; });
+    if (stopped.status != Status::stopped) continue;  // without an iteration
+    ++ended;
+    CHECK_FALSE(stopped.feasible);
+    CHECK(stopped.pivots <= alone.pivots);
+  }
+  CHECK(asked > 0);
+  CHECK(ended > 0);
+}
+
 TEST_CASE("on random programs of some size the simplex method and Clp agree") {
   if (!has_clp()) {
     CHECK_THROWS_AS(solve_by_clp({}), MissingError);

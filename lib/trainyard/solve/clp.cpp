@@ -1,15 +1,30 @@
-#include <Clp_C_Interface.h>
-
-#include <memory>
+#include <ClpEventHandler.hpp>
+#include <ClpSimplex.hpp>
+#include <functional>
 #include <vector>
 
 #include "trainyard/solve/linear_program.hpp"
 
 namespace trainyard {
 
+namespace {
+
+/// Asks after each iteration whether to end.
+class Asker : public ClpEventHandler {
+ public:
+  explicit Asker(const std::function<bool()>& stop) : stop_(&stop) {}
+  int event(Event which) override { return which == endOfIteration && (*stop_)() ? 0 : -1; }
+  ClpEventHandler* clone() const override { return new Asker(*this); }
+
+ private:
+  const std::function<bool()>* stop_;
+};
+
+}  // namespace
+
 bool has_clp() { return true; }
 
-LinearSolution solve_by_clp(const LinearProgram& program, std::optional<double> seconds) {
+LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bool()>& stop) {
   std::vector<double> cost, lower, upper, row_lower, row_upper, values;
   for (std::size_t j = 0; j < program.columns(); ++j) {
     cost.push_back(program.cost(j));
@@ -33,24 +48,23 @@ LinearSolution solve_by_clp(const LinearProgram& program, std::optional<double> 
       values[at] = term.coefficient;
     }
 
-  const std::unique_ptr<Clp_Simplex, void (*)(Clp_Simplex*)> model{Clp_newModel(), Clp_deleteModel};
-  Clp_setLogLevel(model.get(), 0);
-  Clp_loadProblem(model.get(), static_cast<int>(program.columns()), static_cast<int>(program.rows()), starts.data(),
-                  rows.data(), values.data(), lower.data(), upper.data(), cost.data(), row_lower.data(),
-                  row_upper.data());
-  if (seconds) Clp_setMaximumSeconds(model.get(), *seconds);
-  Clp_initialSolve(model.get());
+  ClpSimplex model;
+  model.setLogLevel(0);
+  model.loadProblem(static_cast<int>(program.columns()), static_cast<int>(program.rows()), starts.data(), rows.data(),
+                    values.data(), lower.data(), upper.data(), cost.data(), row_lower.data(), row_upper.data());
+  const Asker asker{stop};
+  if (stop) model.passInEventHandler(&asker);
+  model.initialSolve();
   LinearSolution solution;
-  const int status = Clp_status(model.get());
-  solution.status = status == 0   ? LinearSolution::Status::optimal
-                    : status == 1 ? LinearSolution::Status::infeasible
-                    : status == 2 ? LinearSolution::Status::unbounded
-                                  : LinearSolution::Status::stopped;
-  const double* x = Clp_primalColumnSolution(model.get());
+  solution.status = model.status() == 0   ? LinearSolution::Status::optimal
+                    : model.status() == 1 ? LinearSolution::Status::infeasible
+                    : model.status() == 2 ? LinearSolution::Status::unbounded
+                                          : LinearSolution::Status::stopped;
+  const double* x = model.primalColumnSolution();
   solution.x.assign(x, x + program.columns());
-  solution.value = Clp_objectiveValue(model.get());
-  solution.feasible = status == 0;
-  solution.pivots = static_cast<std::size_t>(Clp_numberIterations(model.get()));
+  solution.value = model.objectiveValue();
+  solution.feasible = model.status() == 0;
+  solution.pivots = static_cast<std::size_t>(model.numberIterations());
   return solution;
 }
 

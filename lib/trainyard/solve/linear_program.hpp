@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -72,7 +72,7 @@ LinearSolution solve_by_simplex(const LinearProgram& program, const SimplexOptio
 
 /// Whether this build has CBC's linear solver Clp.
 bool has_clp();
-/// Stopped after so many seconds. Throws MissingError where it has not.
-LinearSolution solve_by_clp(const LinearProgram& program, std::optional<double> seconds = {});
+/// `stop`, asked after each iteration, ends it. Throws MissingError where it has not.
+LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bool()>& stop = {});
 
 }  // namespace trainyard

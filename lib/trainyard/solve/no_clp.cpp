@@ -6,7 +6,7 @@ namespace trainyard {
 
 bool has_clp() { return false; }
 
-LinearSolution solve_by_clp(const LinearProgram&, std::optional<double>) {
+LinearSolution solve_by_clp(const LinearProgram&, const std::function<bool()>&) {
   throw MissingError("this build has no Clp", "install coinor-libclp-dev, and build again with -Dclp=enabled");
 }
 

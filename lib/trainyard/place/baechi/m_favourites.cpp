@@ -26,6 +26,9 @@ struct Arc {
 /// Limit of the work of our simplex method over all parts: some seconds.
 constexpr std::uint64_t kMostWork = 1'500'000'000;
 
+/// Share of the seconds after which the rest is left: the plan takes time too.
+constexpr double kShare = 0.5;
+
 using Block = std::vector<Arc>;  // by ascending (from, to)
 
 /// Longest paths over a block, with the costs and without.
@@ -198,7 +201,7 @@ class Relaxation {
     const auto unit = static_cast<double>(std::ranges::max_element(block, {}, &Arc::cost)->cost);
     const auto scaled = [&](ScaledTime time) { return static_cast<double>(time) / unit; };
     const double most = scaled(lengths.full_head.back() - lengths.longest());
-    if (effort_.late()) {
+    if (effort_.late(kShare)) {
       missed_ += to_ns(most * unit);
       return;
     }
@@ -238,7 +241,7 @@ class Relaxation {
 
     const bool clp = solver_ == LinearSolver::clp || (solver_ == LinearSolver::best && has_clp());
     const LinearSolution solution =
-        clp ? solve_by_clp(program, effort_.seconds_left())
+        clp ? solve_by_clp(program, [this] { return effort_.late(kShare); })
             : solve_by_simplex(program, {.most_pivots = most_pivots_, .most_work = work_left_});
     work_left_ -= std::min(work_left_, solution.work);
     if (solution.status != LinearSolution::Status::optimal) missed_ += to_ns((most + solution.value) * unit);

@@ -45,8 +45,8 @@ struct RelaxedFavourites {
 /// matter favourites as far as the sums leave room, the longest transfers first (ties: the lower edge).
 ///
 /// Our simplex method stops after `most_pivots` in a part, or after some seconds' work in all, counted and not timed:
-/// graphs of many thousand ops reach that; and any solver when `effort` is late. What is not solved then keeps the best
-/// x found, and bound < value.
+/// graphs of many thousand ops reach that; and Clp when half of the seconds of `effort` are over, after which no part
+/// is begun. What is not solved then keeps the best x found, and bound < value.
 RelaxedFavourites relaxed_favourites(const Problem& problem, const OpEdges& edges,
                                      LinearSolver solver = LinearSolver::best, std::size_t most_pivots = 100'000,
                                      const Effort& effort = Effort{{}});

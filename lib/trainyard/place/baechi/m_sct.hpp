@@ -11,7 +11,7 @@ struct MSctOptions {
   LinearSolver solver = LinearSolver::best;
   /// An edge whose x is below this makes a favourite child. The paper rounds at one half; the program's flag is 0.1.
   double threshold = 0.5;
-  Effort effort{{}};  // late: with what the program has found by then
+  Effort effort{{}};  // half of its seconds are the program's: then with what that has found
 };
 
 /// Memory-constrained small communication times: m-ETF, but a device that has run an op may wait for the op's favourite
