@@ -26,8 +26,8 @@ struct Arc {
 /// Limit of the work of our simplex method over all parts: some seconds.
 constexpr std::uint64_t kMostWork = 1'500'000'000;
 
-/// Share of the seconds after which the rest is left: the plan takes time too.
-constexpr double kShare = 0.5;
+/// Share of the seconds after which the rest of the program is left: the plan takes time too.
+constexpr double kProgramShare = 0.5;
 
 using Block = std::vector<Arc>;  // by ascending (from, to)
 
@@ -201,7 +201,7 @@ class Relaxation {
     const auto unit = static_cast<double>(std::ranges::max_element(block, {}, &Arc::cost)->cost);
     const auto scaled = [&](ScaledTime time) { return static_cast<double>(time) / unit; };
     const double most = scaled(lengths.full_head.back() - lengths.longest());
-    if (effort_.late(kShare)) {
+    if (effort_.late(kProgramShare)) {
       missed_ += to_ns(most * unit);
       return;
     }
@@ -241,7 +241,7 @@ class Relaxation {
 
     const bool clp = solver_ == LinearSolver::clp || (solver_ == LinearSolver::best && has_clp());
     const LinearSolution solution =
-        clp ? solve_by_clp(program, [this] { return effort_.late(kShare); })
+        clp ? solve_by_clp(program, [this] { return effort_.late(kProgramShare); })
             : solve_by_simplex(program, {.most_pivots = most_pivots_, .most_work = work_left_});
     work_left_ -= std::min(work_left_, solution.work);
     if (solution.status != LinearSolution::Status::optimal) missed_ += to_ns((most + solution.value) * unit);
