@@ -168,6 +168,24 @@ TEST_CASE("half of an op takes half of its samples") {
             kernel("V100", "Linear", "(float32[4096,1024],float32[1024,2048])->float32[4096,2048]")->seconds));
 }
 
+TEST_CASE("half of a batched product is half of its products, with weights half of the rows of each") {
+  const std::string shapes = "(float16[8,640,768],float16[8,768,3072])->float16[8,640,3072]";
+  CHECK(detail::part_signature("MatMul", 0.5, true) == "0.5 of rows of MatMul");
+  CHECK(detail::part_signature("0.5 of rows of MatMul", 0.5, true) == "0.25 of rows of MatMul");
+  const auto half = [&](bool of_rows) {
+    GraphBuilder builder;
+    builder.add({.name = "op",
+                 .type = "MatMul",
+                 .signature = detail::part_signature("MatMul" + shapes, 0.5, of_rows),
+                 .flops = Flops{1}});
+    return kernel_time(std::move(builder).build(), OpId{0}, make_device(*find_device_kind("V100"), "gpu0"), {})
+        ->seconds;
+  };
+  const auto product = [](const char* of) { return kernel("V100", "MatMul", of)->seconds; };
+  CHECK(half(true) == product("(float16[8,320,768],float16[8,768,3072])->float16[8,320,3072]"));
+  CHECK(half(false) == product("(float16[4,640,768],float16[4,768,3072])->float16[4,640,3072]"));
+}
+
 TEST_CASE("convolutions of one and three dimensions are those of two, with what comes before the width folded") {
   const auto conv = [](const char* shapes) { return *kernel("V100", "Conv", shapes); };
   const KernelTime line = conv("(float32[16,64,1000],float32[128,64,5])->float32[16,128,1000]");

@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "rewrite/by_name.hpp"
+#include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/cost/kernel_costs.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
+#include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -84,6 +87,23 @@ TEST_CASE("a rank's experts cost what a step of these experts alone costs, and a
     CHECK(inside == 2 * (5 + 5 + 1 + 3));
     CHECK(outside > 100);
   }
+}
+
+TEST_CASE("a replica or microbatch takes for its experts what a step of its samples takes, op by op") {
+  const Device device = make_device(*find_device_kind("V100"), "gpu0");
+  const Graph whole = mixture(4), own = mixture(2);
+  const Graph replicas = spread(whole, 2, 1), parts = split_batch(whole, 2).graph;
+  std::size_t compared = 0;
+  for (const OpId op : own.ops()) {
+    const std::string name{own.name(op)};
+    if (name.find("/experts") == std::string::npos || own.phase(op) == Phase::update) continue;
+    CAPTURE(name);
+    const double expected = kernel_time(own, op, device, {})->seconds;
+    CHECK(kernel_time(replicas, op_named(replicas, name + "@2"), device, {})->seconds == doctest::Approx(expected));
+    CHECK(kernel_time(parts, op_named(parts, name + "~2"), device, {})->seconds == doctest::Approx(expected));
+    ++compared;
+  }
+  CHECK(compared == 2 * (3 + 3));  // three products a layer, and their gradients
 }
 
 TEST_CASE("a mixture has two all-to-alls in each pass, and its experts' gradients stay where they are") {

@@ -266,7 +266,7 @@ bool add_product(KernelSum& sum, const OpSignature& op, std::string_view base, s
                                             : wants.filter && !wants.data ? op.writes[0].rank > 2
                                                                           : first.rank > 2);
   if (batched) {
-    const double m = y.from_end(1), batch = rows / m;
+    const double m = y.from_end(1) * (op.of_rows ? op.share : 1), batch = rows / m;
     const double k = suffix.empty()               ? first.from_end(0)
                      : wants.data && wants.filter ? first.from_end(1)
                      : wants.data                 ? op.writes[0].from_end(0)

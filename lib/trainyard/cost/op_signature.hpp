@@ -29,9 +29,11 @@ struct SignatureTensor {
 };
 
 /// An op's signature in parts: "Type(reads)->writes"; of long lists the first four tensors, and how many there are. Of
-/// a part of an op "0.25 of Type(reads)->writes": that share of its rows or samples.
+/// a part of an op "0.25 of Type(reads)->writes": that share of its rows or samples. Of batched products with weights
+/// "0.25 of rows of Type(reads)->writes": as many products, each of that share of its rows.
 struct OpSignature {
   double share = 1;
+  bool of_rows = false;
   std::array<SignatureTensor, 4> reads{}, writes{};
   std::size_t read_count = 0, write_count = 0;
 
@@ -92,17 +94,20 @@ inline double take_share_of(std::string_view& text) {
   return share;
 }
 
-/// The signature of a share of an op; of none where the op has none.
-inline std::string part_signature(std::string_view signature, double share) {
+inline constexpr std::string_view kRowsOf = "rows of ";
+
+/// The signature of a share of an op, or of its rows; of none where the op has none.
+inline std::string part_signature(std::string_view signature, double share, bool of_rows = false) {
   if (signature.empty()) return {};
   share *= take_share_of(signature);
-  return fmt::format("{} of {}", share, signature);
+  return fmt::format("{} of {}{}", share, of_rows && !signature.starts_with(kRowsOf) ? kRowsOf : "", signature);
 }
 
 /// Nothing where the text is no signature, as of graphs of other programs.
 inline std::optional<OpSignature> parse_signature(std::string_view text) {
   OpSignature signature;
   signature.share = take_share_of(text);
+  signature.of_rows = text.starts_with(kRowsOf);
   const std::size_t open = text.find('(');
   if (open == std::string_view::npos) return std::nullopt;
   text.remove_prefix(open + 1);

@@ -71,7 +71,7 @@ void take_experts(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse&
   } else {
     const double rows = static_cast<double>(share.of) / static_cast<double>(parts);
     spec.signature = signature_of_experts(graph.signature(op), share.of);
-    if (rows != 1) spec.signature = part_signature(spec.signature, rows);
+    if (rows != 1) spec.signature = part_signature(spec.signature, rows, use.multiplies_weights(graph, op));
   }
   weights = std::min(weights, spec.bytes_accessed);
   spec.bytes_accessed = spec.bytes_accessed - weights + part(weights);

@@ -78,7 +78,8 @@ class Batching {
 
   void add_copy(OpId op, std::size_t part) {
     OpView& view = copy_.start(op);
-    if (take_share_of_work(view, graph_, op, use_, part, parts_)) copy_.divide_signature();
+    if (take_share_of_work(view, graph_, op, use_, part, parts_))
+      copy_.divide_signature(use_.multiplies_weights(graph_, op));
     copy_.append(view.name, suffix_);
     for (std::size_t i = 0; i < view.inputs.size(); ++i)
       copy_.append(view.inputs[i], is_variable(graph_.producer(graph_.inputs(op)[i])) ? first_suffix_ : suffix_);

@@ -22,9 +22,9 @@ std::string& OpCopy::next_text() {
   return texts_[used_++];
 }
 
-void OpCopy::divide_signature() {
-  std::string& part = divided_[view_.signature];
-  if (part.empty()) part = detail::part_signature(view_.signature, 1 / static_cast<double>(parts_));
+void OpCopy::divide_signature(bool of_rows) {
+  std::string& part = divided_[of_rows ? 1 : 0][view_.signature];
+  if (part.empty()) part = detail::part_signature(view_.signature, 1 / static_cast<double>(parts_), of_rows);
   view_.signature = part;
 }
 

@@ -23,8 +23,8 @@ class OpCopy {
   void append(std::string_view& text, std::string_view suffix);
   /// A text for the view.
   std::string_view lend(std::string text);
-  /// One of `parts` (detail::part_signature).
-  void divide_signature();
+  /// One of `parts`, of its rows where the op's products have weights (detail::part_signature).
+  void divide_signature(bool of_rows);
 
  private:
   std::string& next_text();
@@ -34,7 +34,7 @@ class OpCopy {
   OpView view_;
   std::deque<std::string> texts_;  // of the view
   std::size_t used_ = 0;
-  std::unordered_map<std::string_view, std::string> divided_;  // by signature
+  std::unordered_map<std::string_view, std::string> divided_[2];  // by signature; the second: of rows
 };
 
 }  // namespace trainyard

@@ -88,6 +88,13 @@ void ParameterUse::find_weights(const Graph& graph) {
   }
 }
 
+bool ParameterUse::multiplies_weights(const Graph& graph, OpId op) const {
+  const auto outputs = graph.outputs(op);
+  return graph.type(op).starts_with("MatMul") &&
+         (weights_read[op] > Bytes{0} ||
+          std::any_of(outputs.begin(), outputs.end(), [&](TensorId tensor) { return bool{is_gradient[tensor]}; }));
+}
+
 bool holds_parameters(const Graph& graph, OpId op) {
   return graph.phase(op) != Phase::update && (graph.parameter_bytes(op).count > 0 || graph.state_bytes(op).count > 0);
 }
@@ -145,7 +152,8 @@ template bool take_share_of_work(OpView&, const Graph&, OpId, const ParameterUse
 void take_share(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, std::size_t part,
                 std::size_t parts) {
   if (take_share_of_work(spec, graph, op, use, part, parts))
-    spec.signature = detail::part_signature(spec.signature, 1 / static_cast<double>(parts));
+    spec.signature =
+        detail::part_signature(spec.signature, 1 / static_cast<double>(parts), use.multiplies_weights(graph, op));
 }
 
 }  // namespace trainyard

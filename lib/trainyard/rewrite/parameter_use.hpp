@@ -24,6 +24,9 @@ struct ParameterUse {
   IdMap<OpId, bool> hands_on_weights;    // a "Variable", or what hands on what these hold; not for an update
   IdMap<OpId, Bytes> weights_read;       // of `reads`; of weights handed on with others', as many as it has gradients
 
+  /// A product with parameters, or their gradient: shares of the batch are shares of its rows.
+  bool multiplies_weights(const Graph& graph, OpId op) const;
+
  private:
   void find_weights(const Graph& graph);
 };

@@ -50,7 +50,8 @@ Graph share_of_batch(const Graph& graph, std::size_t parts, LayerDegree degree) 
       continue;
     }
     OpView& view = copy.start(op);
-    if (graph.phase(op) != Phase::update && take_share_of_work(view, graph, op, use, 0, parts)) copy.divide_signature();
+    if (graph.phase(op) != Phase::update && take_share_of_work(view, graph, op, use, 0, parts))
+      copy.divide_signature(use.multiplies_weights(graph, op));
     view.bytes_accessed += besides;
     builder.add_view(view);
   }
