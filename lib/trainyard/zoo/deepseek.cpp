@@ -12,7 +12,7 @@ namespace {
 /// many small experts, beside one that all tokens take. Without the module that predicts a second token.
 class DeepSeek {
  public:
-  explicit DeepSeek(const NetworkArguments& given) : given_(given) {}
+  explicit DeepSeek(const NetworkArguments& given) : given_(given) { require_multiple("rotary", turned_, 2); }
 
   Model build() {
     const ValueId ids = net_.input("ids", {given_["batch"], seq_}, DataType::int64);
