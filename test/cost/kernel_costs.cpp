@@ -212,6 +212,23 @@ TEST_CASE("groups are a batch of products; of few channels they move bytes") {
         Evidence::estimated);
 }
 
+TEST_CASE("a recurrent op has its steps and weights wherever they stand") {
+  const auto time = [](const char* type, const std::string& tensors) { return kernel("V100", type, tensors)->seconds; };
+  const std::string x = "float32[50,8,512]", batch_first = "float32[8,50,512]", y = "float32[50,1,8,256]",
+                    of_batch = "float32[8,50,1,256]", last = "float32[1,8,256]",
+                    weights = "float32[1,1024,512],float32[1,1024,256]";
+  const double forward = time("LSTM", "(" + x + "," + weights + ")->" + y);
+  CHECK(time("LSTM", "(" + batch_first + "," + weights + ")->" + of_batch) == forward);
+  CHECK(time("LSTM", "(" + batch_first + "," + weights + ")->float32[8,1,256]") == forward);
+  const std::string writes = ")->" + x + "," + weights;
+  const double backward = time("LSTMGrad", "(" + y + "," + weights + "," + x + writes);
+  for (const std::string& gradients : {last, y + "," + last, y + "," + last + "," + last})
+    CHECK(time("LSTMGrad", "(" + gradients + "," + weights + "," + x + writes) == backward);
+  CHECK(time("LSTMGrad", "(" + of_batch + "," + weights + "," + batch_first + ")->" + batch_first) == backward);
+  // Of frozen weights no X is read: no form.
+  CHECK_FALSE(kernel("V100", "LSTMGrad", "(" + y + "," + last + "," + weights + ")->" + x));
+}
+
 TEST_CASE("ops without a signature, of unknown types and on CPUs have no form") {
   CHECK_FALSE(kernel("V100", "Linear", ""));
   CHECK_FALSE(kernel("V100", "Linear", "(float32[4096,1024"));

@@ -326,15 +326,21 @@ bool add_convolution(KernelSum& sum, const OpSignature& op, std::string_view suf
   return true;
 }
 
-/// X [steps, batch, inputs], W [directions, gates hidden, inputs], R [directions, gates hidden, hidden].
+/// X [steps, batch, inputs], W [directions, gates hidden, inputs], R [directions, gates hidden, hidden]; of a gradient,
+/// behind the outputs', W, R, X. Y [steps, directions, batch, hidden], its last step [directions, batch, hidden]: what
+/// has other extents has its batch first.
 bool add_recurrent(KernelSum& sum, const OpSignature& op, std::string_view suffix) {
-  if (op.read_count < 3) return false;
   const bool forward = suffix.empty();
-  const SignatureTensor& x = op.reads[forward ? 0 : 3];
-  const SignatureTensor& w = op.reads[1];
-  const SignatureTensor& r = op.reads[2];
-  if (x.rank != 3 || w.rank != 3 || r.rank != 3) return false;
-  sum.recurrent(x.dims[0], r.count() * sum.element(), 2 * x.dims[1] * op.share * (w.count() + r.count()), !forward);
+  if (op.read_count < (forward ? 3U : 4U) || (!forward && op.read_count > op.reads.size())) return false;
+  const std::size_t weights = forward ? 1 : op.read_count - 3;
+  const SignatureTensor& x = op.reads[forward ? 0 : weights + 2];
+  const SignatureTensor& w = op.reads[weights];
+  const SignatureTensor& r = op.reads[weights + 1];
+  const SignatureTensor& y = forward ? op.writes[0] : op.reads[0];
+  if (x.rank != 3 || w.rank != 3 || r.rank != 3 || w.dims[1] != r.dims[1]) return false;
+  const bool steps_first = y.from_end(2) == r.dims[0] && y.from_end(1) == x.dims[1];
+  const double steps = x.dims[steps_first ? 0 : 1], batch = x.dims[steps_first ? 1 : 0];
+  sum.recurrent(steps, r.count() * sum.element(), 2 * batch * op.share * (w.count() + r.count()), !forward);
   return true;
 }
 

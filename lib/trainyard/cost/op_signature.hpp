@@ -28,13 +28,13 @@ struct SignatureTensor {
   double from_end(std::size_t i) const { return i < rank ? dims[rank - 1 - i] : 1; }
 };
 
-/// An op's signature in parts: "Type(reads)->writes"; of long lists the first four tensors, and how many there are. Of
+/// An op's signature in parts: "Type(reads)->writes"; of long lists the first six tensors, and how many there are. Of
 /// a part of an op "0.25 of Type(reads)->writes": that share of its rows or samples. Of batched products with weights
 /// "0.25 of rows of Type(reads)->writes": as many products, each of that share of its rows.
 struct OpSignature {
   double share = 1;
   bool of_rows = false;
-  std::array<SignatureTensor, 4> reads{}, writes{};
+  std::array<SignatureTensor, 6> reads{}, writes{};
   std::size_t read_count = 0, write_count = 0;
 
   /// The first floating-point tensor's, of the reads, then of the writes.
@@ -59,7 +59,7 @@ inline NumberKind number_kind(std::string_view name) {
 }
 
 /// Reads tensors up to ')' or the end; false where the text is not of that form.
-inline bool read_tensors(std::string_view& text, std::array<SignatureTensor, 4>& tensors, std::size_t& count) {
+inline bool read_tensors(std::string_view& text, std::array<SignatureTensor, 6>& tensors, std::size_t& count) {
   while (!text.empty() && text.front() != ')') {
     if (text.front() == ',') text.remove_prefix(1);
     const std::size_t open = text.find('[');
