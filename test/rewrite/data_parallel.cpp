@@ -68,6 +68,22 @@ TEST_CASE("a replica has its share of the batch, but all of the weights and of t
         whole.bytes_accessed(op_named(whole, "conv1/conv.weight/update")));
 }
 
+TEST_CASE("a replica reads of a table what a step of its samples reads") {
+  const auto step = [](const std::string& batch) {
+    return training_graph(make_network("llama2_7b:layers=1,seq=8,hidden=16,heads=2,kv_heads=2,batch=" + batch));
+  };
+  const Graph own = step("2"), replicas = data_parallel(step("4"), {.replicas = 2}).graph;
+  std::size_t compared = 0;
+  for (const OpId op : own.ops()) {
+    if (own.type(op) != "Gather" && own.type(op) != "EmbeddingGrad") continue;
+    ++compared;
+    // 2 x 8 numbers of 8 bytes, and as many rows of 64, read and written
+    if (own.type(op) == "Gather") CHECK(own.bytes_accessed(op) == Bytes{128 + 2 * 1024});
+    CHECK(replicas.bytes_accessed(op_named(replicas, std::string{own.name(op)} + "@2")) == own.bytes_accessed(op));
+  }
+  CHECK(compared == 2);
+}
+
 TEST_CASE("replicas add up to the whole: FLOPs, activations, parameters; whole replicas are copies") {
   const Graph whole = lenet_step();
   for (const std::size_t n : {1u, 3u, 8u}) {

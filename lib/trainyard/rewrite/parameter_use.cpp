@@ -15,6 +15,8 @@ namespace {
 constexpr std::int64_t kScalar = 8;  // bytes
 
 bool makes_weight_gradients(const std::string& type) { return type.ends_with("GradW") || type.ends_with("GradB"); }
+/// Of a table only rows are read, as many as are asked for.
+bool looks_up(const std::string& type) { return type == "Gather" || type == "EmbeddingGrad"; }
 
 }  // namespace
 
@@ -50,7 +52,8 @@ ParameterUse::ParameterUse(const Graph& graph)
 void ParameterUse::find_weights(const Graph& graph) {
   const auto ops = graph.ops();
   for (const OpId op : ops)
-    for (const OpId holder : reads[op]) weights_read[op] += graph.parameter_bytes(holder);
+    if (!looks_up(graph.type(op)))
+      for (const OpId holder : reads[op]) weights_read[op] += graph.parameter_bytes(holder);
   if (std::none_of(ops.begin(), ops.end(), [&](OpId op) { return graph.type(op) == kVariableType; })) return;
 
   const auto hands_on = [&](OpId maker) { return bool{hands_on_weights[maker]}; };
@@ -73,7 +76,7 @@ void ParameterUse::find_weights(const Graph& graph) {
     }
   }
   for (const OpId op : ops) {
-    if (graph.phase(op) == Phase::update || hands_on_weights[op]) continue;
+    if (graph.phase(op) == Phase::update || hands_on_weights[op] || looks_up(graph.type(op))) continue;
     Bytes handed_on{0}, of_layer{0}, of_group{0};
     for (const TensorId tensor : graph.inputs(op))
       if (is_weight(tensor)) handed_on += graph.bytes(tensor);

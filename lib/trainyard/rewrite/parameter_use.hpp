@@ -22,7 +22,9 @@ struct ParameterUse {
   IdMap<TensorId, bool> is_gradient;     // of parameters (is_parameter_gradient)
   IdMap<OpId, bool> adds_gradients;      // of parameters, and does nothing else
   IdMap<OpId, bool> hands_on_weights;    // a "Variable", or what hands on what these hold; not for an update
-  IdMap<OpId, Bytes> weights_read;       // of `reads`; of weights handed on with others', as many as it has gradients
+  /// Of `reads`; of weights handed on with others', as many as it has gradients. Of tables, that lookups and their
+  /// gradients read by rows, none.
+  IdMap<OpId, Bytes> weights_read;
 
   /// A product with parameters, or their gradient: shares of the batch are shares of its rows.
   bool multiplies_weights(const Graph& graph, OpId op) const;
