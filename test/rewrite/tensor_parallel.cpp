@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rewrite/by_name.hpp"
+#include "support/model_sketch.hpp"
 #include "trainyard/cost/op_signature.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
@@ -183,6 +184,15 @@ TEST_CASE("convolutions divide channels: batch norm and activations between two 
         "BatchNormalization(float32[2,32,56,56],float32[32],float32[32],float32[32],float32[32])->float32[2,32,56,56]");
   CHECK(signature(parallel, "layer1.0/conv_3^1") ==
         "Conv(float32[2,32,56,56],float32[256,32,1,1])->float32[2,256,56,56]");
+}
+
+TEST_CASE("a cross entropy of images adds up three numbers a pixel") {
+  test::ModelSketch net;
+  const ValueId x = net.input("x", {2, 3, 16, 16});
+  const Graph graph =
+      training_graph(net.finish({net.node("Conv", {x, net.parameter("w", {8, 3, 1, 1})}, {2, 8, 16, 16})}));
+  // 2 x 16 x 16 rows of three numbers of 4 bytes
+  CHECK(sums(tensor_parallel(graph, {2}), Phase::forward) == Counts{{"all-reduce 6144", 1}});
 }
 
 TEST_CASE("heads that ranks cannot share are gathered, and attention is whole") {

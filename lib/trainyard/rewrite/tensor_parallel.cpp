@@ -52,6 +52,11 @@ struct Shapes {
     /// The dimension of features: the second of four or more, else the last.
     std::size_t feature() const { return extents.size() >= 4 ? 1 : extents.size() - 1; }
     std::int64_t features() const { return extents.empty() ? 1 : extents[feature()]; }
+    double count() const {
+      double product = 1;
+      for (const std::int64_t extent : extents) product *= static_cast<double>(extent);
+      return product;
+    }
     /// The dimension of the sequence, of two or three: the last but one.
     std::size_t row() const { return extents.size() - 2; }
     bool has_rows() const { return extents.size() == 2 || extents.size() == 3; }
@@ -194,16 +199,11 @@ class Sharding {
     const double t = static_cast<double>(ranks_);
     if (!is_divided(op) || way_[op] == Way::rows) return 1;
     if (way_[op] != Way::row || !shapes_[op] || shapes_[op]->reads.size() < 3) return 1 / t;
-    const double weights = count(shapes_[op]->reads[1]), bias = count(shapes_[op]->reads[2]);
+    const double weights = shapes_[op]->reads[1].count(), bias = shapes_[op]->reads[2].count();
     return (weights / t + bias) / (weights + bias);
   }
 
  private:
-  static double count(const Shapes::Tensor& tensor) {
-    double product = 1;
-    for (const std::int64_t extent : tensor.extents) product *= static_cast<double>(extent);
-    return product;
-  }
   bool divides(std::int64_t extent) const { return extent > 0 && (extent % ranks_ == 0 || extent >= kPadded * ranks_); }
   void divide(Shapes::Tensor& tensor, std::size_t dimension) const {
     if (dimension < tensor.extents.size())
@@ -676,11 +676,10 @@ class Ranks {
 
   std::string rows_of(OpId op) const { return fmt::format("{}/rows", graph_.name(op)); }
   Bytes row_bytes(OpId op) const {
-    std::int64_t rows = 1;
-    const auto& extents = sharding_.shapes(op)->reads.front().extents;
-    for (std::size_t i = 0; i + 1 < extents.size(); ++i) rows *= extents[i];
     std::string_view signature = graph_.signature(op);  // whose extents are those of the whole op
-    return Bytes{std::llround(3 * 4 * static_cast<double>(rows) * detail::take_share_of(signature))};
+    const auto& logits = sharding_.shapes(op)->reads.front();
+    const double rows = logits.count() / static_cast<double>(logits.features());
+    return Bytes{std::llround(3 * 4 * rows * detail::take_share_of(signature))};
   }
   void add_loss(OpId op) {
     CollectiveOps ops = collective(op, rows_of(op), CollectiveKind::all_reduce, row_bytes(op), graph_.phase(op));
