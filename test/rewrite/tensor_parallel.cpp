@@ -186,6 +186,12 @@ TEST_CASE("convolutions divide channels: batch norm and activations between two 
         "Conv(float32[2,32,56,56],float32[256,32,1,1])->float32[2,256,56,56]");
 }
 
+TEST_CASE("gradients of the parts of latent queries, keys and values stay shares of heads") {
+  // Gathered are those of the positions that all heads share of the keys: 4,096 of 64 numbers.
+  for (const auto& [what, count] : sums(ranks_of("deepseek_v3:layers=1,batch=1", 4), Phase::backward))
+    if (what.starts_with("all-gather")) CHECK(what == "all-gather 1048576");
+}
+
 TEST_CASE("a cross entropy of images adds up three numbers a pixel") {
   test::ModelSketch net;
   const ValueId x = net.input("x", {2, 3, 16, 16});

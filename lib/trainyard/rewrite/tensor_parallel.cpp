@@ -39,6 +39,8 @@ constexpr std::array<std::string_view, 34> kByFeature{
 bool by_feature(std::string_view type) {
   return type == "GlobalAveragePool" || type == "LeakyRelu" || std::ranges::find(kByFeature, type) != kByFeature.end();
 }
+/// Of gradients: what Split and slices have taken apart.
+bool puts_together(std::string_view type) { return type == "Concat" || type == "SliceGrad"; }
 bool normalizes(std::string_view type) { return type.ends_with("LayerNormalization") || type == "RMSNormalization"; }
 bool adds(std::string_view type) { return type == "Add" || type == "AddGrad" || type == "Sum"; }
 
@@ -277,7 +279,7 @@ class Sharding {
     }
     if (type == "SoftmaxCrossEntropy" || type == "BatchNormalization")
       return first == Layout::share ? Way::share : Way::whole;
-    if (by_feature(type) && all_shares(op, type == "Concat" ? 0 : 0.5)) return Way::share;
+    if (puts_together(type) ? all_shares(op, 0) : by_feature(type) && all_shares(op, 0.5)) return Way::share;
     return sequence_ && (by_feature(type) || normalizes(type)) && all_rows(op, shapes) ? Way::rows : Way::whole;
   }
 
