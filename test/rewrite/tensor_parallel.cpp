@@ -192,6 +192,21 @@ TEST_CASE("gradients of the parts of latent queries, keys and values stay shares
     if (what.starts_with("all-gather")) CHECK(what == "all-gather 1048576");
 }
 
+TEST_CASE("a bias that all samples have is no reason to gather their scores, however few they are") {
+  for (const char* batch : {"1", "2", "3"}) {
+    CAPTURE(batch);
+    const auto parallel = ranks_of(std::string{"t5_small:layers=2,seq=64,targets=16,batch="} + batch, 2);
+    const auto gathers = [&](Phase phase) {
+      Counts counts = sums(parallel, phase);
+      std::erase_if(counts, [](const auto& each) { return !each.first.starts_with("all-gather"); });
+      return counts;
+    };
+    CHECK(gathers(Phase::forward).empty());
+    // The gradients of the encoder's and the decoder's: 8 heads x 64 x 64, 8 x 16 x 16
+    CHECK(gathers(Phase::backward) == Counts{{"all-gather 131072", 1}, {"all-gather 8192", 1}});
+  }
+}
+
 TEST_CASE("a cross entropy of images adds up three numbers a pixel") {
   test::ModelSketch net;
   const ValueId x = net.input("x", {2, 3, 16, 16});

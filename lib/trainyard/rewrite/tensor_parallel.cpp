@@ -117,10 +117,14 @@ class Sharding {
         way_(graph.op_count(), Way::whole),
         layout_(graph.tensor_count(), Layout::whole),
         shapes_(graph.op_count()),
-        base_(graph.op_count(), OpId::none()) {
+        base_(graph.op_count(), OpId::none()),
+        fixed_(graph.op_count(), false) {
     const OpIndex index{graph};
     for (const OpId op : graph.topological_order()) {
       shapes_[op] = Shapes::parse(graph.signature(op));
+      fixed_[op] =
+          graph.type(op) != "Input" && graph.phase(op) == Phase::forward &&
+          std::ranges::all_of(graph.inputs(op), [&](TensorId tensor) { return bool{fixed_[graph.producer(tensor)]}; });
       if (graph.phase(op) == Phase::backward) {
         const std::string_view name = graph.name(op);
         if (const auto found = index.find(name.substr(0, name.rfind("/grad")));
@@ -319,11 +323,17 @@ class Sharding {
            });
   }
 
-  /// Inputs of at least this part of the largest are shares: smaller ones are broadcast.
+  /// Inputs of at least this part of the largest are shares: smaller ones are broadcast. What is made of parameters
+  /// alone, as a bias of scores, counts only where it is a share: of what is whole a rank reads its own.
   bool all_shares(OpId op, double part) const {
+    std::vector<TensorId> counted;
     Bytes largest{0};
-    for (const TensorId tensor : graph_.inputs(op)) largest = std::max(largest, graph_.bytes(tensor));
-    return std::ranges::all_of(graph_.inputs(op), [&](TensorId tensor) {
+    for (const TensorId tensor : graph_.inputs(op)) {
+      if (layout_[tensor] != Layout::share && fixed_[graph_.producer(tensor)]) continue;
+      counted.push_back(tensor);
+      largest = std::max(largest, graph_.bytes(tensor));
+    }
+    return !counted.empty() && std::ranges::all_of(counted, [&](TensorId tensor) {
       return layout_[tensor] == Layout::share ||
              static_cast<double>(graph_.bytes(tensor).count) < part * static_cast<double>(largest.count);
     });
@@ -408,7 +418,8 @@ class Sharding {
   IdMap<OpId, Way> way_;
   IdMap<TensorId, Layout> layout_;
   IdMap<OpId, std::optional<Shapes>> shapes_;
-  IdMap<OpId, OpId> base_;  // of a backward op: the forward op
+  IdMap<OpId, OpId> base_;   // of a backward op: the forward op
+  IdMap<OpId, bool> fixed_;  // a forward op that reads no input of the network
 };
 
 class Ranks {
