@@ -186,6 +186,35 @@ TEST_CASE("convolutions divide channels: batch norm and activations between two 
         "Conv(float32[2,32,56,56],float32[256,32,1,1])->float32[2,256,56,56]");
 }
 
+TEST_CASE("of grouped queries several ranks read the keys and values of one head, which are gathered") {
+  const std::string small = "layers=1,batch=1,seq=16,hidden=128,heads=8,kv_heads=2,inner=64,vocabulary=64";
+  const Graph whole = training_graph(make_network("llama3_8b:" + small));
+  const auto parallel = tensor_parallel(whole, {4});
+  // 4 heads of 16 rows for each of 2 keys: 2 of a key's 4 on a rank.
+  CHECK(signature(parallel, "layers.0/matmul^2") ==
+        "MatMul(float32[1,1,32,16],float32[1,1,16,16])->float32[1,1,32,16]");
+  CHECK(signature(parallel, "layers.0/matmul/grad^2") ==
+        "MatMulGrad(float32[1,1,32,16],float32[1,1,16,16],float32[1,1,32,16])->"
+        "float32[1,1,32,16],float32[1,1,16,16]");
+  CHECK(signature(parallel, "layers.0/softmax^2") == "Softmax(float32[1,2,16,16])->float32[1,2,16,16]");
+  CHECK(inputs_of(parallel.graph, "layers.0/matmul^2") == Names{"layers.0/add.out^2", "layers.0/add_2.out/whole^2"});
+  // 2 heads x 16 x 16 numbers of keys and of values; rows of two layers, and three numbers a row of the loss.
+  CHECK(sums(parallel, Phase::forward) ==
+        Counts{{"all-gather 2048", 2}, {"all-reduce 8192", 2}, {"all-reduce 192", 1}});
+  CHECK(sums(parallel, Phase::backward) == Counts{{"reduce-scatter 2048", 2}, {"all-reduce 8192", 3}});
+  for (const OpId op : whole.ops())
+    if (whole.type(op).starts_with("MatMul") || whole.type(op).starts_with("Softmax"))
+      CHECK(4 * parallel.graph.flops(op_named(parallel.graph, rank_name(whole.name(op), 3))).value ==
+            whole.flops(op).value);
+  const auto fused = ranks_of("llama3_8b:fused=1," + small, 4);
+  CHECK(signature(fused, "layers.0/attention^1") ==
+        "Attention(float32[1,2,16,16],float32[1,1,16,16],float32[1,1,16,16])->float32[1,2,16,16]");
+  CHECK(sums(fused, Phase::backward) == sums(parallel, Phase::backward));
+  // 8 heads of queries are not divided among 16.
+  CHECK(signature(ranks_of("llama3_8b:" + small, 16), "layers.0/softmax^2") ==
+        "Softmax(float32[1,8,16,16])->float32[1,8,16,16]");
+}
+
 TEST_CASE("gradients of the parts of latent queries, keys and values stay shares of heads") {
   // Gathered are those of the positions that all heads share of the keys: 4,096 of 64 numbers.
   for (const auto& [what, count] : sums(ranks_of("deepseek_v3:layers=1,batch=1", 4), Phase::backward))

@@ -157,7 +157,7 @@ class Sharding {
       case Way::row:
         return backward && first ? Layout::whole : share;
       case Way::share:
-        return share;
+        return is_read_by_several(op, tensor) ? Layout::whole : share;
       case Way::rows:
         return is == Layout::partial ? Layout::rows : Layout::whole;
       case Way::vocabulary:
@@ -166,6 +166,14 @@ class Sharding {
         break;
     }
     return is == Layout::partial && sums_partial(op) ? Layout::partial : Layout::whole;
+  }
+
+  /// Keys or values of a head that several ranks have.
+  bool is_read_by_several(OpId op, TensorId tensor) const {
+    const OpId of = grouped(op);
+    if (of.is_none()) return false;
+    const auto operands = graph_.inputs(of);
+    return std::ranges::find(operands.subspan(1), tensor) != operands.end();
   }
 
   /// It adds partial terms, or gradients of which some are partial and none a share.
@@ -192,7 +200,7 @@ class Sharding {
     else
       for (auto* side : {&shapes.reads, &shapes.writes})
         for (Shapes::Tensor& tensor : *side) {
-          if (!tensor.of_numbers() || tensor.extents.empty()) continue;
+          if (!tensor.of_numbers() || tensor.extents.empty() || divides_group(op, tensor)) continue;
           const std::size_t at = divides(tensor.features()) ? tensor.feature() : 0;
           if (divides(tensor.extents[at]) && (at > 0 || tensor.extents.size() == 1 || way_of_update(op)))
             divide(tensor, at);
@@ -219,6 +227,19 @@ class Sharding {
     if (tensor.has_rows() && tensor.extents[tensor.row()] % ranks_ == 0) divide(tensor, tensor.row());
   }
   bool way_of_update(OpId op) const { return graph_.phase(op) == Phase::update; }
+
+  /// Leaves of fewer heads than ranks one: of keys and values all of it, else a part of its rows, which are those of
+  /// the queries that share it.
+  bool divides_group(OpId op, Shapes::Tensor& tensor) const {
+    if (tensor.extents.size() != 4 || tensor.extents[1] % ranks_ == 0) return false;
+    const OpId of = grouped(op);
+    const std::int64_t heads = tensor.extents[1], each = heads > 0 && ranks_ % heads == 0 ? ranks_ / heads : 0;
+    const bool rows = of.is_none() || is_of_queries(of, tensor);
+    if (each == 0 || (rows && tensor.extents[2] % each != 0) || (of.is_none() && heads == 1)) return false;
+    tensor.extents[1] = 1;
+    if (rows) tensor.extents[2] /= each;
+    return true;
+  }
 
   // --- ways ---
 
@@ -277,7 +298,9 @@ class Sharding {
       });
       // What an attention adds to its scores, behind queries, keys and values, may be whole.
       const auto operands = inputs.first(std::min<std::size_t>(inputs.size(), 3));
-      return by_head && std::ranges::all_of(operands, [&](TensorId each) { return layout_[each] == Layout::share; })
+      return (by_head &&
+              std::ranges::all_of(operands, [&](TensorId each) { return layout_[each] == Layout::share; })) ||
+                     shares_queries(op, shapes)
                  ? Way::share
                  : Way::whole;
     }
@@ -285,6 +308,51 @@ class Sharding {
       return first == Layout::share ? Way::share : Way::whole;
     if (puts_together(type) ? all_shares(op, 0) : by_feature(type) && all_shares(op, 0.5)) return Way::share;
     return sequence_ && (by_feature(type) || normalizes(type)) && all_rows(op, shapes) ? Way::rows : Way::whole;
+  }
+
+  /// A product of queries, or of weights of values, that ranks have shares of, with keys or values of fewer heads than
+  /// there are ranks: these are gathered, and each is read by several ranks.
+  bool shares_queries(OpId op, const Shapes& shapes) const {
+    const auto inputs = graph_.inputs(op);
+    const auto& reads = shapes.reads;
+    const auto is_of_heads = [](const Shapes::Tensor& read) { return read.extents.size() == 4 && read.extents[1] > 0; };
+    if (graph_.type(op) == "Softmax" || inputs.size() != reads.size() || reads.size() < 2 || reads.size() > 3 ||
+        !std::ranges::all_of(reads, is_of_heads) || layout_[inputs.front()] != Layout::share)
+      return false;
+    const std::int64_t heads = graph_.type(op) == "Attention" ? reads[0].extents[1] : heads_of(op);
+    return ranks_ % reads[1].extents[1] == 0 && heads > 0 && heads % ranks_ == 0 &&
+           std::ranges::all_of(
+               inputs, [&](TensorId each) { return layout_[each] == Layout::share || layout_[each] == Layout::whole; });
+  }
+  /// Heads of the softmax before a product of its weights with values, or behind one of queries with keys; 0: none.
+  std::int64_t heads_of(OpId op) const {
+    const auto passes = [&](OpId at) { return by_feature(graph_.type(at)) && !graph_.inputs(at).empty(); };
+    const auto heads = [&](OpId at) -> std::int64_t {
+      const auto found = graph_.type(at) == "Softmax" ? Shapes::parse(graph_.signature(at)) : std::nullopt;
+      return found && !found->reads.empty() && found->reads[0].extents.size() == 4 ? found->reads[0].extents[1] : 0;
+    };
+    OpId at = graph_.producer(graph_.inputs(op).front());
+    while (passes(at)) at = graph_.producer(graph_.inputs(at).front());
+    if (const std::int64_t before = heads(at); before > 0) return before;
+    for (at = op;;) {
+      const auto outputs = graph_.outputs(at);
+      if (outputs.empty() || graph_.consumers(*outputs.begin()).empty()) return 0;
+      at = graph_.consumers(*outputs.begin()).front();
+      if (!passes(at)) return heads(at);
+    }
+  }
+  /// The forward op, where the op is one of shares_queries, or its gradient.
+  OpId grouped(OpId op) const {
+    const OpId of = graph_.phase(op) == Phase::backward ? base_[op] : op;
+    const bool is = way_[op] == Way::share && !of.is_none() &&
+                    (graph_.type(of) == "MatMul" || graph_.type(of) == "Attention") &&
+                    shapes_[of]->reads[1].extents[1] % ranks_ != 0;
+    return is ? of : OpId::none();
+  }
+  /// Whether a tensor of a grouped op is of the queries' heads, rather than of those of keys and values.
+  bool is_of_queries(OpId grouped, const Shapes::Tensor& tensor) const {
+    const auto& queries = shapes_[grouped]->reads.front().extents;
+    return tensor.extents.size() == 4 && tensor.extents[1] == queries[1] && tensor.extents[2] == queries[2];
   }
 
   /// [experts, rows, inner] times weights [experts, inner, outer].
@@ -345,6 +413,10 @@ class Sharding {
       case Way::whole:
         return !graph_.inputs(op).empty() && sums_partial(op) ? Layout::partial : Layout::whole;
       case Way::share:
+        if (const OpId of = grouped(op); backward && !of.is_none() && shapes_[op] &&
+                                         number < shapes_[op]->writes.size() &&
+                                         !is_of_queries(of, shapes_[op]->writes[number]))
+          return Layout::partial;
         return is_loss(op) && number == 0 ? Layout::whole : Layout::share;
       case Way::rows:
         return backward && use_.is_gradient[tensor] ? Layout::partial : Layout::rows;
