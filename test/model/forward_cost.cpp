@@ -78,6 +78,20 @@ TEST_CASE("matrix products count the shared dimension") {
   }
 }
 
+TEST_CASE("an Einsum is a multiply-add for each combination of its letters") {
+  ModelSketch net;
+  const ValueId x = net.input("x", {2, 3, 4}), w = net.parameter("w", {4, 5});
+  const auto of = [&](std::vector<ValueId> inputs, Shape shape, const char* equation) {
+    net.node("Einsum", std::move(inputs), std::move(shape), {{"equation", std::string{equation}}});
+    return cost_of_last(net);
+  };
+  CHECK(of({x, w}, {2, 3, 5}, "bik,kj->bij") == cost(240, 240, 4 * (24 + 20 + 30)));  // 2 x 2 x 3 x 4 x 5
+  CHECK(of({x, w}, {2, 3, 5}, "... k, kj -> ...j") == of({x, w}, {2, 3, 5}, "bik,kj"));
+  CHECK(of({w, x}, {2, 3, 5}, "kj,...k->...j") == cost(240, 240, 4 * (24 + 20 + 30)));
+  CHECK(of({x, net.input("y", {3, 4}), net.input("z", {4})}, {2}, "...bk,bk,k->...") == cost(48, 48, 4 * 42));
+  CHECK(of({x}, {2, 3}, "bik->bi") == cost(24, 0, 4 * (24 + 6)));  // a sum
+}
+
 TEST_CASE("a batch normalization reads its input twice and six numbers per channel") {
   ModelSketch net;
   const ValueId x = net.input("x", {2, 3, 4, 4});  // 96 elements

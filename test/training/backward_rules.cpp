@@ -116,6 +116,23 @@ TEST_CASE("the gradient of an operand that was broadcast is summed") {
   }
 }
 
+TEST_CASE("the gradient of an operand of an Einsum is one more of its size, that reads the others") {
+  ModelSketch net;
+  const ValueId x = net.node("Linear", {net.input("x", {2, 3, 4}), net.parameter("v", {4, 4})}, {2, 3, 4});
+  const ValueId y =
+      net.node("Einsum", {x, net.parameter("w", {4, 5})}, {2, 3, 5}, {{"equation", std::string{"bik,kj->bij"}}});
+  const Model model = net.finish({y});
+  const TrainingStep fine = training_step(model, {.granularity = Granularity::fine});
+  CHECK(input_names(fine.graph, "Einsum1/grad_a") == Names{"Einsum1.out.grad"});  // and w, which is no tensor
+  CHECK(input_names(fine.graph, "Einsum1/grad_b") == Names{"Einsum1.out.grad", "Linear0.out"});
+  for (const char* op : {"Einsum1", "Einsum1/grad_a", "Einsum1/grad_b"})  // 2 x 2 x 3 x 4 x 5
+    CHECK(fine.graph.flops(find(fine.graph, op)) == Flops{240});
+  const TrainingStep step = training_step(model);
+  CHECK(step.graph.flops(find(step.graph, "Einsum1/grad")) == Flops{480});
+  // And 2 x 24 x 4 for the weights of the Linear: its input needs no gradient.
+  CHECK(step.summary.backward_matmul_flops == Flops{480 + 192});
+}
+
 TEST_CASE("attention saves queries, keys, values and weights") {
   ModelSketch net;
   const ValueId x = net.input("x", {2, 6, 8});

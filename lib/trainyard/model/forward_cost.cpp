@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -62,6 +64,31 @@ double matmul_flops(const Model& model, const Node& node, const Sizes& sizes) {
   if (node.type == "Linear" || node.type == "MatMul")
     return sizes.shape(0).empty() ? 0 : 2 * sizes.out() * static_cast<double>(sizes.shape(0).back());
   return recurrent_shape(model, node).matmul_flops();
+}
+
+/// A multiply-add for each combination of an Einsum's letters, where it has two terms or more. An ellipsis stands for
+/// letters of its own, numbered from its last dimension.
+double einsum_flops(const Node& node, const Sizes& sizes) {
+  std::string left = node.text("equation", "");
+  std::erase(left, ' ');
+  left.resize(std::min(left.find("->"), left.size()));
+  std::map<char, std::int64_t> extents;
+  for (std::size_t input = 0; input < node.inputs.size(); ++input) {
+    std::string term = left.substr(0, left.find(','));
+    left.erase(0, term.size() + 1);
+    const std::size_t rank = sizes.has(input) ? sizes.shape(input).size() : 0, dots = term.find("...");
+    if (dots != std::string::npos) {
+      term.erase(dots, 3);
+      for (std::size_t i = 0; term.size() < rank; ++i) term.insert(dots, 1, static_cast<char>('0' + i));
+    }
+    for (std::size_t i = 0; i < std::min(term.size(), rank); ++i) {
+      std::int64_t& extent = extents[term[i]];
+      extent = std::max(extent, sizes.shape(input)[i]);
+    }
+  }
+  double flops = node.inputs.size() > 1 ? 2 : 1;
+  for (const auto& [letter, extent] : extents) flops *= static_cast<double>(extent);
+  return flops;
 }
 
 /// FLOPs per element: of the output, or of input 0 for ops that shrink what they read.
@@ -155,6 +182,10 @@ ForwardCost forward_cost(const Model& model, const Node& node, std::int64_t mask
   if (is_matmul_like(type)) {
     const double matmul = matmul_flops(model, node, sizes);
     return {Flops{matmul + (sizes.has(2) ? y : 0)}, Flops{matmul}, Bytes{sizes.all_bytes()}};
+  }
+  if (type == "Einsum") {
+    const double flops = einsum_flops(node, sizes);
+    return {Flops{flops}, Flops{node.inputs.size() > 1 ? flops : 0}, Bytes{sizes.all_bytes()}};
   }
   if (type == "BatchNormalization") {
     const std::int64_t data = sizes.in_bytes(0) + sizes.out_bytes();

@@ -9,6 +9,7 @@ namespace trainyard {
 /// Cost of one run of a forward node.
 ///
 ///     FLOPs:  a multiply-add counts 2; Conv 2 n(Y) (Cin/g) kh kw, matrix products 2 n(Y) K, plus n(Y) for a bias;
+///             Einsum 2 for each combination of its letters;
 ///             Attention 2 (d_qk + d_v) + 5 for the softmax for each query and key of each head, half of them with a
 ///             causal mask, which its kernels skip; ExpertCombine 2 a choice, ExpertDispatch none;
 ///             element-wise and normalizing ops a small constant per element (1 Relu, 4 Sigmoid, 5 Tanh and Softmax,

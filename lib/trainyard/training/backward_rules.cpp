@@ -73,6 +73,25 @@ BackwardRule matmul_rule(const Context& c) {
   return rule;
 }
 
+/// The gradient of an operand contracts that of the result with all other operands, over the letters that the forward
+/// op has.
+BackwardRule einsum_rule(const Context& c) {
+  const ForwardCost forward = forward_cost(c.model, c.node);
+  BackwardRule rule{.type = "EinsumGrad"};
+  for (std::size_t i = 0; i < c.node.inputs.size(); ++i) {
+    if (!c.wants(i)) continue;
+    GradientPiece piece{.type = rule.type,
+                        .suffix = "grad_" + letter(i),
+                        .flops = forward.flops.value,
+                        .matmul_flops = forward.matmul_flops.value,
+                        .gradients = {i}};
+    for (std::size_t other = 0; other < c.node.inputs.size(); ++other)
+      if (other != i) piece.reads.push_back(c.in(other));
+    rule.pieces.push_back(std::move(piece));
+  }
+  return rule;
+}
+
 /// cuDNN's calls: one runs the sequence backwards (data), one makes the gradients of the weights.
 BackwardRule recurrent_rule(const Context& c) {
   const std::string& type = c.node.type;
@@ -261,6 +280,7 @@ BackwardRule backward_rule(const Model& model, const Node& node, const std::vect
   const std::string& type = node.type;
   if (type == "LSTM" || type == "GRU" || type == "RNN") return recurrent_rule(c);
   if (is_matmul_like(type)) return matmul_rule(c);
+  if (type == "Einsum") return einsum_rule(c);
   if (type == "Attention") return attention_rule(c);
   if (type == "ExpertDispatch")  // a token's gradient is the sum of those of its copies
     return one_piece("ExpertDispatchGrad", {.flops = c.n(c.in(1)) * c.last(c.in(0)), .reads = {c.in(1)}});
