@@ -48,6 +48,20 @@ TEST_CASE(
   CHECK(clusters(graph_of(4, {{0, 2}, {1, 3}}), 2) == Clusters{{a, c}, {b, d}});
 }
 
+TEST_CASE("the many readers of one op, and the many that one op reads, are merged in few rounds") {
+  constexpr std::size_t kMany = 3000;
+  std::vector<std::pair<std::size_t, std::size_t>> out, in;
+  for (std::size_t i = 0; i < kMany; ++i) out.emplace_back(0, i + 1), in.emplace_back(i, kMany);
+  // The edges carry as much each: the first ones are merged, until three clusters are left.
+  const auto readers = clusters(graph_of(kMany + 1, out), 3), read = clusters(graph_of(kMany + 1, in), 3);
+  CHECK(readers[0].size() == kMany - 1);
+  CHECK(readers[1] == std::vector{OpId{kMany - 1}});
+  CHECK(readers[2] == std::vector{OpId{kMany}});
+  CHECK(read[0] == std::vector{OpId{kMany - 2}});
+  CHECK(read[1] == std::vector{OpId{kMany - 1}});
+  CHECK(read[2].size() == kMany - 1);
+}
+
 Graph random_graph(Random& random, std::size_t ops) {
   std::vector<OpSpec> specs(ops);
   for (std::size_t i = 0; i < ops; ++i) {

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <queue>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -63,7 +62,18 @@ class Quotient {
     return true;
   }
 
-  const Edges& edges() const { return edges_; }
+  /// Whether the edge between the two is the only one that enters the leaf, or the only one that leaves it.
+  bool is_leaf_of(Vertex leaf, Vertex hub) const {
+    return (before_[leaf].size() == 1 && before_[leaf].front() == hub) ||
+           (after_[leaf].size() == 1 && after_[leaf].front() == hub);
+  }
+
+  /// Those that carry the most bytes first.
+  Edges by_bytes() const {
+    Edges edges = edges_;
+    std::ranges::stable_sort(edges, std::greater<>{}, &Edges::value_type::second);
+    return edges;
+  }
   bool is_alone(Vertex v) const { return after_[v].empty() && before_[v].empty(); }
 
  private:
@@ -90,11 +100,13 @@ class Coarsener {
     std::int64_t limit = std::max<std::int64_t>(3 * total / count, 1);
     for (bool merged = true; merged && time_.size() > target;) {
       const Quotient now = quotient();
+      const std::size_t count_before = time_.size();
       merged = merge_round(now, target, limit);
       while (!merged && limit <= total) {
         limit += limit / 2 + 1;
         merged = merge_round(now, target, limit);
       }
+      if (merged && 100 * (count_before - time_.size()) < count_before) merge_leaves(quotient(), target, limit);
     }
     merge_alone(target);
   }
@@ -131,13 +143,11 @@ class Coarsener {
   }
 
   bool merge_round(const Quotient& quotient, std::size_t target, std::int64_t limit) {
-    std::vector<std::tuple<std::int64_t, Vertex, Vertex>> by_bytes;
-    for (const auto& [edge, bytes] : quotient.edges()) by_bytes.emplace_back(-bytes, edge.first, edge.second);
-    std::ranges::sort(by_bytes);
     std::vector<Vertex> tail_of(time_.size(), kNone), head_of(time_.size(), kNone);
     std::size_t left = time_.size();
-    for (const auto& [bytes, u, v] : by_bytes) {
+    for (const auto& [edge, bytes] : quotient.by_bytes()) {
       if (left <= target) break;
+      const auto [u, v] = edge;
       if (kind_[u] != kind_[v] || time_[u] + time_[v] > limit) continue;
       if (!quotient.may_merge(u, v) || !quotient.goes_with(u, v, tail_of, head_of)) continue;
       tail_of[v] = u;
@@ -147,6 +157,25 @@ class Coarsener {
     if (left == time_.size()) return false;
     merge(tail_of);
     return true;
+  }
+
+  /// Merges any number of leaves into one hub, of which a round merges one. What has one predecessor, or one successor,
+  /// keeps it whatever others are merged into: no cycle closes.
+  void merge_leaves(const Quotient& quotient, std::size_t target, std::int64_t limit) {
+    std::vector<Vertex> into(time_.size(), kNone);
+    std::vector<bool> is_hub(time_.size(), false);
+    std::vector<std::int64_t> time = time_;
+    std::size_t left = time_.size();
+    for (const auto& [edge, bytes] : quotient.by_bytes())
+      for (const auto& [leaf, hub] : {Edge{edge.second, edge.first}, edge}) {
+        if (left <= target || is_hub[leaf] || into[leaf] != kNone || into[hub] != kNone) continue;
+        if (kind_[leaf] != kind_[hub] || time[leaf] + time[hub] > limit || !quotient.is_leaf_of(leaf, hub)) continue;
+        into[leaf] = hub;
+        is_hub[hub] = true;
+        time[hub] += time[leaf];
+        --left;
+      }
+    merge(into);
   }
 
   /// Merges every vertex into the one that `into` names.
