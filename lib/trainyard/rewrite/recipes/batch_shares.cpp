@@ -129,22 +129,34 @@ void BatchShares::find_forward(OpId op) {
     make(result, outputs[result.position], node.outputs[result.position]);
 }
 
-/// The shape of the input before all rewrites.
-const Shape& BatchShares::whole_shape(ValueId input) const {
+/// The input before all rewrites.
+ValueId BatchShares::whole_input(ValueId input) const {
   for (const HeldCopy& copy : from_.copies)
-    if (copy.copy == input) return from_.model.values[copy.of].shape;
-  return from_.model.values[input].shape;
+    if (copy.copy == input) return copy.of;
+  return input;
+}
+const Shape& BatchShares::whole_shape(ValueId input) const { return from_.model.values[whole_input(input)].shape; }
+
+bool BatchShares::has_layers_first(ValueId input) const {
+  const auto nodes = from_.model.nodes.ids();
+  return whole_shape(input).size() > 2 && std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+           const Node& node = from_.model.nodes[id];
+           const auto position = std::ranges::find(node.inputs, whole_input(input)) - node.inputs.begin();
+           if (node.type == "LSTM" || node.type == "GRU" || node.type == "RNN")
+             return (position == 5 || position == 6) && node.integer("layout", 0) == 0;
+           return node.type == "Gather" && position == 0 && node.integer("axis", 0) == 0;
+         });
 }
 
 bool BatchShares::is_for_all(ValueId input) const {
   const Shape& shape = whole_shape(input);
-  return samples_ > 1 && !shape.empty() && shape.front() == 1 && std::ranges::find(shape, samples_) == shape.end();
+  return samples_ > 1 && !shape.empty() && shape.front() == 1 && !has_layers_first(input);
 }
 
 std::size_t BatchShares::dimension_of(ValueId input, std::size_t axis) const {
   if (axis > 0) return axis;
   const Shape& shape = whole_shape(input);
-  const auto at = std::ranges::find(shape, samples_);
+  const auto at = std::find(shape.begin() + (has_layers_first(input) ? 1 : 0), shape.end(), samples_);
   return at == shape.end() ? 0 : static_cast<std::size_t>(at - shape.begin());
 }
 

@@ -32,8 +32,8 @@ using BatchIndex = std::array<std::size_t, BatchAxes::kCount>;
 /// the inputs that they read; the loss of one counts as its part of the mean over all.
 class BatchShares {
  public:
-  /// Divides the samples, the first dimension of the first input and that which is as long of each other one, and the
-  /// rows of the sequence, the second. `result` is the recipe that is being made, with a copy of the model. Throws
+  /// Divides the samples, the first dimension of the first input and the first that is as long of each other one, and
+  /// the rows of the sequence, the second. `result` is the recipe that is being made, with a copy of the model. Throws
   /// InputError ("not-executed") where parts are not equal, or an op mixes what is in different ones.
   BatchShares(const Graph& graph, const TrainingRecipe& recipe, TrainingRecipe& result, const BatchAxes& axes);
 
@@ -70,7 +70,11 @@ class BatchShares {
   void note(ValueId value, const Cuts& cuts);
   void make(const OpRecipe::Result& result, const Cuts& cuts, ValueId value);
   void find(OpId op);
+  ValueId whole_input(ValueId input) const;
   const Shape& whole_shape(ValueId input) const;
+  /// States that a recurrent network starts from, [layers, samples, width]: nodes pick one of the layers, or an LSTM
+  /// takes all.
+  bool has_layers_first(ValueId input) const;
   /// All samples have it together, as positions [1, rows].
   bool is_for_all(ValueId input) const;
   std::size_t dimension_of(ValueId input, std::size_t axis) const;

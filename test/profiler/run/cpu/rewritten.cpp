@@ -114,6 +114,16 @@ TEST_CASE("microbatches and replicas compute together what one device computes, 
   }
 }
 
+TEST_CASE("samples are told from rows and layers that are as many") {
+  for (const char* network : {"gpt2:batch=4,seq=4,positions=4,layers=1,hidden=16,heads=4,vocabulary=20",
+                              "rnnlm:batch=4,steps=3,layers=4,hidden=8,vocabulary=20",
+                              "rnnlm:batch=4,steps=3,layers=1,hidden=8,vocabulary=20"}) {
+    CAPTURE(network);
+    CHECK(as_on_one_device(network, {Microbatch{4}}));
+    CHECK(as_on_one_device(network, {Replicate{.replicas = 2}, Microbatch{2}}));
+  }
+}
+
 TEST_CASE("replicas that shard state, gradients and weights compute what one device computes") {
   for (const std::size_t zero : {1U, 2U, 3U})
     for (const Collective collective : {Collective::ring, Collective::whole})
