@@ -151,6 +151,17 @@ TEST_CASE("tensor ranks compute together what one device computes") {
     }
 }
 
+TEST_CASE("ranks read their heads of a bias that all samples have, and add up its gradient") {
+  for (const char* batch : {"1", "2", "4"}) {
+    CAPTURE(batch);
+    const std::string network =
+        std::string{"t5_small:layers=1,seq=6,targets=4,hidden=16,heads=2,head_width=4,inner=16,vocabulary=20,batch="} +
+        batch;
+    CHECK(as_on_one_device(network, {TensorParallel{.ranks = 2}}));
+    if (batch[0] == '4') CHECK(as_on_one_device(network, {Replicate{.replicas = 2}, Microbatch{2}}));
+  }
+}
+
 TEST_CASE("ranks that share the sequence between products, or a vocabulary, compute what one device computes") {
   for (const Collective collective : {Collective::ring, Collective::whole}) {
     CAPTURE(static_cast<int>(collective));
