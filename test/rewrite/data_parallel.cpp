@@ -84,6 +84,26 @@ TEST_CASE("a replica reads of a table what a step of its samples reads") {
   CHECK(compared == 2);
 }
 
+TEST_CASE("a replica makes and reads the whole of a bias that all samples have") {
+  const auto step = [](const std::string& batch) {
+    return training_graph(make_network("t5_small:layers=2,seq=6,targets=5,batch=" + batch));
+  };
+  const Graph own = step("2"), whole = step("4");
+  const Graph replicas = data_parallel(whole, {.replicas = 2, .collective = Collective::whole}).graph;
+  std::size_t biases = 0;
+  for (const OpId op : own.ops()) {
+    if (own.phase(op) != Phase::forward || (own.type(op) != "Gather" && own.type(op) != "Add")) continue;
+    const OpId same = op_named(replicas, std::string{own.name(op)} + "@2");
+    CHECK(replicas.bytes_accessed(same) == own.bytes_accessed(op));
+    CHECK(replicas.flops(same).value == own.flops(op).value);
+    CHECK(replicas.bytes(*replicas.outputs(same).begin()) == own.bytes(*own.outputs(op).begin()));
+    // 8 heads x 6 x 6 numbers of the encoder's, 8 x 5 x 5 of the decoder's: as many in the whole batch
+    const std::int64_t made = own.bytes(*own.outputs(op).begin()).count;
+    if (own.type(op) == "Gather") biases += made == 4 * 8 * 36 || made == 4 * 8 * 25;
+  }
+  CHECK(biases == 2);
+}
+
 TEST_CASE("replicas add up to the whole: FLOPs, activations, parameters; whole replicas are copies") {
   const Graph whole = lenet_step();
   for (const std::size_t n : {1u, 3u, 8u}) {

@@ -26,7 +26,8 @@ ParameterUse::ParameterUse(const Graph& graph)
       is_gradient(parameter_gradients(graph)),
       adds_gradients(graph.op_count(), false),
       hands_on_weights(graph.op_count(), false),
-      weights_read(graph.op_count(), Bytes{0}) {
+      weights_read(graph.op_count(), Bytes{0}),
+      for_all(graph.tensor_count(), false) {
   std::map<std::string_view, std::vector<OpId>> holders;
   for (const OpId op : graph.ops()) {
     const auto outputs = graph.outputs(op);
@@ -47,6 +48,7 @@ ParameterUse::ParameterUse(const Graph& graph)
     if (reads[op].empty()) reads[op] = found->second;
   }
   find_weights(graph);
+  find_for_all(graph);
 }
 
 void ParameterUse::find_weights(const Graph& graph) {
@@ -91,6 +93,27 @@ void ParameterUse::find_weights(const Graph& graph) {
   }
 }
 
+void ParameterUse::find_for_all(const Graph& graph) {
+  const auto first_extent = [&](OpId op) -> double {
+    const auto shapes = detail::parse_signature(graph.signature(op));
+    return shapes && shapes->write_count > 0 && shapes->writes[0].rank > 0 ? shapes->writes[0].dims[0] : 0;
+  };
+  const auto is_input = [&](TensorId tensor) { return graph.type(graph.producer(tensor)) == "Input"; };
+  const auto ops = graph.ops();
+  const auto reads_samples =
+      std::find_if(ops.begin(), ops.end(), [&](OpId op) { return std::ranges::any_of(graph.inputs(op), is_input); });
+  if (reads_samples == ops.end()) return;
+  const double samples = first_extent(*reads_samples);
+  const auto is_fixed = [&](TensorId tensor) { return for_all[tensor] || hands_on_weights[graph.producer(tensor)]; };
+  for (const OpId op : graph.topological_order()) {
+    if (graph.phase(op) != Phase::forward || graph.type(op) == "Input" || hands_on_weights[op] ||
+        !std::ranges::all_of(graph.inputs(op), is_fixed))
+      continue;
+    const double rows = first_extent(op);
+    for (const TensorId tensor : graph.outputs(op)) for_all[tensor] = rows > 0 && rows != samples;
+  }
+}
+
 bool ParameterUse::multiplies_weights(const Graph& graph, OpId op) const {
   const auto outputs = graph.outputs(op);
   return graph.type(op).starts_with("MatMul") &&
@@ -120,12 +143,13 @@ std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts) {
 template <class OpSpecOrView>
 bool take_share_of_work(OpSpecOrView& op, const Graph& graph, OpId id, const ParameterUse& use, std::size_t part,
                         std::size_t parts) {
-  if (parts == 1 || use.hands_on_weights[id]) return false;
+  const auto made = graph.outputs(id);
+  if (parts == 1 || use.hands_on_weights[id] || (!made.empty() && use.for_all[*made.begin()])) return false;
   std::int64_t whole = use.weights_read[id].count;  // bytes of traffic that are not divided
   for (const TensorId tensor : graph.inputs(id))
-    if (graph.statistics(tensor)) whole += graph.bytes(tensor).count;
+    if (graph.statistics(tensor) || use.for_all[tensor]) whole += graph.bytes(tensor).count;
   std::size_t number = 0;
-  for (const TensorId tensor : graph.outputs(id)) {
+  for (const TensorId tensor : made) {
     auto& output = op.outputs[number++];
     if (use.is_gradient[tensor] || graph.statistics(tensor))
       whole += graph.bytes(tensor).count;
@@ -135,8 +159,8 @@ bool take_share_of_work(OpSpecOrView& op, const Graph& graph, OpId id, const Par
   if (use.adds_gradients[id]) return false;
   if (op.collective) {
     const auto makes_gradients = [&](OpId member) {
-      const auto made = graph.outputs(member);
-      return std::any_of(made.begin(), made.end(), [&](TensorId t) { return bool{use.is_gradient[t]}; });
+      const auto arrays = graph.outputs(member);
+      return std::any_of(arrays.begin(), arrays.end(), [&](TensorId t) { return bool{use.is_gradient[t]}; });
     };
     if (std::ranges::none_of(graph.before(id), makes_gradients))
       op.collective->bytes = Bytes{share_of(op.collective->bytes.count, part, parts)};

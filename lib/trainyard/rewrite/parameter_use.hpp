@@ -26,11 +26,16 @@ struct ParameterUse {
   /// gradients read by rows, none.
   IdMap<OpId, Bytes> weights_read;
 
+  /// Made in the forward pass of parameters alone, as a bias of scores by position, and not as long as the samples:
+  /// what begins with as many rows, the rows of a table that a constant asks for, may be of these.
+  IdMap<TensorId, bool> for_all;
+
   /// A product with parameters, or their gradient: shares of the batch are shares of its rows.
   bool multiplies_weights(const Graph& graph, OpId op) const;
 
  private:
   void find_weights(const Graph& graph);
+  void find_for_all(const Graph& graph);
 };
 
 /// True if the op holds parameters or state, and is no update.
@@ -44,7 +49,8 @@ std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts);
 
 /// Makes the op one of `parts` that each have their share of the batch: of FLOPs, workspace, given times and what it
 /// writes, and of the traffic but for parameters and their gradients. Not divided are gradients of parameters, what
-/// adds them, weights that are handed on, statistics (Graph::statistics), and tensors of at most 8 bytes.
+/// adds them, weights that are handed on, what is for all samples, statistics (Graph::statistics), and tensors of at
+/// most 8 bytes.
 void take_share(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, std::size_t part,
                 std::size_t parts);
 /// Takes the share of the work alone, not of the signature; false where nothing of the op but what it writes is
