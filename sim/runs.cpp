@@ -41,10 +41,14 @@ ScheduleSource ScheduleOptions::source(bool noise, Console& console) const {
 RunResult make_run(const LoadedProblem& loaded, const ScheduleSource& source, Console& console) {
   const Problem& problem = loaded.problem;
   const LowerBound bound = best_lower_bound(problem);
+  const auto result = [&](Run run) -> RunResult {
+    for (const std::string& warning : head_warnings(problem.graph(), run.schedule)) console.warn(warning);
+    return {std::move(run), loaded.name, problem.op_count(), loaded.batch};
+  };
   if (!source.placer) {
     Schedule schedule = read_schedule_or_map(source.file, problem);
     if (loaded.slow) refuse_folded(schedule);
-    return {run_schedule(problem, std::move(schedule), bound), loaded.name, problem.op_count(), loaded.batch};
+    return result(run_schedule(problem, std::move(schedule), bound));
   }
   PlaceOptions options = source.options;
   options.batch = loaded.batch;
@@ -54,7 +58,7 @@ RunResult make_run(const LoadedProblem& loaded, const ScheduleSource& source, Co
     options.budget = kQuickBudget;
   }
   try {
-    return {run_placer(problem, *source.placer, options, bound), loaded.name, problem.op_count(), loaded.batch};
+    return result(run_placer(problem, *source.placer, options, bound));
   } catch (const InputError& error) {
     const std::string& code = error.findings().front().code;
     if (code == "unknown-parameter" || code == "parameter-value") throw UsageError(error, "--parameter");

@@ -10,6 +10,7 @@
 #include "trainyard/core/units.hpp"
 #include "trainyard/report/run_text.hpp"
 #include "trainyard/report/table.hpp"
+#include "trainyard/rewrite/tensor_parallel.hpp"
 
 namespace trainyard::program {
 namespace {
@@ -216,6 +217,21 @@ std::vector<std::string> share_warnings(const Schedule& schedule, const std::opt
       fmt::format("a batch of {} in {} parts makes {:.3g} samples each, which no framework runs; --batch {} makes {}",
                   *batch, parts, static_cast<double>(*batch) / static_cast<double>(parts),
                   (*batch + parts - 1) / parts * parts, (*batch + parts - 1) / parts)};
+}
+
+std::vector<std::string> head_warnings(const Graph& graph, const Schedule& schedule) {
+  std::size_t ranks = 1;
+  for (const Rewrite& rewrite : schedule.rewrites) {
+    if (const auto* parallel = std::get_if<TensorParallel>(&rewrite)) ranks = std::max(ranks, parallel->ranks);
+    if (const auto* meshes = std::get_if<StageMeshes>(&rewrite))
+      for (const StageMesh& mesh : meshes->stages) ranks = std::max(ranks, mesh.ranks);
+  }
+  const OpId whole = whole_attention(graph, {.ranks = ranks});
+  if (whole.is_none()) return {};
+  std::size_t fewer = ranks - 1;
+  while (!whole_attention(graph, {.ranks = fewer}).is_none()) --fewer;
+  return {fmt::format("{} tensor ranks do not share the heads of '{}', and compute all of them each{}", ranks,
+                      graph.name(whole), fewer > 1 ? fmt::format("; tensor {} shares them", fewer) : "")};
 }
 
 InputError out_of_memory_error(const Run& run) {

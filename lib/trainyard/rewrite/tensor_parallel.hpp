@@ -69,9 +69,9 @@ struct RankCollective {
 /// step, in the update phase, by one all-reduce a layer ("FIRST/all-reduce" of its first such gradient), after the sums
 /// of replicas, as in NVIDIA's Megatron-LM (finalize_model_grads.py, which has one a stage).
 ///
-/// Of grouped queries, whose keys and values have fewer heads than there are ranks (t a multiple of these, and a divisor
-/// of the queries' heads), ranks gather keys and values, each reads those of its own head, and their gradients are terms
-/// of the sum: as NVIDIA's Megatron-LM does.
+/// Of grouped queries, whose keys and values have fewer heads than there are ranks (t a multiple of these, and a
+/// divisor of the queries' heads), ranks gather keys and values, each reads those of its own head, and their gradients
+/// are terms of the sum: as NVIDIA's Megatron-LM does.
 ///
 /// Extents that t does not divide are shared from 512 t on (a vocabulary, which is padded); ops of others, and those
 /// without a signature, are whole. Shares of FLOPs, traffic, workspace, given times, parameters, state and tensors are
@@ -93,6 +93,9 @@ struct TensorParallelGraph {
 TensorParallelGraph tensor_parallel(const Graph& graph, const TensorParallel& parallel);
 /// The first rank alone, with one op of no time for each collective: what costs are worked out of.
 TensorParallelGraph first_tensor_rank(const Graph& graph, const TensorParallel& parallel);
+
+/// The first product of an attention whose operands ranks would gather, each to compute all heads; none: there is none.
+OpId whole_attention(const Graph& graph, const TensorParallel& parallel);
 
 /// Whether ranks would share any parameters.
 bool shares_parameters(const Graph& graph, const TensorParallel& parallel);
