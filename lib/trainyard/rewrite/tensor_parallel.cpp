@@ -345,7 +345,7 @@ class Sharding {
   OpId grouped(OpId op) const {
     const OpId of = graph_.phase(op) == Phase::backward ? base_[op] : op;
     const bool is = way_[op] == Way::share && !of.is_none() &&
-                    (graph_.type(of) == "MatMul" || graph_.type(of) == "Attention") &&
+                    (graph_.type(of) == "MatMul" || graph_.type(of) == "Attention") && shapes_[of]->reads.size() > 1 &&
                     shapes_[of]->reads[1].extents[1] % ranks_ != 0;
     return is ? of : OpId::none();
   }
@@ -825,7 +825,8 @@ OpId whole_attention(const Graph& graph, const TensorParallel& parallel) {
     const auto& shapes = sharding.shapes(op);
     const auto inputs = graph.inputs(op);
     if (graph.phase(op) == Phase::forward && (graph.type(op) == "MatMul" || graph.type(op) == "Attention") &&
-        !sharding.is_divided(op) && inputs.size() > 1 && shapes && shapes->reads.front().extents.size() == 4 &&
+        !sharding.is_divided(op) && inputs.size() > 1 && shapes && !shapes->reads.empty() &&
+        shapes->reads.front().extents.size() == 4 &&
         std::ranges::any_of(inputs, [&](TensorId each) { return sharding.layout(each) == Layout::share; }))
       return op;
   }
