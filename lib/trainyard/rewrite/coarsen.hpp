@@ -29,8 +29,8 @@ struct OpWeights {
 /// no edge qualifies; then clusters without edges, smallest first. Clusters do not grow beyond three times the mean of
 /// `target` clusters, as long as smaller ones can be merged.
 ///
-/// After a round that merges less than one vertex in 100, as of the many readers of one op, leaves of one predecessor or
-/// one successor are merged into it, any number at once.
+/// After a round that merges less than one vertex in 100, as of the many readers of one op, leaves of one predecessor
+/// or one successor are merged into it, any number at once.
 ///
 /// A round merges a batch of edges (u, v) that keeps the quotient free of cycles. With H(v) the number of vertices on
 /// the longest path from a root to v:
