@@ -48,13 +48,11 @@ EfficiencyTable EfficiencyTable::standard() {
   set_all(kMatrix, {"MatMul", "Gemm", "Linear", "Attention", "Einsum"});
   set_all(kConvolution, {"Conv", "ConvTranspose"});
   set_all(kRecurrent, {"LSTM", "GRU", "RNN"});
-  set_all(kElementwise,
-          {"Add",       "Sub",   "Mul",  "Div",   "Neg",         "Relu",     "LeakyRelu", "Clip",
-           "Sigmoid",   "Tanh",  "Gelu", "Erf",   "Exp",         "Log",      "Sqrt",      "Pow",
-           "Abs",       "Sum",   "Mean", "Where", "Cast",        "Identity", "Dropout",   "HardSwish",
-           "Softplus",  "Swish", "Elu",  "Silu",  "HardSigmoid", "Max",      "Min",       "Selu",
-           "Mish",      "Celu",  "Sin",  "Cos",   "Reciprocal",  "Softsign", "SgdUpdate", "MomentumUpdate",
-           "AdamUpdate"});
+  set_all(kElementwise, {"Add",      "Sub",   "Mul",  "Div",   "Neg",         "Relu",     "LeakyRelu", "Clip",
+                         "Sigmoid",  "Tanh",  "Gelu", "Erf",   "Exp",         "Log",      "Sqrt",      "Pow",
+                         "Abs",      "Sum",   "Mean", "Where", "Cast",        "Identity", "Dropout",   "HardSwish",
+                         "Softplus", "Swish", "Elu",  "Silu",  "HardSigmoid", "Max",      "Min",       "Selu",
+                         "Mish",     "Celu",  "Sin",  "Cos",   "Reciprocal",  "Softsign"});
   set_all(kNormalization,
           {"BatchNormalization", "LayerNormalization", "GroupNormalization", "InstanceNormalization", "BatchNorm",
            "LRN", "Softmax", "LogSoftmax", "SoftmaxCrossEntropy", "SoftmaxCrossEntropyLoss",
