@@ -42,6 +42,7 @@
 #include "trainyard/io/output_file.hpp"
 #include "trainyard/model/model.hpp"
 #include "trainyard/model/precision.hpp"
+#include "trainyard/model/shape_inference.hpp"
 #include "trainyard/place/auto/auto.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/cut/recursive_bisection.hpp"

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,12 +14,22 @@
 using namespace trainyard;
 using namespace trainyard::test;
 
+namespace {
+
+/// Attributes of a Slice of the first columns.
+std::map<std::string, Attribute> columns(std::int64_t count) {
+  using Integers = std::vector<std::int64_t>;
+  return {{"starts", Integers{0}}, {"ends", Integers{count}}, {"axes", Integers{1}}};
+}
+
+}  // namespace
+
 TEST_CASE("a tensor read through slices alone is declared as its slices") {
   ModelSketch net;
   const ValueId x = net.input("x", {2, 4});
   const ValueId gates = net.node("Gemm", {x, net.parameter("w", {4, 6})}, {2, 6});
   SUBCASE("and its gradient is one Concat") {
-    const auto parts = net.nodes("Split", {gates}, {{2, 3}, {2, 3}});
+    const auto parts = net.nodes("Split", {gates}, {{2, 3}, {2, 3}}, {{"axis", std::int64_t{1}}});
     const ValueId a = net.node("Sigmoid", {parts[0]}, {2, 3}), b = net.node("Tanh", {parts[1]}, {2, 3});
     const Graph graph = training_graph(net.finish({net.node("Mul", {a, b}, {2, 3})}));
     CHECK(outputs(graph, "Gemm0") == Names{"Split1.out:24", "Split1.out1:24"});
@@ -27,7 +39,7 @@ TEST_CASE("a tensor read through slices alone is declared as its slices") {
     CHECK(graph.bytes_accessed(find(graph, "Split1/grad")) == Bytes{2 * 48});
   }
   SUBCASE("unless an op reads all of it too") {
-    const auto parts = net.nodes("Split", {gates}, {{2, 3}, {2, 3}});
+    const auto parts = net.nodes("Split", {gates}, {{2, 3}, {2, 3}}, {{"axis", std::int64_t{1}}});
     const ValueId all = net.node("Tanh", {gates}, {2, 6});
     const ValueId both = net.node("Concat", {parts[0], parts[1], all}, {2, 12});
     const Graph graph = training_graph(net.finish({both}));
@@ -35,13 +47,14 @@ TEST_CASE("a tensor read through slices alone is declared as its slices") {
     CHECK(input_names(graph, "Concat3") == Names{"Gemm0.out", "Tanh2.out"});
   }
   SUBCASE("unless they are not all of it: the storage stays alive as a whole") {
-    const ValueId a = net.node("Slice", {gates}, {2, 1});
+    const ValueId a = net.node("Slice", {gates}, {2, 1}, columns(1));
     const Graph graph = training_graph(net.finish({net.node("Tanh", {a}, {2, 1})}));
     CHECK(outputs(graph, "Gemm0") == Names{"Gemm0.out:48"});
     CHECK(input_names(graph, "Tanh2") == Names{"Gemm0.out"});
   }
   SUBCASE("unless slices overlap") {
-    const ValueId a = net.node("Slice", {gates}, {2, 4}), b = net.node("Slice", {gates}, {2, 5});
+    const ValueId a = net.node("Slice", {gates}, {2, 4}, columns(4)),
+                  b = net.node("Slice", {gates}, {2, 5}, columns(5));
     const ValueId both = net.node("Concat", {net.node("Tanh", {a}, {2, 4}), net.node("Tanh", {b}, {2, 5})}, {2, 9});
     const Graph graph = training_graph(net.finish({both}));
     CHECK(outputs(graph, "Gemm0") == Names{"Gemm0.out:48"});
@@ -65,8 +78,8 @@ TEST_CASE("the steps of a sequence are gathered into one gradient, or added up a
   const ValueId all = net.node("Linear", {x, net.parameter("w", {4, 4})}, {3, 2, 4});
   std::vector<ValueId> steps;
   for (std::int64_t step = 0; step < 3; ++step)
-    steps.push_back(net.node("Tanh", {net.node("Gather", {all, net.constant({step})}, {2, 4})}, {2, 4}));
-  const Model model = net.finish({net.node("Concat", steps, {2, 12})});
+    steps.push_back(net.node("Tanh", {net.node("Gather", {all, net.constant({step})}, {1, 2, 4})}, {1, 2, 4}));
+  const Model model = net.finish({net.node("Concat", steps, {1, 6, 4})});
   const TrainingStep gathered = training_step(model);
   CHECK(gathered.summary.gradient_adds == 0);
   CHECK(outputs(gathered.graph, "Linear0") == Names{"Gather1.out:32", "Gather3.out:32", "Gather5.out:32"});
@@ -140,7 +153,7 @@ TEST_CASE("attention saves queries, keys, values and weights") {
     return net.node("Linear", {x, net.parameter(name, {8, 8})}, {2, 6, 8});
   };
   const ValueId q = project("q"), k = project("k"), v = project("v");
-  const ValueId turned = net.node("Transpose", {k}, {2, 8, 6});
+  const ValueId turned = net.node("Transpose", {k}, {2, 8, 6}, {{"perm", std::vector<std::int64_t>{0, 2, 1}}});
   const ValueId weights = net.node("Softmax", {net.node("MatMul", {q, turned}, {2, 6, 6})}, {2, 6, 6});
   const TrainingSummary sum = training_step(net.finish({net.node("MatMul", {weights, v}, {2, 6, 8})})).summary;
   CHECK(sum.saved_bytes == Bytes{3 * 384 + 288 + 384});            // q, k, v, the softmax, log-probabilities
@@ -166,7 +179,7 @@ TEST_CASE("an LSTM runs back through its sequence in one op") {
   ModelSketch net;
   const ValueId x = net.input("x", {5, 2, 3});  // steps, batch, inputs; hidden 4
   const ValueId y = net.node("LSTM", {x, net.parameter("w", {1, 16, 3}), net.parameter("r", {1, 16, 4})}, {5, 1, 2, 4});
-  const TrainingStep step = training_step(net.finish({net.node("Reshape", {y}, {10, 4})}));
+  const TrainingStep step = training_step(net.finish({net.node("Reshape", {y, net.constant({10, 4})}, {10, 4})}));
   CHECK(step.summary.forward_matmul_flops == Flops{8 * 40 * 7});
   CHECK(step.summary.backward_matmul_flops == Flops{2 * 8 * 40 * 7 - 8 * 40 * 3});        // no gradient of x
   CHECK(outputs(step.graph, "LSTM0") == Names{"LSTM0.out:160", "LSTM0.out.gates:1120"});  // 7 x 40 floats

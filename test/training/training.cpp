@@ -126,13 +126,16 @@ TEST_CASE("without an optimizer there is the forward graph alone") {
 TEST_CASE("a small convolutional net saves what its backward pass reads, each storage once") {
   ModelSketch net;
   const ValueId x = net.input("x", {2, 3, 8, 8});
-  const ValueId conv = net.node("Conv", {x, net.parameter("conv.w", {4, 3, 3, 3})}, {2, 4, 8, 8});  // 512 elements
+  const ValueId conv = net.node("Conv", {x, net.parameter("conv.w", {4, 3, 3, 3})}, {2, 4, 8, 8},
+                                {{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}});  // 512 elements
   const ValueId norm = net.nodes("BatchNormalization",
                                  {conv, net.parameter("bn.w", {4}), net.parameter("bn.b", {4}),
                                   net.buffer("bn.mean", {4}), net.buffer("bn.var", {4})},
                                  {{2, 4, 8, 8}, {4}, {4}}, {{"training_mode", std::int64_t{1}}})[0];
   const ValueId relu = net.node("Relu", {norm}, {2, 4, 8, 8});
-  const ValueId pool = net.node("MaxPool", {relu}, {2, 4, 4, 4}, {{"kernel_shape", std::vector<std::int64_t>{2, 2}}});
+  const ValueId pool =
+      net.node("MaxPool", {relu}, {2, 4, 4, 4},
+               {{"kernel_shape", std::vector<std::int64_t>{2, 2}}, {"strides", std::vector<std::int64_t>{2, 2}}});
   const ValueId flat = net.node("Flatten", {pool}, {2, 64});
   const Model model =
       net.finish({net.node("Gemm", {flat, net.parameter("fc.w", {64, 5}), net.parameter("fc.b", {5})}, {2, 5})});
@@ -234,7 +237,7 @@ TEST_CASE("a first output of one element is the loss itself") {
   ModelSketch net;
   const ValueId x = net.input("x", {2, 4});
   const ValueId y = net.node("Gemm", {x, net.parameter("w", {4, 4})}, {2, 4});
-  const Graph graph = training_graph(net.finish({net.node("ReduceMean", {y}, {})}));
+  const Graph graph = training_graph(net.finish({net.node("ReduceMean", {y}, {}, {{"keepdims", std::int64_t{0}}})}));
   CHECK(op_names(graph, Phase::forward) == Names{"x", "Gemm0", "ReduceMean1"});
   CHECK(op_names(graph, Phase::backward) == Names{"ReduceMean1/grad", "Gemm0/grad"});
 }

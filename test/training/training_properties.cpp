@@ -21,6 +21,7 @@ namespace {
 /// A network of rows: products, activations, sums, normalizations, splits and joins of what came before, with some
 /// weights shared.
 Model random_model(std::uint64_t seed) {
+  using Integers = std::vector<std::int64_t>;
   Random random{seed};
   ModelSketch net;
   const std::int64_t rows = random.between(1, 4);
@@ -67,10 +68,14 @@ Model random_model(std::uint64_t seed) {
         break;
       case 7:
         if (n > 1)
-          for (const ValueId part : net.nodes("Split", {x}, {{rows, 1}, {rows, n - 1}})) made.push_back(part);
+          for (const ValueId part : net.nodes("Split", {x}, {{rows, 1}, {rows, n - 1}},
+                                              {{"axis", std::int64_t{1}}, {"split", Integers{1, n - 1}}}))
+            made.push_back(part);
         break;
       default:
-        if (n > 1) made.push_back(net.node("Slice", {x}, {rows, n - 1}));
+        if (n > 1)
+          made.push_back(net.node("Slice", {x}, {rows, n - 1},
+                                  {{"starts", Integers{0}}, {"ends", Integers{n - 1}}, {"axes", Integers{1}}}));
     }
   }
   // Everything that nobody read goes into the output.

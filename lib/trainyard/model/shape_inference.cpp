@@ -124,23 +124,14 @@ bool outputs_given(const Model& model, const Node& node) {
 
 std::string described(const Node& node) { return fmt::format("{} '{}'", node.type, node.name); }
 
-[[noreturn]] void throw_unknown_operator(const Node& node) {
-  std::vector<std::string> known;
-  for (const auto& [type, rule] : rules()) known.emplace_back(type);
-  std::string help = did_you_mean(node.type, known);
-  if (!help.empty()) help += ' ';
-  throw InputError({.code = "unknown-operator",
-                    .message = fmt::format("{}: the shapes that this operator produces are not known", described(node)),
-                    .help = help + "write the shapes of its outputs into the file's value_info, or express it in "
-                                   "standard operators"});
-}
-
 void infer_node(Model& model, NodeId id) {
   const Node& node = model.nodes[id];
   const auto rule = rules().find(node.type);
   if (rule == rules().end()) {
     if (outputs_given(model, node)) return;
-    throw_unknown_operator(node);
+    refuse_operator(node,
+                    "write the shapes of its outputs into the file's value_info, or express it in "
+                    "standard operators");
   }
   try {
     ShapeContext context{model, id};
@@ -165,6 +156,17 @@ void infer_node(Model& model, NodeId id) {
 }
 
 }  // namespace
+
+void refuse_operator(const Node& node, const std::string& help) {
+  std::vector<std::string> known;
+  for (const auto& [type, rule] : rules()) known.emplace_back(type);
+  std::string nearest = did_you_mean(node.type, known);
+  if (!nearest.empty()) nearest += ' ';
+  throw InputError({.code = "unknown-operator",
+                    .message = fmt::format("{}: the shapes that this operator produces are not known", described(node)),
+                    .help = nearest + help});
+}
+
 }  // namespace detail
 
 void infer_shapes(Model& model, NodeId id) {

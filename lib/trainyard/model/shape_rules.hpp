@@ -88,6 +88,9 @@ std::span<const NamedRule> source_rules();  // constants, ranges, random numbers
 /// NumPy's rule: shapes aligned at their ends, each pair of dimensions equal or one of them 1.
 Shape broadcast(const ShapeContext& context, const Shape& a, const Shape& b);
 
+/// Throws InputError ("unknown-operator"): the type of the node has no rule. `help` follows the nearest one that has.
+[[noreturn]] void refuse_operator(const Node& node, const std::string& help);
+
 /// Follows the contents of small arrays through the node; its outputs' shapes are known.
 void infer_contents(Model& model, NodeId node);
 

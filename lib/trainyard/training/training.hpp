@@ -47,7 +47,8 @@ struct TrainingStep {
   TrainingRecipe recipe;  // what each op computes
 };
 
-/// One training step as a graph: forward, loss, backward, update. Shapes must be known.
+/// One training step as a graph: forward, loss, backward, update. Shapes must be known: infer_shapes() fills them
+/// in for a network made by hand.
 ///
 /// Loss: softmax cross-entropy on the first output (its last dimension counts classes; of images, dimension 1), with
 /// int64 labels; a first output of one element is taken for a loss itself.
@@ -63,7 +64,9 @@ struct TrainingStep {
 /// parameter. Buffers count as state of the first op that reads them. Constants are free.
 ///
 /// Throws InputError: "unknown-shape"; "too-large"; "no-output"; "nothing-to-train" where the loss reaches no
-/// parameter.
+/// parameter. And for a network that no reader would leave: "unknown-value" and "order" (nodes read what nodes before
+/// them make), "two-producers", "range", "unknown-operator" (a type that is neither known nor of a domain, as in
+/// "my::Fused"), "shape-mismatch", "attribute".
 TrainingStep training_step(const Model& model, const TrainingOptions& options = {});
 
 /// The graph of training_step() alone.
