@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "simulate/small_instance.hpp"
@@ -177,6 +179,47 @@ TEST_CASE("a change above the limit is refused and leaves no trace") {
   CHECK(delta.try_move(consumer, DeviceId{1}, ns(9)) == DeltaResult{Outcome::complete, ns(9)});
 }
 
+TEST_CASE("what is no change of the schedule is refused, and leaves no trace") {
+  const SmallInstance instance{{{0, 2}, {1, 4}, {0, 1}}, {{0, {1}, 3}}};
+  const auto code = [](const auto& change) -> std::string {
+    try {
+      change();
+    } catch (const InputError& error) {
+      return error.findings().front().code;
+    }
+    return "accepted";
+  };
+  DeltaSimulation delta{problem_of(instance, linked(2)), schedule_of(instance)};
+  const Schedule before = delta.schedule();
+  const OpId first[] = {OpId{0}}, beyond[] = {OpId{3}};
+  CHECK(code([&] { delta.try_move(first, DeviceId{2}); }) == "unknown-device");
+  CHECK(code([&] { delta.try_move(beyond, DeviceId{1}); }) == "unknown-op");
+  CHECK(code([&] { delta.try_priority(OpId{0}, std::numeric_limits<double>::quiet_NaN()); }) == "not-a-number");
+  CHECK(code([&] { delta.try_swap(OpId{0}, OpId{2}); }) == "order");  // policy fifo
+  CHECK(code([&] { delta.try_move(OpId{0}, DeviceId{1}, std::nullopt); }) == "order");
+  CHECK(delta.schedule() == before);
+  Schedule schedule = before;
+  schedule.policy = Policy::strict;
+  schedule.order.assign(2, {});
+  schedule.order[DeviceId{0}] = {OpId{0}, OpId{2}};
+  schedule.order[DeviceId{1}] = {OpId{1}};
+  DeltaSimulation strict{problem_of(instance, linked(2)), schedule};
+  CHECK(code([&] { strict.try_swap(OpId{0}, OpId{1}); }) == "order");  // of two devices
+  CHECK(code([&] { strict.try_move(OpId{0}, DeviceId{0}, OpId{0}); }) == "order");
+  CHECK(code([&] { strict.try_move(OpId{0}, DeviceId{0}, OpId{1}); }) == "order");
+  CHECK(strict.schedule() == schedule);
+}
+
+TEST_CASE("to try another change rejects the one in force") {
+  const SmallInstance instance{{{0, 2}, {1, 4}}, {{0, {1}, 3}}};
+  DeltaSimulation delta{problem_of(instance, linked(2)), schedule_of(instance)};
+  const OpId first[] = {OpId{0}}, second[] = {OpId{1}};
+  CHECK(delta.try_move(first, DeviceId{1}).complete());
+  CHECK(delta.try_move(second, DeviceId{0}) == DeltaResult{Outcome::complete, ns(6)});  // 2 + 4, both at home
+  delta.accept();
+  CHECK(delta.schedule().placement == Placement(2, DeviceId{0}));
+}
+
 TEST_CASE("two ops that change turns: the one that sends goes first") {
   // 0 takes 5 and sends nothing; 1 takes 1 and sends 3 bytes to 2 on the other device, which takes 4.
   const SmallInstance instance{{{0, 5}, {0, 1}, {1, 4}}, {{1, {2}, 3}}};
@@ -191,7 +234,8 @@ TEST_CASE("two ops that change turns: the one that sends goes first") {
   delta.accept();
   CHECK(delta.schedule().order[DeviceId{0}] == std::vector{OpId{1}, OpId{0}});
   // The consumer in front of its producer waits for ever.
-  CHECK(delta.try_move(OpId{2}, DeviceId{0}, std::nullopt).outcome == Outcome::deadlock);
+  CHECK(delta.try_move(OpId{2}, DeviceId{0}, std::nullopt) == DeltaResult{Outcome::deadlock, kLongestTime});
+  delta.accept();  // nothing is in force
   CHECK(delta.makespan() == ns(8));
   // Behind it: 1 + 4 + 5.
   CHECK(delta.try_move(OpId{2}, DeviceId{0}, OpId{1}) == DeltaResult{Outcome::complete, ns(10)});

@@ -1,10 +1,12 @@
 #include "trainyard/simulate/delta.hpp"
 
 #include <algorithm>
-#include <cassert>
+#include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/simulate/account/peaks.hpp"
 #include "trainyard/simulate/account/timeline.hpp"
 #include "trainyard/simulate/delta/accept.hpp"
@@ -210,13 +212,47 @@ struct DeltaSimulation::State {
     steps.clear();
   }
 
+  // --- what the caller asks for ---
+
+  [[noreturn]] static void wrong(std::string code, std::string message, std::string help) {
+    throw InputError({.code = std::move(code), .message = std::move(message), .help = std::move(help)});
+  }
+  std::string name(OpId op) const { return std::string{problem.problem.graph().name(op)}; }
+  Position checked(OpId op) const {
+    if (op.index() >= problem.ops)
+      wrong("unknown-op", "the change names an op that graph '" + problem.problem.graph().name() + "' does not have",
+            "ops are numbered from 0 to " + std::to_string(problem.ops - 1));
+    return problem.position(op);
+  }
+  Position checked(OpId op, DeviceId to) const {
+    const Position at = checked(op);
+    if (to.index() >= problem.devices)
+      wrong("unknown-device",
+            "the change names a device that cluster '" + problem.problem.cluster().name() + "' does not have",
+            "devices are numbered from 0 to " + std::to_string(problem.devices - 1));
+    if (problem.duration_of(at, to) == Problem::kNever)
+      wrong("no-device",
+            "op '" + name(op) + "' cannot run on device '" + problem.problem.cluster().device(to).name + "'",
+            "move it to one that can (Problem::can_run)");
+    return at;
+  }
+  void check_strict() const {
+    if (!state.strict)
+      wrong("order", "the schedule gives its devices no order to change",
+            "begin with one of policy strict: in_started_order() reads it off a run");
+  }
+  void check_behind(OpId op, bool there) const {
+    if (!there)
+      wrong("order", "op '" + name(op) + "' is not another op of the device", "name one that is placed there");
+  }
+
   DeltaResult run_change(Nanoseconds limit) {
     using Outcome = DeltaResult::Outcome;
     find_turns();
     pending = true;
     if (full() || state.change.ops.empty()) {
       new_makespan = full() ? run_in_full(state.strict) : state.makespan;
-      if (new_makespan == detail::kDeadlock) return refuse({Outcome::deadlock, {}});
+      if (new_makespan == detail::kDeadlock) return refuse({Outcome::deadlock, kLongestTime});
       if (new_makespan <= limit) return {Outcome::complete, new_makespan};
       return refuse({Outcome::above, new_makespan});
     }
@@ -231,7 +267,7 @@ struct DeltaSimulation::State {
       case DeltaEnd::Kind::deadlock:
         break;
     }
-    return refuse({Outcome::deadlock, {}});
+    return refuse({Outcome::deadlock, kLongestTime});
   }
   DeltaResult refuse(DeltaResult result) {
     reject();
@@ -242,7 +278,7 @@ struct DeltaSimulation::State {
     pending = false;
   }
   void accept() {
-    assert(pending);
+    if (!pending) return;
     if (full()) {
       keep_times();
     } else if (!state.change.ops.empty()) {
@@ -336,7 +372,8 @@ Nanoseconds DeltaSimulation::makespan() const {
 
 DeltaResult DeltaSimulation::try_move(std::span<const OpId> ops, DeviceId to, Nanoseconds limit) {
   State& s = *state_;
-  assert(!s.pending);
+  for (const OpId op : ops) s.checked(op, to);
+  s.reject();
   const auto moves = [&](OpId op) { return s.device(s.problem.position(op)) != to; };
   if (!s.state.strict) {
     for (const OpId op : ops)
@@ -360,17 +397,21 @@ DeltaResult DeltaSimulation::try_move(std::span<const OpId> ops, DeviceId to, Na
 
 DeltaResult DeltaSimulation::try_move(OpId op, DeviceId to, std::optional<OpId> behind, Nanoseconds limit) {
   State& s = *state_;
-  assert(!s.pending && s.state.strict && behind != op);
-  s.put(s.problem.position(op), to, behind ? s.problem.position(*behind) : Position::none());
+  const Position at = s.checked(op, to), place = behind ? s.checked(*behind) : Position::none();
+  s.check_strict();
+  s.reject();
+  if (behind) s.check_behind(*behind, place != at && s.device(place) == to);
+  s.put(at, to, place);
   return s.run_change(limit);
 }
 
 DeltaResult DeltaSimulation::try_swap(OpId a, OpId b, Nanoseconds limit) {
   State& s = *state_;
-  assert(!s.pending && s.state.strict);
-  Position first = s.problem.position(a), second = s.problem.position(b);
+  Position first = s.checked(a), second = s.checked(b);
+  s.check_strict();
+  s.reject();
   const DeviceId device = s.device(first);
-  assert(s.device(second) == device);
+  s.check_behind(b, s.device(second) == device);
   if (s.order.after(second) == first) std::swap(first, second);
   if (first != second) {
     const Position place = s.order.before(first);
@@ -382,7 +423,11 @@ DeltaResult DeltaSimulation::try_swap(OpId a, OpId b, Nanoseconds limit) {
 
 DeltaResult DeltaSimulation::try_priority(OpId op, double priority, Nanoseconds limit) {
   State& s = *state_;
-  assert(!s.pending);
+  s.checked(op);
+  if (!std::isfinite(priority))
+    State::wrong("not-a-number", "the priority of op '" + s.name(op) + "' is not a finite number",
+                 "priorities are numbers, higher is more urgent");
+  s.reject();
   s.had_no_priorities = s.schedule.priority.empty();
   if (s.had_no_priorities) s.schedule.priority.assign(s.problem.ops, 0);
   s.changed_priority = op;

@@ -18,7 +18,7 @@ struct DeltaResult {
   enum class Outcome : std::uint8_t {
     complete,  // `makespan` is exact, and not above the limit
     above,     // the makespan is above the limit; `makespan` is a lower bound of it
-    deadlock,  // the strict orders contradict the graph; there is no makespan
+    deadlock,  // the strict orders contradict the graph; there is no makespan, and `makespan` is kLongestTime
   };
   Outcome outcome;
   Nanoseconds makespan;
@@ -40,8 +40,8 @@ struct DeltaResult {
 ///     const DeltaResult result = run.try_move(ops, device, run.makespan());
 ///     if (result.complete()) run.accept();
 ///
-/// A complete change is in force, and must be accepted or rejected before the next one is tried. Any other change has
-/// left no trace.
+/// A complete change is in force until it is accepted or rejected; to try another one rejects it. Any other change has
+/// left no trace, and there is nothing to accept or reject then.
 ///
 /// Measured by bench/delta.cpp, single ops moved at random among 20,000 on 8 devices, under fifo: 1/80 of a full
 /// simulation on a chain of fork-joins, 1/10 on layers of 32 ops, 1/6 on a transformer's step. Where all devices are
@@ -49,7 +49,8 @@ struct DeltaResult {
 /// 1/1.8 on layers of 512 ops.
 ///
 /// One per thread; a copy shares the prepared problem. The schedule must have passed check_schedule, and changes must
-/// keep to what it checks: devices that can run the op, groups that move as one.
+/// keep to it: groups move as one. A change throws InputError for an op or a device that the problem does not have
+/// ("unknown-op", "unknown-device"), and a device that cannot run the op ("no-device").
 class DeltaSimulation {
  public:
   /// Throws InputError ("own-rule") where the schedule has a rule of the caller's own: only the engines of the three
@@ -76,16 +77,17 @@ class DeltaSimulation {
   /// could start, which never deadlocks.
   DeltaResult try_move(std::span<const OpId> ops, DeviceId to, Nanoseconds limit = kNoLimit);
   /// Policy `strict`: puts the op right behind another op of the device in its order; nullopt: first. The op may be on
-  /// the device already.
+  /// the device already. This and try_swap() throw InputError ("order") where the schedule has another policy
+  /// (in_started_order() of place/judge/orders.hpp makes it strict), or the ops no places in the order of one device.
   DeltaResult try_move(OpId op, DeviceId to, std::optional<OpId> behind, Nanoseconds limit = kNoLimit);
   /// Policy `strict`: two ops of one device change places in its order.
   DeltaResult try_swap(OpId a, OpId b, Nanoseconds limit = kNoLimit);
-  /// Policy `priority`: gives the op this priority. No difference under other policies.
+  /// Policy `priority`: gives the op this priority, which is finite. No difference under other policies.
   DeltaResult try_priority(OpId op, double priority, Nanoseconds limit = kNoLimit);
 
-  /// The change in force becomes part of the schedule.
+  /// The change in force, if any, becomes part of the schedule.
   void accept();
-  /// Back to the schedule before the change in force.
+  /// Back to the schedule before the change in force, if any.
   void reject();
 
  private:
