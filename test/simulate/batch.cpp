@@ -5,11 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
+#include "trainyard/cluster/cluster.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/simulate/delta.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
@@ -116,6 +119,37 @@ TEST_CASE("rows of device indices take as long as their schedules, and a row at 
     }
     CHECK(said == expected);
   }
+}
+
+TEST_CASE("a schedule whose ops are where they cannot run is refused by its number, not simulated in no time") {
+  // One op of 5 ns, which only device 0 can run; device 1 is another kind.
+  GraphBuilder graph;
+  graph.add({.name = "a", .device_kinds = {"fast"}, .times = {{"fast", Nanoseconds{5}}}});
+  const Problem problem{
+      std::move(graph).build(),
+      make_cluster({.devices = {{.name = "d0", .kind = "fast"}, {.name = "d1", .kind = "slow"}},
+                    .links = {{.name = "l", .from = "d0", .to = "d1", .bandwidth = BytesPerSecond{1}}}})};
+  const auto on = [](std::size_t device) { return Schedule{.placement = Placement(1, DeviceId{device})}; };
+  Batch batch{problem, 2};
+  CHECK(batch.makespans(std::vector{on(0), on(0)}) == std::vector{Nanoseconds{5}, Nanoseconds{5}});
+  const auto said = [](const auto& ask) -> std::string {
+    try {
+      ask();
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  CHECK(said([&] {
+          batch.makespans(std::vector{on(0), on(1)});
+        }) == "schedule 1: op 'a' is on device 'd1', which cannot run it");
+  CHECK(said([&] {
+          batch.peaks(std::vector{on(0), on(0), on(2)});
+        }).starts_with("schedule 2: op 'a' is on device number 2,"));
+  CHECK(said([&] { Simulation{problem}.makespan(on(1)); }) == "op 'a' is on device 'd1', which cannot run it");
+  std::vector<Nanoseconds> results(2);
+  const std::vector<std::int32_t> rows{0, -2};
+  CHECK(said([&] { batch.makespans(rows, {}, results); }) == "row 1: op 'a' is on no device");
 }
 
 TEST_CASE("rows and priorities of another size are refused") {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <stdexcept>
+#include <limits>
 #include <utility>
 
 #include "trainyard/core/error.hpp"
@@ -15,15 +15,16 @@ namespace trainyard {
 
 namespace {
 
-[[noreturn]] void refuse_row(const Problem& problem, const Schedule& schedule, std::size_t row) {
+/// Puts `what` and the number before the message of what `ask` throws.
+template <class Ask>
+void numbered(const char* what, std::size_t number, const Ask& ask) {
   try {
-    check_schedule(problem, schedule);
+    ask();
   } catch (const InputError& error) {
     std::vector<Finding> findings = error.findings();
-    for (Finding& finding : findings) finding.message = fmt::format("row {}: {}", row, finding.message);
+    for (Finding& finding : findings) finding.message = fmt::format("{} {}: {}", what, number, finding.message);
     throw InputError{std::move(findings)};
   }
-  throw std::logic_error{"a placement is valid alone and not in a batch"};
 }
 
 }  // namespace
@@ -53,17 +54,27 @@ void Batch::each(std::size_t count, const Evaluate& evaluate) {
   });
 }
 
+template <class Evaluate>
+void Batch::each_checked(std::span<const Schedule> schedules, const Evaluate& evaluate) {
+  each(schedules.size(), [&](Simulation& simulation, std::size_t i, unsigned) {
+    numbered("schedule", i, [&] {
+      check_sizes(problem(), schedules[i]);
+      if (!is_valid(schedules[i].placement)) check_schedule(problem(), schedules[i]);
+      evaluate(simulation, i);
+    });
+  });
+}
+
 std::vector<Nanoseconds> Batch::makespans(std::span<const Schedule> schedules) {
   std::vector<Nanoseconds> results(schedules.size());
-  each(schedules.size(),
-       [&](Simulation& simulation, std::size_t i, unsigned) { results[i] = simulation.makespan(schedules[i]); });
+  each_checked(schedules,
+               [&](Simulation& simulation, std::size_t i) { results[i] = simulation.makespan(schedules[i]); });
   return results;
 }
 
 std::vector<MemoryPeaks> Batch::peaks(std::span<const Schedule> schedules) {
   std::vector<MemoryPeaks> results(schedules.size());
-  each(schedules.size(),
-       [&](Simulation& simulation, std::size_t i, unsigned) { results[i] = simulation.peaks(schedules[i]); });
+  each_checked(schedules, [&](Simulation& simulation, std::size_t i) { results[i] = simulation.peaks(schedules[i]); });
   return results;
 }
 
@@ -102,8 +113,14 @@ void Batch::makespans(std::span<const std::int32_t> placements, const IdMap<OpId
     const auto first = placements.begin() + static_cast<std::ptrdiff_t>(row * ops);
     std::transform(first, first + static_cast<std::ptrdiff_t>(ops), schedule.placement.begin(),
                    [](std::int32_t device) { return DeviceId{static_cast<std::size_t>(device)}; });
-    if (!is_valid(schedule.placement)) refuse_row(problem(), schedule, row);
-    results[row] = simulation.makespan(schedule);
+    numbered("row", row, [&] {
+      if (!is_valid(schedule.placement)) {
+        for (DeviceId& device : schedule.placement)  // no device has a negative number
+          if (device.index() > std::numeric_limits<std::int32_t>::max()) device = DeviceId::none();
+        check_schedule(problem(), schedule);
+      }
+      results[row] = simulation.makespan(schedule);
+    });
   });
 }
 

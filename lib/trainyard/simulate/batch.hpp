@@ -17,7 +17,8 @@ namespace trainyard {
 /// Evaluates many schedules of one problem on several threads. Results come in the order of the schedules and are the
 /// same for any number of threads. Keeps one workspace per thread from call to call.
 ///
-/// Schedules must have passed check_schedule. One caller at a time.
+/// The placement of each schedule is checked: InputError as check_schedule() throws it, with the number of the first
+/// that is at fault before the message. Priorities and orders must have passed it. One caller at a time.
 class Batch {
  public:
   /// `threads` 0: as many as the machine runs at once.
@@ -38,6 +39,8 @@ class Batch {
  private:
   template <class Evaluate>
   void each(std::size_t count, const Evaluate& evaluate);
+  template <class Evaluate>
+  void each_checked(std::span<const Schedule> schedules, const Evaluate& evaluate);
   bool is_valid(const Placement& placement) const;
 
   std::vector<Simulation> simulations_;          // one per thread

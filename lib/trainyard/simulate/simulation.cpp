@@ -1,6 +1,5 @@
 #include "trainyard/simulate/simulation.hpp"
 
-#include <cassert>
 #include <string>
 #include <utility>
 
@@ -33,20 +32,24 @@ Simulation::~Simulation() = default;
 
 const Problem& Simulation::problem() const { return problem_->problem; }
 
-Nanoseconds Simulation::run(const Schedule& schedule, const Nanoseconds* durations, bool record) {
-  check_sizes(problem(), schedule);
-  const Nanoseconds makespan = detail::run_engine(*problem_, schedule, durations, record, state_->workspace);
-  assert(makespan != detail::kDeadlock);
-  return makespan;
-}
-
-Nanoseconds Simulation::makespan(const Schedule& schedule) { return run(schedule, nullptr, false); }
-Nanoseconds Simulation::makespan(const Schedule& schedule, const IdMap<OpId, Nanoseconds>& durations) {
+void Simulation::check_durations(const IdMap<OpId, Nanoseconds>& durations) const {
   if (durations.size() != problem().op_count())
     throw InputError({.code = "size",
                       .message = "there are " + std::to_string(durations.size()) + " op times, and the problem has " +
                                  std::to_string(problem().op_count()) + " ops",
                       .help = "give one for each op, by its id"});
+}
+
+Nanoseconds Simulation::run(const Schedule& schedule, const Nanoseconds* durations, bool record) {
+  check_sizes(problem(), schedule);
+  const Nanoseconds makespan = detail::run_engine(*problem_, schedule, durations, record, state_->workspace);
+  if (makespan <= Nanoseconds{0}) check_schedule(problem(), schedule);  // a deadlock, or ops where they cannot run
+  return makespan;
+}
+
+Nanoseconds Simulation::makespan(const Schedule& schedule) { return run(schedule, nullptr, false); }
+Nanoseconds Simulation::makespan(const Schedule& schedule, const IdMap<OpId, Nanoseconds>& durations) {
+  check_durations(durations);
   return run(schedule, durations.data(), false);
 }
 
@@ -65,6 +68,7 @@ Timeline Simulation::timeline(const Schedule& schedule) {
   return detail::recorded_timeline(*problem_, schedule.placement, state_->workspace.record, found);
 }
 Timeline Simulation::timeline(const Schedule& schedule, const IdMap<OpId, Nanoseconds>& durations) {
+  check_durations(durations);
   const MemoryPeaks& found = recorded_peaks(schedule, durations.data());
   return detail::recorded_timeline(*problem_, schedule.placement, state_->workspace.record, found);
 }

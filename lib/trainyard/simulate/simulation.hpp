@@ -26,8 +26,10 @@ struct MemoryPeaks {
 /// prepared once, and after the first run of a kind nothing more is allocated (except where the cluster has fair
 /// channels). One per thread; a copy shares the prepared problem and has a workspace of its own.
 ///
-/// Schedules must have passed check_schedule, and have the problem's rewrites (scheduled_problem): nothing but their
-/// sizes is checked again here (check_sizes: InputError "size").
+/// Schedules must have passed check_schedule, and have the problem's rewrites (scheduled_problem): before a run their
+/// sizes alone are checked again here (check_sizes: InputError "size"), and after one that never ends, or takes no
+/// time, the whole of it. So ops on devices that cannot run them make a run too short, where others take time; devices
+/// that the cluster does not have are looked up all the same. Op times of the caller's are 0 or more.
 class Simulation {
  public:
   explicit Simulation(const Problem& problem);
@@ -51,6 +53,7 @@ class Simulation {
 
  private:
   struct State;
+  void check_durations(const IdMap<OpId, Nanoseconds>& durations) const;
   Nanoseconds run(const Schedule& schedule, const Nanoseconds* durations, bool record);
   const MemoryPeaks& recorded_peaks(const Schedule& schedule, const Nanoseconds* durations);
 
