@@ -5,6 +5,7 @@
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/simulate/model/run_events.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
@@ -25,6 +26,15 @@ TEST_CASE("the critical path of five ops on two devices goes through a busy link
                                        op_step(2, Cause::data),           transfer_step(2, Cause::data),
                                        transfer_step(3, Cause::resource), op_step(4, Cause::data)};
   CHECK(critical_path(problem, schedule, simulate(problem, schedule)) == expected);
+}
+
+TEST_CASE("a timeline of another problem has no critical path in this one") {
+  const SmallInstance instance{{{0, 2}, {1, 5}}, {{0, {1}, 1}}}, other{{{0, 2}}, {}};
+  const Problem problem = problem_of(instance, linked(2)), single = problem_of(other, linked(2));
+  CHECK_THROWS_WITH_AS(critical_path(problem, schedule_of(instance), Timeline{}),
+                       "the timeline has 0 ops, and the problem of graph 'small' has 2", InputError);
+  CHECK_THROWS_WITH_AS(critical_path(problem, schedule_of(other), simulate(single, schedule_of(other))),
+                       "the placement has 1 ops, and the problem of graph 'small' has 2", InputError);
 }
 
 /// The device of op 1 waits until op 2 is there as well.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/problem/timeline.hpp"
 
 namespace trainyard {
 namespace {
@@ -240,6 +241,14 @@ class Checker {
   std::vector<Finding> findings_;
 };
 
+[[noreturn]] void refuse_size(const Problem& problem, const char* what, std::size_t is, std::size_t should,
+                              const char* of, const char* help) {
+  throw InputError({.code = "size",
+                    .message = fmt::format("the {} has {} {}, and the problem of graph '{}' has {}", what, is, of,
+                                           problem.graph().name(), should),
+                    .help = fmt::format("make it for this problem, {}", help)});
+}
+
 }  // namespace
 
 void check_rule(const Schedule& schedule) {
@@ -251,16 +260,24 @@ void check_rule(const Schedule& schedule) {
 
 void check_sizes(const Problem& problem, const Schedule& schedule) {
   check_rule(schedule);
-  const auto check = [&](std::string_view what, std::size_t is, std::size_t should, std::string_view of) {
-    if (is == should) return;
-    throw InputError({.code = "size",
-                      .message = fmt::format("the schedule's {} has {} {}, and the problem of graph '{}' has {}", what,
-                                             is, of, problem.graph().name(), should),
-                      .help = "make it for this problem, after its rewrites; check_schedule() looks at all of it"});
+  const auto check = [&](const char* what, std::size_t is, std::size_t should, const char* of) {
+    if (is != should)
+      refuse_size(problem, what, is, should, of, "after its rewrites; check_schedule() looks at all of it");
   };
-  check("placement", schedule.placement.size(), problem.op_count(), "ops");
-  if (schedule.links_by_priority()) check("priority", schedule.priority.size(), problem.op_count(), "ops");
-  if (schedule.policy == Policy::strict) check("order", schedule.order.size(), problem.device_count(), "devices");
+  check("schedule's placement", schedule.placement.size(), problem.op_count(), "ops");
+  if (schedule.links_by_priority()) check("schedule's priority", schedule.priority.size(), problem.op_count(), "ops");
+  if (schedule.policy == Policy::strict)
+    check("schedule's order", schedule.order.size(), problem.device_count(), "devices");
+}
+
+void check_sizes(const Problem& problem, const Placement& placement, const Timeline& timeline) {
+  const auto check = [&](const char* what, std::size_t is, std::size_t should, const char* of) {
+    if (is != should) refuse_size(problem, what, is, should, of, "after its rewrites, as simulate() does");
+  };
+  check("placement", placement.size(), problem.op_count(), "ops");
+  check("timeline", timeline.ops.size(), problem.op_count(), "ops");
+  check("timeline", timeline.devices.size(), problem.device_count(), "devices");
+  check("timeline", timeline.channels.size(), problem.cluster().channel_count(), "channels");
 }
 
 void check_schedule(const Problem& problem, const Schedule& schedule) {

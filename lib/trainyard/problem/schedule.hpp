@@ -17,6 +17,7 @@
 namespace trainyard {
 
 using Placement = IdMap<OpId, DeviceId>;
+struct Timeline;
 
 /// The rule by which a device, and a link, chooses among waiting tasks.
 enum class Policy : std::uint8_t {
@@ -101,5 +102,9 @@ void check_schedule(const Problem& problem, const Schedule& schedule);
 /// The cheap part of check_schedule(): throws InputError ("size") unless the placement has as many ops as the
 /// problem, priorities too or none, and a strict order as many devices; and as check_rule() does.
 void check_sizes(const Problem& problem, const Schedule& schedule);
+
+/// Throws InputError ("size") unless the placement and the timeline have the problem's ops, and the timeline its
+/// devices and channels.
+void check_sizes(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
 }  // namespace trainyard

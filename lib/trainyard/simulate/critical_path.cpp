@@ -176,6 +176,7 @@ class Backtrace {
 }  // namespace
 
 std::vector<PathStep> critical_path(const Problem& problem, const Schedule& schedule, const Timeline& timeline) {
+  check_sizes(problem, schedule.placement, timeline);
   return Backtrace{problem, schedule, timeline}.run();
 }
 

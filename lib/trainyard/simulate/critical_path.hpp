@@ -30,7 +30,7 @@ struct PathStep {
 /// Found backwards from the op that ends last. A task that starts the moment it is ready is bound by the task that made
 /// it ready; any other by the one that held its resource until then. A transfer never waits for a fair channel: those
 /// that it shares one with do not appear, except in how long it takes. Ties: ops before transfers, then lower id. The
-/// timeline must be the schedule's.
+/// timeline must be the schedule's; throws InputError ("size") where it has not the problem's sizes.
 std::vector<PathStep> critical_path(const Problem& problem, const Schedule& schedule, const Timeline& timeline);
 
 /// The collective that a transfer of a timeline is a part of; none of others. All parts hold its channels together.

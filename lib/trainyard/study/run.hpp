@@ -49,7 +49,7 @@ struct Run {
   bool optimal() const { return summary.fits && value() == bound().value; }
 };
 
-/// The summary of the other three, beside them. `problem` is the scheduled one.
+/// The summary of the other three, beside them. `problem` is the scheduled one. Throws InputError as summarize() does.
 Run run_of(Problem problem, Schedule schedule, Timeline timeline, const LowerBound& bound);
 
 /// Simulates the schedule. `bound` is best_lower_bound(problem), where the caller has it: finding it may take longer

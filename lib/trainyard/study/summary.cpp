@@ -103,6 +103,7 @@ void raise_bound(RunSummary& run, const LowerBound& bound) {
 
 RunSummary summarize(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
                      const LowerBound& bound) {
+  check_sizes(problem, schedule.placement, timeline);
   RunSummary run;
   run.makespan = timeline.makespan;
   run.fits = timeline.fits();

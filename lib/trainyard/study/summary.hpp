@@ -79,7 +79,8 @@ struct RunSummary {
   friend bool operator==(const RunSummary&, const RunSummary&) = default;
 };
 
-/// `bound` is best_lower_bound(problem), computed once for many runs of one problem.
+/// `bound` is best_lower_bound(problem), computed once for many runs of one problem. Throws InputError ("size") where
+/// timeline or placement have not the problem's sizes.
 RunSummary summarize(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
                      const LowerBound& bound);
 

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <sstream>
+#include <string>
 
 #include "io/bad_inputs.hpp"
 #include "trainyard/core/error.hpp"
@@ -61,6 +63,32 @@ TEST_CASE("a rule of the caller's own is not written as one of the policies") {
                        "a schedule file knows the policies fifo, priority and strict, and not the rule 'frees-most'",
                        InputError);
   CHECK(out.str().empty());
+}
+
+TEST_CASE("what no reader would take is not written") {
+  const Problem problem = schedule_problem();
+  const auto refused = [&](const auto& change) -> std::string {
+    Schedule schedule = parsed("");
+    change(schedule);
+    std::ostringstream out;
+    try {
+      write_schedule(schedule, problem, nullptr, out);
+    } catch (const InputError& error) {
+      CHECK(out.str().empty());
+      return error.findings().front().code;
+    }
+    return "written";
+  };
+  CHECK(refused([](Schedule&) {}) == "written");
+  CHECK(refused([](Schedule& s) { s.placement = Placement(3); }) == "not-placed");  // none() each
+  CHECK(refused([](Schedule& s) { s.placement = Placement(2, DeviceId{0}); }) == "not-placed");
+  CHECK(refused([](Schedule& s) { s.placement[OpId{1}] = DeviceId{7}; }) == "unknown-device");
+  CHECK(refused([](Schedule& s) {
+          s.policy = Policy::priority;
+          s.priority.assign(3, std::numeric_limits<double>::quiet_NaN());
+        }) == "not-a-number");
+  CHECK(refused([](Schedule& s) { s.plan = Plan{Nanoseconds{5}, IdMap<OpId, Nanoseconds>(2)}; }) == "size");
+  CHECK(refused([](Schedule& s) { s.order.assign(2, {OpId{9}}); }) == "order");  // of policy fifo
 }
 
 TEST_CASE("a written schedule is one line per op") {

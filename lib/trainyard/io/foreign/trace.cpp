@@ -273,6 +273,7 @@ class TraceWriter {
 
 void write_trace(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
                  const TraceOptions& options, std::ostream& out) {
+  check_sizes(problem, schedule.placement, timeline);
   TraceWriter(problem, schedule, timeline, out).write(options);
 }
 

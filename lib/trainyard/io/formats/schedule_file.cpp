@@ -458,10 +458,33 @@ Schedule parse_schedule(std::string_view text, const std::string& name, const Pr
   return schedule;
 }
 
+namespace {
+
+/// Checks what check_schedule() leaves out, as no simulation reads it: the placer's plan, and an order that is not
+/// strict.
+void check_unread(const Problem& problem, const Schedule& schedule) {
+  if (schedule.plan && schedule.plan->start.size() != problem.op_count())
+    throw InputError({.code = "size",
+                      .message = fmt::format("the plan has {} starts, and graph '{}' has {} ops",
+                                             schedule.plan->start.size(), problem.graph().name(), problem.op_count()),
+                      .help = "give each op's, or no plan"});
+  const auto is_op = [&](OpId op) { return op.index() < problem.op_count(); };
+  const auto is_known = [&](const std::vector<OpId>& ops) { return std::ranges::all_of(ops, is_op); };
+  if (!schedule.order.empty() &&
+      (schedule.order.size() != problem.device_count() || !std::ranges::all_of(schedule.order, is_known)))
+    throw InputError({.code = "order",
+                      .message = "the order, which the policy does not go by, is of other devices or ops",
+                      .help = "leave it out, or give policy strict and every op once"});
+}
+
+}  // namespace
+
 void write_schedule(const Schedule& schedule, const Problem& whole, const SchedulePrediction* prediction,
                     std::ostream& out) {
   refuse_own_rule(schedule, "a schedule file");
   const Problem problem = scheduled_problem(whole, schedule);
+  check_schedule(problem, schedule);
+  check_unread(problem, schedule);
   std::string text =
       fmt::format("{{\"format\": \"{}\", \"graph\": {}, \"cluster\": {}, \"policy\": \"{}\",\n", kScheduleFormat,
                   json_string(problem.graph().name()), json_string(problem.cluster().name()), name_of(schedule.policy));

@@ -34,8 +34,10 @@ Schedule parse_schedule(std::string_view text, const std::string& name, const Pr
 /// "fifo", "priority", "strict".
 const char* name_of(Policy policy);
 
-/// Writes the schedule so that reading it gives an equal one. `prediction` may be null. Throws InputError ("own-rule")
-/// where the schedule has a rule of the caller's own.
+/// Writes the schedule so that reading it gives an equal one, but for what a file does not keep: `search`, `parallel`,
+/// `plan_bound` and `notes`. `prediction` may be null. Throws InputError for what a reader would not take: a rule of
+/// the caller's own ("own-rule"), another size of `plan` or of an order ("size", "order"), and as check_schedule()
+/// does.
 void write_schedule(const Schedule& schedule, const Problem& problem, const SchedulePrediction* prediction,
                     std::ostream& out);
 

@@ -298,6 +298,7 @@ class TimelineWriter {
 }  // namespace
 
 void write_timeline(const Timeline& timeline, const Problem& problem, const Placement& placement, std::ostream& out) {
+  check_sizes(problem, placement, timeline);
   TimelineWriter{timeline, problem}.write(placement, out);
 }
 
