@@ -96,6 +96,17 @@ TEST_CASE("speeds divide the times of any costs") {
   CHECK(costs.byte_time(Bytes{8}, kRoute) == Nanoseconds{32});
 }
 
+TEST_CASE("a speed is a finite number above 0") {
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const double speed : {0.0, -1.0, std::nan(""), infinite}) {
+    CHECK_THROWS_AS(Costs{}.at({.compute = speed}), InputError);
+    CHECK_THROWS_AS(Costs{}.at({.link = speed}), InputError);
+    CHECK_THROWS_AS(Costs{}.at({.devices = {{"gpu0", speed}}}), InputError);
+  }
+  CHECK_THROWS_WITH_AS(Costs{}.at({.devices = {{"gpu0", -2}}}),
+                       "the speed of device 'gpu0' is more than 0 and finite, not -2", InputError);
+}
+
 TEST_CASE("costs that throw, or answer a negative time, are an input error of the op and the device") {
   const Finding thrown =
       wrong([](const Graph&, OpId, const Device&) -> Nanoseconds { throw std::out_of_range("row"); });

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -81,6 +82,13 @@ TEST_CASE("where placing again throws, or gives what is no schedule of the probl
   const Comparison comparison = compare(chain(), {once}, {.slow_one = 1.5, .place_again = true});
   REQUIRE(comparison.rows.size() == 1);
   CHECK(comparison.rows[0].slow_one->placed_again == comparison.rows[0].slow_one->steps);
+}
+
+TEST_CASE("a slow device is one of the cluster, by a factor that makes a machine") {
+  CHECK_THROWS_WITH_AS(with_slow_device(chain(), DeviceId{9}, 2),
+                       "the slow device is none of the 3 of cluster 'row'", InputError);
+  for (const double factor : {0.0, -2.0, std::nan("")})
+    CHECK_THROWS_AS(with_slow_device(chain(), DeviceId{0}, factor), InputError);
 }
 
 TEST_CASE("a folded schedule has no slow device of its own") {

@@ -144,6 +144,15 @@ const Speeds& Costs::speeds() const {
 }
 
 Costs Costs::at(Speeds speeds) const {
+  const auto check = [](double speed, const std::string& of) {
+    if (!(speed > 0 && std::isfinite(speed)))
+      throw InputError({.code = "range",
+                        .message = fmt::format("the speed of {} is more than 0 and finite, not {}", of, speed),
+                        .help = "1 is as given, 2 twice as fast"});
+  };
+  check(speeds.compute, "ops");
+  check(speeds.link, "transfers");
+  for (const auto& [device, speed] : speeds.devices) check(speed, fmt::format("device '{}'", device));
   Costs result = *this;
   result.speeds_ = std::make_shared<const Speeds>(std::move(speeds));
   return result;

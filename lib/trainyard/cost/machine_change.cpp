@@ -1,10 +1,12 @@
 #include "trainyard/cost/machine_change.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <utility>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/cost/speeds.hpp"
 
@@ -105,13 +107,35 @@ void keep_routes(ClusterSpec& spec, const Cluster& cluster) {
 
 }  // namespace
 
+namespace {
+
+void check_change(const Cluster& cluster, const MachineChange& change) {
+  if (!(change.factor > 0 && std::isfinite(change.factor)))
+    throw InputError({.code = "range",
+                      .message = fmt::format("a factor of {} makes no machine", change.factor),
+                      .help = "give a finite number above 0: 2 is twice as good"});
+  const auto check = [&](const auto& ids, std::size_t count, const char* kind) {
+    for (const auto id : ids)
+      if (id.index() >= count)
+        throw InputError(
+            {.code = fmt::format("unknown-{}", kind),
+             .message = fmt::format("a change names a {} that cluster '{}' does not have", kind, cluster.name()),
+             .help = fmt::format("it has {} of them, numbered from 0", count)});
+  };
+  check(change.devices, cluster.device_count(), "device");
+  check(change.memories, cluster.device_count(), "device");
+  check(change.links, cluster.spec().links.size() + cluster.spec().egresses.size(), "link");
+}
+
+}  // namespace
+
 ChangedMachine changed_machine(const Cluster& cluster, const Costs& costs, std::span<const MachineChange> changes) {
   ClusterSpec spec = cluster.spec();
   Costs changed = costs;
   Speeds speeds = costs.speeds();
   bool links = false;
   for (const MachineChange& change : changes) {
-    assert(change.factor > 0);
+    check_change(cluster, change);
     for (const DeviceId device : change.devices)
       speeds.devices.try_emplace(cluster.device(device).name, 1.0).first->second *= change.factor;
     for (const DeviceId device : change.memories)

@@ -30,7 +30,8 @@ struct ChangedMachine {
 
 /// The machine with all the changes made, one after the other. Routes stay what they are on clusters of up to
 /// `kKeptRoutes` devices; beyond, a path that becomes better is taken. A route that was measured changes in the
-/// proportion in which the latency and the bandwidth of its links do. Throws InputError as make_cluster does.
+/// proportion in which the latency and the bandwidth of its links do. Throws InputError: "range" (a factor that is not
+/// finite and more than 0), "unknown-device", "unknown-link", and as make_cluster does.
 inline constexpr std::size_t kKeptRoutes = 256;
 ChangedMachine changed_machine(const Cluster& cluster, const Costs& costs, std::span<const MachineChange> changes);
 

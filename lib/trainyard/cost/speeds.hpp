@@ -10,7 +10,8 @@
 namespace trainyard {
 
 /// What-if speeds of devices and links: `compute = 2` halves every op time (`devices` those of one
-/// device), `link = 0.1` makes every transfer ten times as long, latency included. All more than 0.
+/// device), `link = 0.1` makes every transfer ten times as long, latency included. All more than 0, and finite.
+/// Devices that a cluster does not have say nothing of it.
 struct Speeds {
   double compute = 1;
   double link = 1;

@@ -38,6 +38,7 @@ std::vector<WhatIf> usual_what_ifs(const Problem& problem, const Timeline& timel
 
 /// Simulates each, and sorts them: those that fit where the others do not, then shortest first; ties: in the order
 /// given. `place_again`, where given, is asked what a placer makes of each machine.
+/// Throws InputError as changed_machine() does.
 std::vector<WhatIfResult> simulate_what_ifs(const Problem& problem, const Schedule& schedule,
                                             std::span<const WhatIf> what_ifs,
                                             const std::function<Nanoseconds(const ChangedMachine&)>& place_again = {});

@@ -39,6 +39,11 @@ double mean_quotient(const IdMap<DeviceId, Nanoseconds>& times, Nanoseconds of) 
 }  // namespace
 
 Problem with_slow_device(const Problem& problem, DeviceId device, double factor) {
+  if (device.index() >= problem.device_count())
+    throw InputError({.code = "unknown-device",
+                      .message = fmt::format("the slow device is none of the {} of cluster '{}'",
+                                             problem.device_count(), problem.cluster().name()),
+                      .help = "devices are numbered from 0"});
   Speeds speeds = problem.costs().speeds();
   speeds.devices.try_emplace(problem.cluster().device(device).name, 1.0).first->second /= factor;
   return problem.with_machine(problem.cluster(), problem.costs().at(std::move(speeds)));

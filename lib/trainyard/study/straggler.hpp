@@ -38,7 +38,8 @@ struct Stragglers {
 std::optional<Stragglers> simulate_stragglers(const Problem& problem, const Schedule& schedule, double factor,
                                               unsigned threads = 1);
 
-/// The problem where each op on the device takes `factor` times as long.
+/// The problem where each op on the device takes `factor` times as long. Throws InputError ("unknown-device"; "range"
+/// for a factor that is not finite and more than 0).
 Problem with_slow_device(const Problem& problem, DeviceId device, double factor);
 
 /// Stragglers::placed_again and known: `place` gives a schedule of the problem that it gets, `given` with the device
