@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
+#include "trainyard/cluster/cluster.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/simulate/edited_simulation.hpp"
@@ -153,6 +156,38 @@ TEST_CASE("an edit that no device can run is refused, and nothing is replaced") 
   Schedule schedule = random_schedule(random, problem);
   schedule.policy = Policy::fifo;
   CHECK(edited.makespan(schedule.placement) == simulated_makespan(problem, {.placement = schedule.placement}));
+}
+
+TEST_CASE("an edit that does not fit the graph is refused, and nothing is replaced") {
+  GraphBuilder builder{"pair"};  // a of 2 ns sends "t" to b of 3 ns
+  builder.add({.name = "a", .times = {{"gpu", Nanoseconds{2}}}, .outputs = {{"t", Bytes{1}}}});
+  builder.add({.name = "b", .times = {{"gpu", Nanoseconds{3}}}, .inputs = {"t"}});
+  const Problem problem{std::move(builder).build(),
+                        make_cluster({.devices = {{.name = "gpu0", .device_class = "gpu"}}})};
+  const OpSpec a = spec_of(problem.graph(), OpId{0});
+  EditedSimulation edited{problem};
+  const auto refused = [&](const GraphEdit& edit) -> std::string {
+    try {
+      edited.replace(edit);
+    } catch (const InputError& error) {
+      return error.findings().front().code;
+    }
+    return "replaced";
+  };
+  CHECK(refused({.first = OpId{2}, .by = {a}}) == "edit");
+  CHECK(refused({.first = OpId{0}, .count = 0, .by = {a}}) == "edit");
+  CHECK(refused({.first = OpId{0}, .count = 3, .by = {a}}) == "edit");
+  CHECK(refused({.first = OpId{0}, .by = {a}, .ordered = {1}}) == "edit");
+  OpSpec other = a;
+  other.outputs.front().name = "tt";
+  CHECK(refused({.first = OpId{0}, .by = {other}}) == "missing-output");
+  CHECK(edited.makespan(Placement(2, DeviceId{0})) == Nanoseconds{5});
+  CHECK(refused({.first = OpId{0}, .by = {a}}) == "replaced");
+  CHECK(refused({.first = OpId{0}, .by = {a}}) == "edit");  // another one is in force
+  CHECK_THROWS_AS(edited.makespan(Placement(3, DeviceId{0})), InputError);
+  edited.restore();
+  edited.restore();
+  CHECK(edited.makespan(Placement(2, DeviceId{0})) == Nanoseconds{5});
 }
 
 }  // namespace

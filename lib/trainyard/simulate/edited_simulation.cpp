@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "trainyard/core/error.hpp"
@@ -21,9 +23,49 @@ struct EditedSimulation::State {
   std::optional<Problem> piece;
   std::vector<TensorId> reads;
   Schedule schedule;  // its placement alone
+  bool edited = false;
 };
 
-EditedSimulation::EditedSimulation(const Problem& problem) : state_(std::make_unique<State>(problem)) {}
+namespace {
+
+[[noreturn]] void refuse(std::string code, std::string message, std::string help) {
+  throw InputError({.code = std::move(code), .message = std::move(message), .help = std::move(help)});
+}
+
+void check_edit(const Graph& graph, const GraphEdit& edit) {
+  const std::size_t first = edit.first.index(), ops = graph.op_count();
+  if (first >= ops || edit.count == 0 || edit.count > ops - first)
+    refuse("edit", "an edit is of ops that graph '" + graph.name() + "' does not have",
+           "give one or more of the ops from 0 to " + std::to_string(ops - 1));
+  for (const std::size_t number : edit.ordered)
+    if (number >= edit.by.size())
+      refuse("edit", "an edit orders an op that it does not add", "`ordered` are indices into `by`");
+  const auto is_old = [&](OpId op) { return op.index() - first < edit.count; };
+  const auto makes = [&](std::string_view name) {
+    return std::ranges::any_of(edit.by, [&](const OpSpec& op) {
+      return std::ranges::find(op.outputs, name, &OutputSpec::name) != op.outputs.end();
+    });
+  };
+  for (std::size_t i = first; i < first + edit.count; ++i)
+    for (const TensorId tensor : graph.outputs(OpId{i})) {
+      const auto readers = graph.consumers(tensor);
+      const auto reader = std::ranges::find_if_not(readers, is_old);
+      if (reader != readers.end() && !makes(graph.name(tensor)))
+        refuse("missing-output",
+               "no new op makes '" + std::string{graph.name(tensor)} + "', which '" + std::string{graph.name(*reader)} +
+                   "' reads",
+               "name it among the outputs of one of them");
+    }
+}
+
+}  // namespace
+
+EditedSimulation::EditedSimulation(const Problem& problem) {
+  if (problem.needs_events())
+    refuse("events", "an edited simulation knows no fair channels, no collectives and no ops that copies slow",
+           "build the edited graph, and simulate() it");
+  state_ = std::make_unique<State>(problem);
+}
 EditedSimulation::EditedSimulation(EditedSimulation&&) noexcept = default;
 EditedSimulation& EditedSimulation::operator=(EditedSimulation&&) noexcept = default;
 EditedSimulation::~EditedSimulation() = default;
@@ -31,6 +73,8 @@ EditedSimulation::~EditedSimulation() = default;
 void EditedSimulation::replace(const GraphEdit& edit) {
   const Problem& problem = state_->dense.problem;
   const Graph& graph = problem.graph();
+  if (state_->edited) refuse("edit", "an edit is in force", "call restore() before the next one");
+  check_edit(graph, edit);
   auto& reads = state_->reads;
   reads.clear();
   for (std::size_t i = 0; i < edit.count; ++i)
@@ -47,12 +91,15 @@ void EditedSimulation::replace(const GraphEdit& edit) {
                       "",
                       {}});
   state_->dense.replace(edit, piece);
+  state_->edited = true;
   state_->piece.emplace(std::move(piece));
   auto& ops = state_->workspace.walk.ops;
   if (ops.size() < state_->dense.ops) ops.resize(state_->dense.ops);
 }
 
-void EditedSimulation::restore() { state_->dense.restore(); }
+void EditedSimulation::restore() {
+  if (std::exchange(state_->edited, false)) state_->dense.restore();
+}
 
 const Problem& EditedSimulation::piece() const {
   assert(state_->piece);
@@ -62,7 +109,11 @@ const Problem& EditedSimulation::piece() const {
 std::size_t EditedSimulation::op_count() const { return state_->dense.live_ops; }
 
 Nanoseconds EditedSimulation::makespan(const Placement& placement) {
-  assert(placement.size() == op_count());
+  if (placement.size() != op_count())
+    refuse("size",
+           "the placement has " + std::to_string(placement.size()) + " ops, and the edited graph has " +
+               std::to_string(op_count()),
+           "give one for the graph with the edit made");
   state_->schedule.placement = placement;
   return detail::run_commits(state_->dense, state_->schedule, nullptr, false, state_->workspace);
 }

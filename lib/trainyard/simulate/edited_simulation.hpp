@@ -27,7 +27,7 @@ struct GraphEdit {
 /// without a copy of the graph. replace() and restore() write some words for each op of the problem, and rows for the
 /// ops around the edit; after the first few calls they allocate only what the new ops' own times take.
 ///
-/// Not where Problem::needs_events(): fair channels, collectives, interference.
+/// Not where Problem::needs_events(): fair channels, collectives, interference (InputError "events").
 class EditedSimulation {
  public:
   explicit EditedSimulation(const Problem& problem);
@@ -35,8 +35,10 @@ class EditedSimulation {
   EditedSimulation& operator=(EditedSimulation&&) noexcept;
   ~EditedSimulation();
 
-  /// Throws InputError as Problem's constructor does: a new op that no device can run, times that add up to too much;
-  /// then nothing is replaced. Not twice without restore().
+  /// Throws InputError, and then nothing is replaced: "edit" (it comes before the restore() of another one, is of ops
+  /// that the graph does not have, or orders new ones that there are not), "missing-output" (no new op makes a tensor
+  /// that others read of the old ones); and as GraphBuilder and Problem's constructor do: a new op that no device can
+  /// run, times that add up to too much.
   void replace(const GraphEdit& edit);
   void restore();
 
@@ -45,7 +47,7 @@ class EditedSimulation {
   const Problem& piece() const;
   /// The number of ops of the edited graph.
   std::size_t op_count() const;
-  /// `placement`: of the edited graph. Policy fifo.
+  /// `placement`: of the edited graph, where each op can run. Policy fifo. Throws InputError ("size").
   Nanoseconds makespan(const Placement& placement);
 
  private:
