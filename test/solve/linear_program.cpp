@@ -11,6 +11,7 @@
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/solve/integer_program.hpp"
 
 using namespace trainyard;
 using Status = LinearSolution::Status;
@@ -196,6 +197,35 @@ TEST_CASE("the programs of Beale and of Kuhn, on which the largest reduced cost 
   kuhn.add_row(-kInfinity, 0, Terms{{0, 1.0 / 3}, {1, 1}, {2, -1.0 / 3}, {3, -2}});
   kuhn.add_row(-kInfinity, 2, Terms{{0, 2}, {1, 3}, {2, -1}, {3, -12}});
   CHECK(solve_by_simplex(kuhn).value == doctest::Approx(-2));
+}
+
+TEST_CASE("columns and rows that no program has are refused as they are added") {
+  using Terms = std::vector<LinearProgram::Term>;
+  const double nan = std::nan("");
+  LinearProgram program;
+  program.add_column(1, 0, 1);
+  CHECK_THROWS_WITH_AS(program.add_column(1, 5, 1),
+                       "no number is between the bounds 5 and 1 of column 1 of a linear program", InputError);
+  CHECK_THROWS_AS(program.add_column(nan, 0, 1), InputError);
+  CHECK_THROWS_AS(program.add_column(1, nan, 1), InputError);
+  CHECK_THROWS_AS(program.add_column(1, kInfinity, kInfinity), InputError);
+  CHECK_THROWS_AS(program.add_row(1, 0, Terms{{0, 1}}), InputError);
+  CHECK_THROWS_AS(program.add_row(0, 1, Terms{{0, nan}}), InputError);
+  CHECK_THROWS_WITH_AS(program.add_row(0, 1, Terms{{5, 1}}),
+                       "row 0 of a linear program has 1 times column 5, and there are 1 columns", InputError);
+  CHECK(program.columns() == 1);
+  CHECK(program.rows() == 0);
+}
+
+TEST_CASE("an integer program has the columns that are to be whole, and those of its start") {
+  if (!has_cbc()) return test::report_skipped("this build has no CBC");
+  IntegerProgram program;
+  program.linear.add_column(-1, 0, 3.5);
+  program.whole = {0};
+  CHECK(solve_by_cbc(program).value == doctest::Approx(-3));
+  CHECK_THROWS_AS(solve_by_cbc(program, {.start = {1, 2, 3}}), InputError);
+  program.whole = {7};
+  CHECK_THROWS_AS(solve_by_cbc(program), InputError);
 }
 
 TEST_CASE("a solver that may not pivot says that it was stopped") {

@@ -1,8 +1,10 @@
 #include <ClpEventHandler.hpp>
 #include <ClpSimplex.hpp>
+#include <CoinError.hpp>
 #include <functional>
 #include <vector>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/solve/linear_program.hpp"
 
 namespace trainyard {
@@ -24,7 +26,7 @@ class Asker : public ClpEventHandler {
 
 bool has_clp() { return true; }
 
-LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bool()>& stop) {
+LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bool()>& stop) try {
   std::vector<double> cost, lower, upper, row_lower, row_upper, values;
   for (std::size_t j = 0; j < program.columns(); ++j) {
     cost.push_back(program.cost(j));
@@ -66,6 +68,8 @@ LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bo
   solution.feasible = model.status() == 0;
   solution.pivots = static_cast<std::size_t>(model.numberIterations());
   return solution;
+} catch (const CoinError& error) {
+  throw InputError({.code = "solver", .message = "Clp: " + error.message(), .help = "look at the program's numbers"});
 }
 
 }  // namespace trainyard

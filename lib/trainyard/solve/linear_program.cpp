@@ -1,11 +1,33 @@
 #include "trainyard/solve/linear_program.hpp"
 
-#include <cassert>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "trainyard/core/error.hpp"
 
 namespace trainyard {
+namespace {
+
+[[noreturn]] void refuse(std::string message, std::string help) {
+  throw InputError({.code = "range", .message = std::move(message), .help = std::move(help)});
+}
+
+void check_bounds(const char* of, std::size_t number, double lower, double upper) {
+  if (!(lower <= upper && lower < LinearProgram::kInfinity && upper > -LinearProgram::kInfinity))
+    refuse(
+        fmt::format("no number is between the bounds {} and {} of {} {} of a linear program", lower, upper, of, number),
+        "the lower bound comes first; what has none has -kInfinity, kInfinity");
+}
+
+}  // namespace
 
 std::uint32_t LinearProgram::add_column(double cost, double lower, double upper) {
-  assert(lower <= upper);
+  if (!std::isfinite(cost))
+    refuse(fmt::format("column {} of a linear program costs {}", columns(), cost), "costs are finite");
+  check_bounds("column", columns(), lower, upper);
   cost_.push_back(cost);
   lower_.push_back(lower);
   upper_.push_back(upper);
@@ -13,7 +35,12 @@ std::uint32_t LinearProgram::add_column(double cost, double lower, double upper)
 }
 
 std::uint32_t LinearProgram::add_row(double lower, double upper, std::span<const Term> terms) {
-  assert(lower <= upper);
+  check_bounds("row", rows(), lower, upper);
+  for (const Term& term : terms)
+    if (term.column >= columns() || !std::isfinite(term.coefficient))
+      refuse(fmt::format("row {} of a linear program has {} times column {}, and there are {} columns", rows(),
+                         term.coefficient, term.column, columns()),
+             "add columns before the rows that they are in, with finite coefficients");
   row_lower_.push_back(lower);
   row_upper_.push_back(upper);
   terms_.insert(terms_.end(), terms.begin(), terms.end());

@@ -22,7 +22,8 @@ class LinearProgram {
     double coefficient;
   };
 
-  /// The number of the new column, from 0.
+  /// The number of the new column, from 0. This and add_row() throw InputError ("range"): bounds that cross, numbers
+  /// that are not finite where they should be, a column that is not there yet.
   std::uint32_t add_column(double cost, double lower, double upper);
   /// Each column once at most. Its number, from 0.
   std::uint32_t add_row(double lower, double upper, std::span<const Term> terms);
@@ -72,7 +73,8 @@ LinearSolution solve_by_simplex(const LinearProgram& program, const SimplexOptio
 
 /// Whether this build has CBC's linear solver Clp.
 bool has_clp();
-/// `stop`, asked after each iteration, ends it. Throws MissingError where it has not.
+/// `stop`, asked after each iteration, ends it. Throws MissingError where it has not, InputError ("solver") where Clp
+/// itself refuses.
 LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bool()>& stop = {});
 
 }  // namespace trainyard
