@@ -78,6 +78,14 @@ TEST_CASE("costs without transfers of their own take the route's latency and ban
   CHECK(own.transfer_evidence(Bytes{8}, kRoute) == Evidence::given);
 }
 
+TEST_CASE("costs may have data of the names of functions that they leave out") {
+  struct WithData : Smallest {
+    Nanoseconds latency{1}, byte_time{2};
+  };
+  CHECK(Costs{WithData{}}.latency(kRoute) == Nanoseconds{5});
+  CHECK(Costs{WithData{}}.byte_time(Bytes{8}, kRoute) == Nanoseconds{8});
+}
+
 TEST_CASE("what the graph says comes first: its times, and the devices that it names") {
   const Costs costs = Smallest{};
   CHECK(costs.op_cost(graph_of({.times = {{"V100", Nanoseconds{2}}}}), OpId{0}, kPlainGpu) ==

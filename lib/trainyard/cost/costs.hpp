@@ -74,6 +74,9 @@ class AnyCosts {
   virtual bool alike(const Device& a, const Device& b) const = 0;
 };
 
+template <class Pointer>
+concept MemberFunction = std::is_member_function_pointer_v<Pointer>;
+
 /// Costs of type T, with what T leaves out. A function of T is found by its name too: one with other arguments does not
 /// compile, rather than being passed over.
 template <OpCosts T>
@@ -89,7 +92,10 @@ class CostsOf final : public AnyCosts {
   }
   Nanoseconds latency(const RouteClass& route) const override {
     if constexpr (
-        requires { &T::latency; } || requires { costs.latency(route); })
+        requires {
+          { &T::latency } -> MemberFunction;
+        } ||
+        requires { costs.latency(route); })
       return costs.latency(route);
     else
       return route.latency;
@@ -102,7 +108,10 @@ class CostsOf final : public AnyCosts {
   }
   Evidence transfer_evidence(Bytes bytes, const RouteClass& route) const override {
     if constexpr (
-        requires { &T::transfer_evidence; } || requires { costs.transfer_evidence(bytes, route); })
+        requires {
+          { &T::transfer_evidence } -> MemberFunction;
+        } ||
+        requires { costs.transfer_evidence(bytes, route); })
       return costs.transfer_evidence(bytes, route);
     else
       return kByteTime ? Evidence::given : Evidence::estimated;
@@ -110,21 +119,30 @@ class CostsOf final : public AnyCosts {
   std::optional<Nanoseconds> collective_time(CollectiveKind kind, Bytes bytes, std::size_t ranks,
                                              std::size_t nodes) const override {
     if constexpr (
-        requires { &T::collective_time; } || requires { costs.collective_time(kind, bytes, ranks, nodes); })
+        requires {
+          { &T::collective_time } -> MemberFunction;
+        } ||
+        requires { costs.collective_time(kind, bytes, ranks, nodes); })
       return costs.collective_time(kind, bytes, ranks, nodes);
     else
       return std::nullopt;
   }
   double copy_sensitivity(const Graph& graph, OpId op, const Device& device) const override {
     if constexpr (
-        requires { &T::copy_sensitivity; } || requires { costs.copy_sensitivity(graph, op, device); })
+        requires {
+          { &T::copy_sensitivity } -> MemberFunction;
+        } ||
+        requires { costs.copy_sensitivity(graph, op, device); })
       return costs.copy_sensitivity(graph, op, device);
     else
       return 0;
   }
   bool alike(const Device& a, const Device& b) const override {
     if constexpr (
-        requires { &T::alike; } || requires { costs.alike(a, b); })
+        requires {
+          { &T::alike } -> MemberFunction;
+        } ||
+        requires { costs.alike(a, b); })
       return costs.alike(a, b);
     else
       return false;
@@ -133,7 +151,9 @@ class CostsOf final : public AnyCosts {
   const T costs;
 
  private:
-  static constexpr bool kByteTime = requires { &T::byte_time; }
+  static constexpr bool kByteTime = requires {
+    { &T::byte_time } -> MemberFunction;
+  }
   || requires(const T& own, const RouteClass& route) { own.byte_time(Bytes{}, route); };
 };
 

@@ -21,7 +21,7 @@ class Team;  // place/kit/team.hpp
 /// same. So it is for any number of evaluations, whatever the number of threads; not for seconds.
 struct Budget {
   /// A limit for any placer. One that does not search ends with the best it has by then, or throws NoPlacementError
-  /// ("time").
+  /// ("time"). What is not a number is refused (InputError "range").
   std::optional<double> seconds = {};
   std::optional<std::uint64_t> evaluations = {};  // of schedules or of changes to one, by placers that search
   /// Whether it ends, for `auto`, within seconds on networks of thousands of ops and 8 devices, by counts alone

@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
+#include "trainyard/core/error.hpp"
+
 using namespace trainyard;
 
 TEST_CASE("an effort counts down evaluations, and has no limit where the budget sets none") {
@@ -14,6 +18,10 @@ TEST_CASE("an effort counts down evaluations, and has no limit where the budget 
   CHECK_FALSE(ten.late());  // no seconds were set
   CHECK_FALSE(ten.seconds_left());
   CHECK(Effort{Budget{}}.left(1'000) == Effort::kUnlimited);
+}
+
+TEST_CASE("seconds that are not a number are no budget") {
+  CHECK_THROWS_AS(Effort{{.seconds = std::nan("")}}, InputError);
 }
 
 TEST_CASE("a checkpoint asks whether the time is up every 512 looks, and throws then") {

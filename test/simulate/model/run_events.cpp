@@ -145,6 +145,37 @@ TEST_CASE("a rule that own_rule() did not make is refused") {
   CHECK_THROWS_WITH_AS(Simulation{problem}.makespan(schedule), "the rule 'empty' has nothing that runs it", InputError);
 }
 
+TEST_CASE("a lambda orders ops as a rule does") {
+  const SmallInstance instance{{{0, 2}, {0, 1}, {0, 3}}, {}};
+  const auto last_first = [](const Waiting& a, const Waiting& b) { return a.op > b.op; };
+  Schedule schedule = schedule_of(instance);
+  schedule.rule = own_rule("last-first", last_first);
+  CHECK(starts(simulate(problem_of(instance, linked(1)), schedule)) == Starts{4, 3, 0});
+}
+
+TEST_CASE("an urgency that is not a number is refused by the rule's name") {
+  struct NoNumber {
+    bool before(const Waiting&, const Waiting&) const { return false; }
+    double urgency(const WaitingTransfer&) const { return std::numeric_limits<double>::quiet_NaN(); }
+  };
+  const SmallInstance instance{{{0, 1}, {1, 1}}, {{0, {1}, 5}}};
+  CHECK_THROWS_WITH_AS(run_events(problem_of(instance, linked(2)), schedule_of(instance).placement, NoNumber{}, "mine"),
+                       "the urgency that the rule 'mine' gives tensor '0:0' is not a number", InputError);
+}
+
+TEST_CASE("the rules of a schedule hold what they are made of, and fit the problem") {
+  const SmallInstance instance{{{0, 2}, {0, 1}, {0, 3}}, {}};
+  const Problem problem = problem_of(instance, linked(1));
+  Schedule schedule = schedule_of(instance);
+  {
+    const IdMap<OpId, double> priority{std::vector{0.0, 1.0, 2.0}};
+    schedule.rule = own_rule("by-priority", Priority{priority});
+  }
+  CHECK(starts(simulate(problem, schedule)) == Starts{4, 3, 0});
+  CHECK(starts(run_events(problem, schedule.placement, Priority{{}})) == Starts{0, 2, 3});  // all 0
+  CHECK_THROWS_AS((Strict{problem, schedule}), InputError);                                 // it has no order
+}
+
 TEST_CASE("the urgency of transfers orders links, and without one they are fifo") {
   // Two tensors of op 0, of 5 and 2 bytes, cross one link from 1 on.
   const SmallInstance instance{{{0, 1}, {1, 1}, {1, 1}}, {{0, {1}, 5}, {0, {2}, 2}}};

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/place/placer.hpp"
 
 namespace trainyard {
@@ -24,7 +26,13 @@ class Effort {
   /// More evaluations than any search makes; twice as many are still a number.
   static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0} / 2;
 
-  explicit Effort(const Budget& budget, std::function<bool()> stop = {}) : budget_(budget), stop_(std::move(stop)) {}
+  /// Throws InputError ("range") where the seconds are not a number.
+  explicit Effort(const Budget& budget, std::function<bool()> stop = {}) : budget_(budget), stop_(std::move(stop)) {
+    if (budget.seconds && std::isnan(*budget.seconds))
+      throw InputError({.code = "range",
+                        .message = "the seconds of a budget are not a number",
+                        .help = "give 0 or more, or none for no limit"});
+  }
 
   /// Whether the user stops it, or this share of its seconds is over.
   bool late(double share = 1) const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/simulate/model/event_loop.hpp"
@@ -13,7 +14,17 @@ namespace {
 
 TaskTimes run_rule(const Problem& problem, const Schedule& schedule, const PlannedTransfers& transfers,
                    const Nanoseconds* durations) {
-  if (schedule.rule) return schedule.rule->runner->run(problem, schedule.placement, transfers, durations);
+  if (schedule.rule) try {
+      return schedule.rule->runner->run(problem, schedule.placement, transfers, durations);
+    } catch (const NoUrgency& transfer) {
+      const std::string what = transfer.tensor.is_none()
+                                   ? "a collective"
+                                   : fmt::format("tensor '{}'", problem.graph().name(transfer.tensor));
+      throw InputError(
+          {.code = "not-a-number",
+           .message = fmt::format("the urgency that the rule '{}' gives {} is not a number", schedule.rule->name, what),
+           .help = "urgencies are numbers, higher goes first"});
+    }
   const auto run = [&](const auto& rule) {
     return EventLoop{problem, schedule.placement, transfers, durations, rule}.run();
   };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/problem/problem.hpp"
@@ -71,7 +72,7 @@ concept FixedOrder = requires {
 ///     holds_back(first)  the device stays idle rather than run `first`, which goes before all others that wait, and
 ///                        asks again when another op becomes ready there
 ///     urgency(transfer)  transfers take their channels by descending urgency, given once, when they become ready;
-///                        without it, links are fifo
+///                        without it, links are fifo. Not a number: the run ends with InputError ("not-a-number")
 ///     static constexpr bool fixed = true
 ///                        two ops keep their order as long as both wait: the first is found in logarithmic time
 ///
@@ -95,15 +96,17 @@ struct Fifo {
   bool before(const Waiting&, const Waiting&) const { return false; }
 };
 
-/// Policy::priority: by descending priority. A transfer has that of its most urgent consumer.
+/// Policy::priority: by descending priority, 0 beyond the end of the list. A transfer has that of its most urgent
+/// consumer.
 struct Priority {
-  const IdMap<OpId, double>& priority;
+  IdMap<OpId, double> priority;
 
   static constexpr bool fixed = true;
-  bool before(const Waiting& a, const Waiting& b) const { return priority[a.op] > priority[b.op]; }
+  double of(OpId op) const { return op.index() < priority.size() ? priority[op] : 0; }
+  bool before(const Waiting& a, const Waiting& b) const { return of(a.op) > of(b.op); }
   double urgency(const WaitingTransfer& transfer) const {
-    double most = transfer.consumers.empty() ? 0 : priority[transfer.consumers.front()];
-    for (const OpId consumer : transfer.consumers) most = std::max(most, priority[consumer]);
+    double most = transfer.consumers.empty() ? 0 : of(transfer.consumers.front());
+    for (const OpId consumer : transfer.consumers) most = std::max(most, of(consumer));
     return most;
   }
 };
@@ -112,14 +115,24 @@ struct Priority {
 /// duration take no turn. Links are fifo.
 class Strict {
  public:
-  /// `durations`: by op id, in place of the problem's; null: the problem's.
+  /// `durations`: by op id, in place of the problem's; null: the problem's. Throws InputError ("order") where the
+  /// schedule's order is not of the problem's devices and ops.
   Strict(const Problem& problem, const Schedule& schedule, const Nanoseconds* durations = nullptr)
       : turn_(problem.op_count()) {
+    const auto check = [](bool fits) {
+      if (!fits)
+        throw InputError({.code = "order",
+                          .message = "the rule of strict orders has one of other devices or ops",
+                          .help = "give a schedule of policy strict for the problem"});
+    };
+    check(schedule.order.size() == problem.device_count());
     for (const DeviceId device : problem.devices()) {
       std::uint32_t turn = 0;
-      for (const OpId op : schedule.order[device])
+      for (const OpId op : schedule.order[device]) {
+        check(op.index() < problem.op_count());
         if ((durations == nullptr ? problem.duration(op, device) : durations[op.index()]) != Nanoseconds{0})
           turn_[op] = turn++;
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -20,6 +21,11 @@
 #include "trainyard/simulate/model/transfers.hpp"
 
 namespace trainyard::detail {
+
+/// Thrown for a transfer whose urgency is no number.
+struct NoUrgency {
+  TensorId tensor;  // none: a collective
+};
 
 /// The model of simulate/simulate.hpp, as events. A task x, op, transfer or collective, becomes ready at r(x), when the
 /// last of what it needs is there; starts when it has its resources, an op its device, a transfer all serial channels
@@ -166,9 +172,12 @@ class EventLoop {
     if (!waits) start(transfer);
   }
   double urgency(TransferId transfer) const {
-    if constexpr (RanksTransfers<Rule>)
-      return rule_.urgency({transfers_.tensor[transfer], transfers_.from[transfer], transfers_.to[transfer],
-                            transfers_.consumers(transfer), run_});
+    if constexpr (RanksTransfers<Rule>) {
+      const double urgency = rule_.urgency({transfers_.tensor[transfer], transfers_.from[transfer],
+                                            transfers_.to[transfer], transfers_.consumers(transfer), run_});
+      if (std::isnan(urgency)) throw NoUrgency{transfers_.tensor[transfer]};
+      return urgency;
+    }
     return 0;
   }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "trainyard/problem/problem.hpp"
@@ -33,6 +34,17 @@ OwnRule own_rule(std::string name, Rule rule) {
     Rule rule_;
   };
   return {std::move(name), std::make_shared<const Runner>(std::move(rule))};
+}
+
+/// The rule of one function: before(a, b) of DispatchRule, as a lambda.
+template <class Before>
+requires(!DispatchRule<Before> && std::is_invocable_r_v<bool, const Before&, const Waiting&, const Waiting&>) OwnRule
+    own_rule(std::string name, Before before) {
+  struct Rule {
+    Before function;
+    bool before(const Waiting& a, const Waiting& b) const { return function(a, b); }
+  };
+  return own_rule(std::move(name), Rule{std::move(before)});
 }
 
 /// simulate() with devices that choose by this rule, as events throughout: the faster engines stay aside, also for the

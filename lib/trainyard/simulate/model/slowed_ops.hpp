@@ -112,8 +112,8 @@ class SlowedOps {
   void add(TransferId transfer, std::int64_t sign) {
     const OpId collective = transfers_.collective(transfer);
     const Graph& graph = problem_.graph();
-    const Bytes bytes =
-        collective.is_none() ? graph.bytes(transfers_.tensor[transfer]) : graph.collective(collective)->bytes;
+    const CollectiveTask* task = collective.is_none() ? nullptr : graph.collective(collective);
+    const Bytes bytes = task == nullptr ? graph.bytes(transfers_.tensor[transfer]) : task->bytes;
     const auto touch = [&](DeviceId device) {
       const BytesPerSecond bandwidth = problem_.cluster().device(device).memory_bandwidth;
       change(device, sign * memory_load(bytes, transfers_.duration[transfer], bandwidth));
