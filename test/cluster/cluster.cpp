@@ -163,6 +163,11 @@ TEST_CASE("a given route is taken instead of the best, in its own direction only
   CHECK(channels(cluster, 0, 1) == Names{"ab:a>b"});
 }
 
+TEST_CASE("a link without a name is called after its ends") {
+  ClusterSpec spec{.name = "pair", .devices = {device("a"), device("b")}, .links = {link("", "a", "b")}};
+  CHECK(channels(make_cluster(spec), 0, 1) == Names{"a-b:a>b"});
+}
+
 TEST_CASE("each mistake in a cluster has its code, its place and its words") {
   check_wrong([](ClusterSpec& s) { s = {.name = "none", .devices = {}}; }, "empty-cluster", "",
               "at least one [[device]]");

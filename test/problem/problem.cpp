@@ -99,6 +99,13 @@ TEST_CASE("ops of one colocation group are one group, and every other op is its 
   CHECK(problem.group_ops(GroupId{1})[0] == OpId{1});
 }
 
+TEST_CASE("a problem has ops and devices") {
+  GraphBuilder one;
+  one.add({.name = "a", .times = {{"gpu", Nanoseconds{1}}}});
+  CHECK_THROWS_WITH_AS(Problem(Graph{}, cluster_of({device("gpu0")})), "a problem's graph has no ops", InputError);
+  CHECK_THROWS_WITH_AS(Problem(std::move(one).build(), Cluster{}), "a problem's cluster has no devices", InputError);
+}
+
 TEST_CASE("an op that no device can run is named with the reason") {
   OpSpec restricted{.name = "a"};
   restricted.device_kinds = {"tpu"};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/support.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/graph/builder.hpp"
 
@@ -96,6 +97,11 @@ TEST_CASE("coarsening random graphs reaches the target without a cycle, every op
       for (const OpId earlier : graph.after(op)) REQUIRE(coarsening.cluster[earlier] <= coarsening.cluster[op]);
     }
   }
+}
+
+TEST_CASE("weights of another graph are refused") {
+  CHECK_THROWS_WITH_AS(coarsen(graph_of(2, {{0, 1}}), {}, 1),
+                       "weights of 0 times and 0 kinds are not of a graph of 2 ops", InputError);
 }
 
 TEST_CASE("ops of different kinds are never merged") {

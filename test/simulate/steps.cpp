@@ -255,6 +255,12 @@ TEST_CASE("one step of a random problem is simulate, and several agree with the 
   CHECK(longer > test::rounds(100U));
 }
 
+TEST_CASE("no steps at all are no run") {
+  const SmallInstance instance{{{0, 1}}, {}};
+  CHECK_THROWS_WITH_AS(simulate_steps(problem_of(instance, linked(1)), schedule_of(instance), 0),
+                       "no steps are to be simulated", InputError);
+}
+
 TEST_CASE("steps beyond what can be counted are refused") {
   const SmallInstance one{{{0, std::int64_t{1} << 60}}, {}};
   CHECK_THROWS_AS(simulate_steps(problem_of(one, linked(1)), schedule_of(one), 5), InputError);

@@ -222,6 +222,8 @@ class ClusterRoutes {
 }  // namespace detail
 
 Cluster make_cluster(ClusterSpec spec) {
+  for (Link& link : spec.links)
+    if (link.name.empty()) link.name = link.from + "-" + link.to;
   detail::ClusterChecker checker{spec};
   if (spec.fabric) return Cluster::of_fabric(std::move(spec));
   Cluster cluster;

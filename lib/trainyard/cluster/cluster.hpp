@@ -39,7 +39,7 @@ enum class Duplex { full, half };
 
 /// A link between two vertices (devices or switches), as its author declares it.
 struct Link {
-  std::string name = {};
+  std::string name = {};  // empty: make_cluster() calls it FROM-TO
   std::string from, to;
   BytesPerSecond bandwidth{};
   Nanoseconds latency{};

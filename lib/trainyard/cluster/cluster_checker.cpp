@@ -93,7 +93,6 @@ void ClusterChecker::check_fabric(const FabricSpec& fabric) {
 }
 
 void ClusterChecker::check_link(const Link& link, const std::string& at) {
-  if (link.name.empty()) report("missing-name", "a link has no name", "give each link a unique name", at);
   check_vertex(link.from, at + "/from", fmt::format("link '{}'", link.name));
   check_vertex(link.to, at + "/to", fmt::format("link '{}'", link.name));
   if (link.from == link.to)

@@ -113,6 +113,14 @@ Problem Problem::with_machine(Cluster cluster, Costs costs) const {
 class Problem::Compilation {
  public:
   explicit Compilation(Data& data) : data_(data), graph_(data.graph), cluster_(data.cluster) {
+    if (graph_.op_count() == 0)
+      throw InputError({.code = "empty-graph",
+                        .message = "a problem's graph has no ops",
+                        .help = "GraphBuilder, training_graph() and read_graph() make graphs"});
+    if (cluster_.device_count() == 0)
+      throw InputError({.code = "empty-cluster",
+                        .message = "a problem's cluster has no devices",
+                        .help = "make_cluster() makes one, also of a preset"});
     for (const DeviceId device : cluster_.devices()) longest_gap_ = std::max(longest_gap_, cluster_.device(device).gap);
     add_op_times();
     for (const ChannelId channel : cluster_.channels())

@@ -24,8 +24,9 @@ namespace trainyard {
 class Problem {
  public:
   /// Costs are of any type that has the functions of cost/costs.hpp; without them the standard CostModel. Throws
-  /// InputError: an op that no device can run ("no-device"), a colocation group without a common device ("colocation"),
-  /// times whose sum over the whole problem could pass kLongestTime ("too-large"), costs that fail ("costs").
+  /// InputError: a default Graph or Cluster ("empty-graph", "empty-cluster"), an op that no device can run
+  /// ("no-device"), a colocation group without a common device ("colocation"), times whose sum over the whole problem
+  /// could pass kLongestTime ("too-large"), costs that fail ("costs").
   Problem(Graph graph, Cluster cluster, Costs costs = {})
       : Problem(std::move(graph), std::move(cluster), std::move(costs), {}) {}
   /// A graph made of copies of the ops of `of`, with their times (problem/copies.cpp): `original` names the op of `of`

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/text.hpp"
 #include "trainyard/report/page_parts.hpp"
 #include "trainyard/report/run_text.hpp"
@@ -136,7 +137,8 @@ std::string_view kind_of(const PageInput& input) {
 }  // namespace
 
 void write_page(const PageInput& input, std::ostream& out) {
-  assert(!input.runs.empty());
+  if (input.runs.empty())
+    throw InputError({.code = "no-runs", .message = "a page has no run to show", .help = "give one or more"});
   const std::size_t opened = detail::opened_run(input);
   const Run& best = *input.runs[opened];
   const auto value = [&](std::string_view name) -> std::string {

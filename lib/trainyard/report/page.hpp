@@ -62,7 +62,7 @@ struct PageInput {
 /// Writes one HTML file that needs nothing beside itself: no network, no other file. It holds summary cards, the
 /// comparison as a sortable table, and for each drawn run a timeline of devices and links over a strip of memory that
 /// pans and zooms; without scripts it still shows the table and a drawing of the fastest run. The same input gives
-/// the same bytes.
+/// the same bytes. Throws InputError ("no-runs") where there is none.
 ///
 /// Names are written as text wherever they appear: no name can add markup or script to the page.
 void write_page(const PageInput& input, std::ostream& out);

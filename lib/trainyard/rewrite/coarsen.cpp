@@ -4,9 +4,11 @@
 #include <functional>
 #include <map>
 #include <queue>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/graph/topological_order.hpp"
 
 namespace trainyard {
@@ -232,6 +234,12 @@ class Coarsener {
 }  // namespace
 
 Coarsening coarsen(const Graph& graph, const OpWeights& weights, std::size_t target) {
+  if (weights.time.size() != graph.op_count() || weights.kind.size() != graph.op_count())
+    throw InputError({.code = "size",
+                      .message = "weights of " + std::to_string(weights.time.size()) + " times and " +
+                                 std::to_string(weights.kind.size()) + " kinds are not of a graph of " +
+                                 std::to_string(graph.op_count()) + " ops",
+                      .help = "give both for each op, by its id"});
   Coarsener coarsener(graph, weights);
   coarsener.run(target);
   return coarsener.result();

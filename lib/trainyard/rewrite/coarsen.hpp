@@ -42,7 +42,7 @@ struct OpWeights {
 ///
 /// U. U. Hafeez, X. Sun, A. Gandhi, Z. Liu: Towards optimal placement and scheduling of DNN operations with Pesto.
 /// Middleware 2021, theorem 3.5; condition (iii) as it has to read: as printed it excludes nothing, not even the
-/// paper's own counter-example (A -> C and B -> D where A -> D and B -> C are edges too).
+/// paper's own counter-example (A -> C and B -> D where A -> D and B -> C are edges too). Throws InputError ("size").
 Coarsening coarsen(const Graph& graph, const OpWeights& weights, std::size_t target);
 
 }  // namespace trainyard

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 
@@ -27,6 +28,11 @@ std::vector<std::string> distinct_names(std::span<const NamedGraph> models) {
 }  // namespace
 
 Graph union_graph(std::span<const NamedGraph> models) {
+  for (const NamedGraph& model : models)
+    if (model.graph == nullptr)
+      throw InputError({.code = "no-graph",
+                        .message = "the model '" + model.name + "' has no graph",
+                        .help = "set NamedGraph::graph"});
   if (models.size() == 1) return *models.front().graph;
   const std::vector<std::string> names = distinct_names(models);
   std::string title;

@@ -25,6 +25,7 @@ struct NamedGraph {
 /// Several models as one graph, their disjoint union: op "conv1" of model "resnet50" is "resnet50::conv1", and so are
 /// tensors, layers and colocation groups; the graph is called "resnet50+vgg16". Ops come model by model. Marks in the
 /// names given become ":"; a name that is there already gets "#2", "#3", ... One model alone stays as it is.
+/// Throws InputError ("no-graph") for a model without one.
 Graph union_graph(std::span<const NamedGraph> models);
 
 /// The model of each op, read off the names: the text before the first mark where every op's name has one;

@@ -1,7 +1,12 @@
 #include "trainyard/place/kit/list_schedule.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/place/judge/retreat.hpp"
 #include "trainyard/place/kit/effort.hpp"
 
@@ -13,6 +18,12 @@ Schedule list_schedule(const Problem& problem, const ListOptions& options, const
     AnalyticPlan plan{problem, options.insertion, memory_percent, Checkpoint{options.stop}};
     const std::vector<OpId> taken = run(plan);
     Schedule schedule = plan.schedule();
+    if (const auto left = std::ranges::find(schedule.placement, DeviceId::none()); left != schedule.placement.end())
+      throw InputError({.code = "not-placed",
+                        .message = fmt::format(
+                            "the run of a list schedule places no op '{}'",
+                            problem.graph().name(OpId{static_cast<std::size_t>(left - schedule.placement.begin())})),
+                        .help = "call AnalyticPlan::place() for every op"});
     const Outcome outcome = keep_order(evaluator, taken, options.order, schedule, options.stop);
     const bool settled = outcome.excess == Bytes{0} && !plan.memory_bound();
     return Retreat<Outcome>{std::move(schedule), outcome, settled};
