@@ -917,3 +917,9 @@ TEST_CASE("gradients of replicas are added as fast as measured, by the ranks and
   CHECK(all_reduce("2x2xA100", Costs{}, 4, 1) == doctest::Approx(6 * (10'000 + 7'500)).epsilon(0.05));
   CHECK(all_reduce("2x2xA100", Costs{}, 4) == doctest::Approx(2 * (10'000 + 5'000) + 8 * 7'500).epsilon(0.05));
 }
+
+TEST_CASE("a step of less than one sample has no plan") {
+  const Problem problem = training_problem("lenet");
+  CHECK_THROWS_WITH_AS(place_by_plan(problem, {}, {.batch = 0}), "a step of 0 samples has no plan", InputError);
+  CHECK_THROWS_AS(place_plan(problem, {.batch = -4}), InputError);
+}

@@ -64,7 +64,12 @@ std::vector<DeviceId> mesh_of(const ParallelPlan& plan, const std::vector<Device
 }  // namespace
 
 std::size_t batch_of(const PlanPlacerOptions& options, std::size_t devices) {
-  return options.batch ? static_cast<std::size_t>(std::max<std::int64_t>(*options.batch, 1)) : kSamples * devices;
+  if (!options.batch) return kSamples * devices;
+  if (*options.batch < 1)
+    throw InputError({.code = "range",
+                      .message = fmt::format("a step of {} samples has no plan", *options.batch),
+                      .help = "give 1 or more, or none for 16 a device"});
+  return static_cast<std::size_t>(*options.batch);
 }
 
 PlanSetting::PlanSetting(const Problem& on, const PlanPlacerOptions& asked)

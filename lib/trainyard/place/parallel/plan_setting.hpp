@@ -47,7 +47,7 @@ struct PlanSetting {
                           bool simulated) const;
 };
 
-/// Samples of a step: as many as are asked for, else 16 for each device.
+/// Samples of a step: as many as are asked for, else 16 for each device. Throws InputError ("range") for less than one.
 std::size_t batch_of(const PlanPlacerOptions& options, std::size_t devices);
 
 }  // namespace trainyard
