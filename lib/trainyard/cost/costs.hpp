@@ -42,7 +42,11 @@ namespace trainyard {
 ///
 /// The graph's own word comes first: costs are not asked for ops that it gives a time for on the device, nor on devices
 /// of other kinds than it names. Placers that split ops, or merge them, ask for the ops of their rewritten graphs: go
-/// by an op's name, type or figures, not by its id.
+/// by an op's type or figures, not by its id; and by its name only where copies are known by theirs too. Those of
+/// "conv" are "conv@1" (of a replica), "conv~1" (of a microbatch), "conv^1" (of a tensor rank), "conv/part0" (a part of
+/// it), "conv/again" (computed again), of several rewrites with one mark behind the other; ops of the rewrites' own,
+/// such as sums of gradients, come besides. Where costs have no time for these, placers cannot price what they would
+/// rewrite.
 ///
 /// A problem asks when it is built, and never again: once for each op and device (or for one of several devices that
 /// are alike), once for the latency of each class of routes, and once for the bytes of each tensor on each distinct
