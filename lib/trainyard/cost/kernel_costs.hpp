@@ -18,7 +18,7 @@ enum class KernelFloor : std::uint8_t { step, isolated };
 struct KernelOptions {
   KernelFloor floor = KernelFloor::step;
   bool tf32 = false;   // products of 32-bit floats run on the tensor cores; convolutions do in any case
-  bool fused = false;  // ops that stream run as one kernel with their neighbours (kernel_fusion.hpp)
+  bool fused = false;  // ops that stream run as one kernel with their neighbours
 
   friend bool operator==(const KernelOptions&, const KernelOptions&) = default;
 };
@@ -30,7 +30,7 @@ struct KernelTime {
   Evidence evidence;
 };
 
-/// The time of a GPU op by the forms of kernel_forms.hpp, at the precision and shapes of its signature. Backward ops:
+/// The time of a GPU op by closed forms of its kernels, at the precision and shapes of its signature. Backward ops:
 ///
 ///     products      as products themselves: dX (M, K, N), dW (N, K, M); batched ones off the tensor cores x 1.25
 ///     convolutions  data and filter by the forms of these; a bias reads dY once. Of one and three dimensions they are

@@ -45,8 +45,8 @@ struct Replicate {
   std::vector<std::string> stages = {};
 
   /// Above 0: replicas are this many devices apart. Replicas that do the same form a class, only the first of each
-  /// class is built, and classes[i] is how many it stands for; with whole collectives only. place/parallel/fold.hpp
-  /// says when that is exact.
+  /// class is built, and classes[i] is how many it stands for; with whole collectives only. The
+  /// placers of plans find the classes where that is exact.
   std::size_t fold = 0;
   std::vector<std::size_t> classes = {};
   std::vector<std::size_t> class_of = {};  // each replica's, where there are several and it is known

@@ -14,7 +14,7 @@
 
 namespace trainyard {
 
-class Team;  // place/kit/team.hpp
+class Team;  // of processes that compute one search side by side
 
 /// How long a placer goes on: until the first of these is reached. One that is not given sets no limit; where none is,
 /// the default of a placer that searches holds, which is a number of evaluations, so that the result is always the

@@ -57,7 +57,7 @@ struct Search {
 
 /// What none of the plans that a search looked at goes below.
 struct PlanBound {
-  Nanoseconds simulated;  // the step, as simulate() has it (plan/least_step.hpp)
+  Nanoseconds simulated;  // the step, as simulate() has it
   Nanoseconds estimated;  // the step that the search estimates (plan/plan_search.hpp)
 
   friend bool operator==(const PlanBound&, const PlanBound&) = default;

@@ -26,7 +26,7 @@ struct TextFormat {
 ///     table.add_row({"heft", "41.8 ms"});
 ///     std::cout << table.text();
 ///
-/// Characters of a cell that a terminal would obey, line ends too, are shown as '?' (core/printable.hpp).
+/// Characters of a cell that a terminal would obey, line ends too, are shown as '?'.
 /// Widths count characters (UTF-8 code points), not bytes. Lines have no trailing spaces.
 ///
 /// Where a terminal is narrower than the table, columns are left out by Column::spare, those with the largest number

@@ -48,10 +48,10 @@ struct DataParallelGraph {
   IdMap<OpId, OpId> original{};
   std::vector<ReplicaCollective> collectives{};  // in the order of their ops; none behind a parameter server
 };
-/// Replicas, each with weights of its own but under the parameter server (rewrite/replicated.hpp). Without
-/// `divide_batch` each replica computes the whole batch of the graph; buckets are numbered from `first_bucket`. Throws
-/// InputError as check_collective() does, and "zero": a stage above 3, or without the ring; "experts": not divided by
-/// those that share them; "unknown-op": a stage that begins with no op of the graph.
+/// Replicas, each with weights of its own but under the parameter server. Without `divide_batch` each replica computes
+/// the whole batch of the graph; buckets are numbered from `first_bucket`. Throws InputError as check_collective()
+/// does, and "zero": a stage above 3, or without the ring; "experts": not divided by those that share them;
+/// "unknown-op": a stage that begins with no op of the graph.
 DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch = true,
                                 std::size_t first_bucket = 0);
 

@@ -18,7 +18,7 @@ namespace trainyard {
 class Team;
 
 /// How the collectives of a plan's replicas and tensor ranks are simulated: by rings of sends and additions, as whole
-/// tasks, or whole and folded (fold.hpp); fitting: the first of these that makes at most limits::kRewrittenOps ops,
+/// tasks, or whole and folded (Replicate); fitting: the first of these that makes at most limits::kRewrittenOps ops,
 /// over several hosts of a fabric without the rings, which pass each host once and so use one of its network cards.
 enum class PlanDetail : std::uint8_t { fitting, rings, whole, folded };
 
@@ -34,7 +34,7 @@ inline constexpr Choice kPlanDetail{
     "these that is not too large)"};
 
 struct PlanPlacerOptions {
-  std::optional<std::int64_t> batch = {};  // samples of a step; none: 16 for each device
+  std::optional<std::int64_t> batch = {};  // samples of a step, 1 or more; none: 16 for each device
   std::size_t candidates = 12;             // plans that are simulated; more than one: all of small graphs
   PlanDetail detail = PlanDetail::fitting;
   unsigned threads = 0;

@@ -45,8 +45,8 @@ namespace trainyard::detail {
 /// So two all-reduces that cross an uplink with n hops each take as long as one of 2 n would, twice as long where the
 /// uplink held the one back, though both of them have their network cards for themselves.
 ///
-/// A flow that stands for others as fast as itself passes channels for all of them (fold_loads.hpp): that is its a(f,
-/// c) in the shares, but not in b(f).
+/// A flow that stands for others as fast as itself passes channels for all of them: that is its a(f, c) in the shares,
+/// but not in b(f).
 ///
 /// Cost. A flow that begins or ends makes the rates of its component anew: the flows that are joined with it by shared
 /// channels. With n flows there over m channels, r of them on each route, that is O(n r + m log m).

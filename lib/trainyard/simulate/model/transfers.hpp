@@ -43,7 +43,7 @@ struct PlannedTransfers {
   std::span<const ChannelId> channels(TransferId id) const {
     return id.index() < tensor_transfers() ? row(channel, first_channel, id) : std::span{run(id).channels};
   }
-  /// Fair channels that it passes together with what it stands for in a fold (fold_loads.hpp).
+  /// Fair channels that it passes together with what it stands for in a fold.
   std::span<const ChannelId> load(TransferId id) const {
     return load_of_.empty() ? channels(id) : std::span{loads_[load_of_[id]]};
   }
