@@ -34,8 +34,8 @@ struct IntegerSolution {
 
 /// Whether this build has CBC, the branch and cut of COIN-OR.
 bool has_cbc();
-/// Throws MissingError where it has not; InputError: "range" (a whole column that there is not), "size" (a start of other
-/// columns), "solver" (CBC itself refuses).
+/// Throws MissingError where it has not; InputError: "range" (a whole column that there is not), "size" (a start of
+/// other columns), "solver" (CBC itself refuses).
 IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions& options = {});
 
 }  // namespace trainyard
