@@ -88,11 +88,12 @@ bool read(const JsonValue& value, std::vector<std::string_view>& out, FindingLis
 
 bool read_count(const JsonValue& value, std::int64_t& out, std::string_view unit, const char* negative_code,
                 FindingList& findings) {
-  if (value.kind() != JsonKind::number) return wrong_kind(value, fmt::format("a number of {}", unit).c_str(), findings);
+  const std::string number_of_units = unit.empty() ? "number" : fmt::format("number of {}", unit);
+  if (value.kind() != JsonKind::number) return wrong_kind(value, ("a " + number_of_units).c_str(), findings);
   const std::string_view text = value.text();
   if (text.front() == '-' && number_of(value) != 0) {
     findings.add(value.begin_offset(), negative_code, fmt::format("{} must be 0 or more, got {}", label(value), text),
-                 fmt::format("a negative number of {} is often an overflow or a missing size", unit));
+                 fmt::format("a negative {} is often an overflow or a missing size", number_of_units));
     return false;
   }
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -101,13 +102,13 @@ bool read_count(const JsonValue& value, std::int64_t& out, std::string_view unit
   const double number = number_of(value);
   if (number > static_cast<double>(kLargest) || (all && error != std::errc{}) || out > kLargest) {
     findings.add(value.begin_offset(), "too-large",
-                 fmt::format("{} is {}, more than 2^62 {}", label(value), text, unit),
+                 fmt::format("{} is {}, more than 2^62{}{}", label(value), text, unit.empty() ? "" : " ", unit),
                  "numbers this large are often an overflow or a wrong unit");
     return false;
   }
   if (number != std::floor(number)) {
     findings.add(value.begin_offset(), "fraction",
-                 fmt::format("{} must be a whole number of {}, got {}", label(value), unit, text), "round it");
+                 fmt::format("{} must be a whole {}, got {}", label(value), number_of_units, text), "round it");
     return false;
   }
   out = static_cast<std::int64_t>(number);

@@ -23,8 +23,8 @@ bool read(const JsonValue& value, double& out, FindingList& findings);
 bool read(const JsonValue& value, std::vector<std::string>& out, FindingList& findings);
 /// A list of strings, as views of the tree.
 bool read(const JsonValue& value, std::vector<std::string_view>& out, FindingList& findings);
-/// A whole number from 0 to 2^62, which may be written as 1e6 or 64.0. `unit` names what is counted ("bytes"); a
-/// negative one has the code `negative_code`.
+/// A whole number from 0 to 2^62, which may be written as 1e6 or 64.0. `unit` names what is counted ("bytes"),
+/// where it is not empty; a negative one has the code `negative_code`.
 bool read_count(const JsonValue& value, std::int64_t& out, std::string_view unit, const char* negative_code,
                 FindingList& findings);
 /// A whole number from 0 to 2^64 - 1.
