@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "console.hpp"
@@ -11,6 +12,7 @@
 #include "trainyard/cost/costs.hpp"
 #include "trainyard/graph/graph.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/io/json/findings.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
@@ -26,9 +28,9 @@ ModelKind model_kind(const std::string& word);
 /// Whether MODEL is a workload of dnn-partitioning, which names devices too.
 bool is_workload(const std::string& word);
 
-/// What `make()` returns; findings that name no file are of this one.
+/// What `make()` returns; findings that name no file are of this one, at the places in its text to which they point.
 template <class Make>
-auto in_file(const std::string& path, const Make& make) {
+auto in_file(const std::string& path, const Make& make, std::string_view text = {}) {
   try {
     return make();
   } catch (const NoPlacementError&) {
@@ -36,7 +38,7 @@ auto in_file(const std::string& path, const Make& make) {
   } catch (const InputError& error) {
     std::vector<Finding> findings = error.findings();
     for (Finding& finding : findings)
-      if (finding.at.file.empty()) finding.at.file = input_name(path);
+      if (finding.at.file.empty()) finding.at = location_of(input_name(path), text, finding.pointer);
     throw InputError{std::move(findings)};
   }
 }

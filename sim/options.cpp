@@ -88,12 +88,13 @@ Placer plan_placer(const PlacerOptions& asked) {
     const PlaceOptions& options = given.options();
     const PlanGround ground = plan_ground(problem, options.batch);
     const ForeignPlan plan = parse_any_plan(text, file, ground);
-    Schedule schedule = in_file(file, [&] {
+    const auto make = [&] {
       return place_by_plan(problem, plan_over(plan.file, ground.blocks),
                            {.batch = options.batch ? options.batch : plan.file.batch,
                             .detail = given[kPlanDetail],
                             .stop = options.stop});
-    });
+    };
+    Schedule schedule = in_file(file, make, text);
     schedule.notes.insert(schedule.notes.end(), plan.notes.begin(), plan.notes.end());
     schedule.placer = "plan";
     schedule.seed = options.seed;

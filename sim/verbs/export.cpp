@@ -264,7 +264,8 @@ struct ExportVerb {
   int export_plan(const LoadedProblem& loaded, Console& console) const {
     const Problem& problem = loaded.problem;
     PlanGround ground = plan_ground(problem, loaded.batch);
-    const ForeignPlan given = read_any_plan(plan, ground);
+    const std::string text = read_input(plan);
+    const ForeignPlan given = parse_any_plan(text, plan, ground);
     for (const std::string& note : given.notes) console.warn(note);
     if (!ground.batch) ground.batch = given.file.batch;
     if (!ground.batch)
@@ -274,7 +275,8 @@ struct ExportVerb {
     const auto placed = [&](const ForeignPlan& read) {
       return place_by_plan(problem, plan_over(read.file, ground.blocks), {.batch = ground.batch});
     };
-    const Schedule schedule_of_plan = in_file(plan, [&] { return placed(given); });
+    const auto make = [&] { return placed(given); };
+    const Schedule schedule_of_plan = in_file(plan, make, text);
     const Nanoseconds step = simulated_makespan(scheduled_problem(problem, schedule_of_plan), schedule_of_plan);
 
     const Output table{std::filesystem::path{output.path}.replace_extension(".csv").string(), output.option};

@@ -1,10 +1,21 @@
 #include "trainyard/io/json/findings.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/json_value.hpp"
+
+namespace trainyard {
+
+Location location_of(const std::string& file, std::string_view text, const std::string& pointer) {
+  std::array place{detail::JsonPlace{pointer, std::nullopt}};
+  if (!pointer.empty()) detail::locate_json(text, place);
+  return place.front().offset ? location_at(file, text, *place.front().offset) : Location{.file = file};
+}
+
+}  // namespace trainyard
 
 namespace trainyard::detail {
 

@@ -8,6 +8,14 @@
 
 #include "trainyard/core/error.hpp"
 
+namespace trainyard {
+
+/// The place in a JSON text of what the pointer names, or of the innermost value around it; the file alone where either
+/// is empty.
+Location location_of(const std::string& file, std::string_view text, const std::string& pointer);
+
+}  // namespace trainyard
+
 namespace trainyard::detail {
 
 /// Collects what is wrong with one JSON text, up to kMostFindings, each at a byte of the text or at a JSON pointer into
