@@ -60,9 +60,11 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
       has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 2, "slices": 0})"), "\"slices\" is at least 1"));
   CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "tree"})"),
             "exchange nothing by \"tree\""));
-  CHECK(
-      plan_over(parse_plan(R"({"format": "trainyard-plan/1", "microbatch": 1, "exchange": "all-to-all"})", "plan.json"),
-                blocks) == ParallelPlan{});
+  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "exchange": "all-to-all"})"),
+            "plan.json:1:61: error[exchange]: no ranks share a sequence"));
+  CHECK(plan_over(parse_plan(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 1, "exchange": "ring"})",
+                             "plan.json"),
+                  blocks) == ParallelPlan{});
   const PlanFile least = parse_plan(R"({"format": "trainyard-plan/1", "data": 8, "microbatch": 1})", "plan.json");
   CHECK(plan_over(least, blocks) == ParallelPlan{.data = 8});
 }
@@ -70,7 +72,7 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
 TEST_CASE("stages with degrees of their own come back from the file, chunks of a device with the same") {
   const std::vector<std::string> blocks{"embedding", "h0", "h1", "h2", "head"};
   const ParallelPlan plan{.degrees = {{.data = 4}, {.data = 2, .tensor = {2, true}}},
-                          .cuts = {1, 3, 4},
+                          .cuts = {1, 2, 3},
                           .chunks = 2,
                           .microbatch = 8,
                           .recompute = {StageRecompute::no,
@@ -91,6 +93,43 @@ TEST_CASE("stages with degrees of their own come back from the file, chunks of a
             "stages 0 and 1 are on one device in the row, with different degrees"));
   CHECK(has(of(R"([{"data": 0}, {"from": "h0"}])", ""), "\"data\" is at least 1"));
   CHECK(of(R"([{"data": 2}, {"from": "h0"}])", "").empty());
+  // More layers than a stage has are all of them: h2 and head.
+  ParallelPlan longer = plan;
+  longer.recompute[3] = {StageRecompute::attention, 3};
+  CHECK(plan_file(longer, blocks).plan.recompute[3] == StageRecompute::attention);
+}
+
+TEST_CASE("stages that all have the same degrees are a plan of these degrees") {
+  const std::vector<std::string> blocks{"embedding", "h0"};
+  const auto read = [&](const char* rest) {
+    return plan_over(parse_plan(std::string{R"({"format": "trainyard-plan/1", )"} + rest + "}", "plan.json"), blocks);
+  };
+  // 8 samples that two replicas of a stage divide are 4 of each replica of the plan.
+  CHECK(read(R"("microbatch": 8, "stages": [{"data": 2, "tensor": 2, "sequence": true},
+                                            {"from": "h0", "data": 2, "tensor": 2, "sequence": true}])") ==
+        ParallelPlan{.data = 2, .tensor = 2, .sequence = true, .cuts = {1}, .microbatch = 4});
+  // 3 samples are not divisible between two, which is refused of the stages.
+  CHECK(read(R"("microbatch": 3, "stages": [{"data": 2}, {"from": "h0", "data": 2}])") ==
+        ParallelPlan{.degrees = {{.data = 2}, {.data = 2}}, .cuts = {1}, .microbatch = 3});
+}
+
+TEST_CASE("a plan file's numbers are told with what they count, and how many there may be") {
+  const auto of = [](const char* rest) {
+    return plan_refusal(std::string{R"({"format": "trainyard-plan/1", "microbatch": 2, )"} + rest + "}");
+  };
+  CHECK(has(of(R"("data": -1)"), "\"data\" is at least 1"));
+  CHECK(has(of(R"("data": "2")"), "\"data\" must be a number of replicas, got a string"));
+  CHECK(has(of(R"("zero": 7)"), "\"zero\" is at most 3"));
+  CHECK(has(of(R"("zero": 1.5)"), "\"zero\" must be a whole number, got 1.5"));
+  CHECK(has(of(R"("stages": [{"recompute": -1}])"), "a negative number of layers is often an overflow"));
+  CHECK(has(of(R"("bucket_bytes": 0.5)"), "\"bucket_bytes\" must be a whole number of bytes, got 0.5"));
+  // What is wrong is the chunks, where the schedule has no such number, else the stages.
+  const std::string chunks = of(R"("stages": [{}, {"from": "h1"}], "chunks": 2)");
+  CHECK(has(chunks, "1f1b takes 1 stage a device, not 2"));
+  CHECK(has(chunks, "leave \"chunks\" out"));
+  const std::string three = of(R"("schedule": "interleaved", "stages": [{}, {"from": "h1"}, {"from": "h2"}])");
+  CHECK(has(three, "interleaved takes 2 stages a device, and there are 3"));
+  CHECK(has(three, "give 2 or 4 stages"));
 }
 
 TEST_CASE("a plan file's faults are told with their places, and a stage of no block with the nearest name") {
@@ -116,7 +155,35 @@ TEST_CASE("a plan file's faults are told with their places, and a stage of no bl
             "\"bucket_bytes\" is at least 1"));
   CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "schedule": "zb-v"})"),
             "zb-v takes 2 stages a device, and there are 1"));
-  const PlanFile file{.begins = {"h11"}};
-  CHECK_THROWS_WITH_AS(plan_over(file, std::vector<std::string>{"h0", "h1"}), doctest::Contains("no block of layers"),
-                       InputError);
+}
+
+TEST_CASE("stages begin with blocks of the network, one behind the other, and the first with the first") {
+  const std::vector<std::string> blocks{"embedding", "h0", "h1", "head"};
+  const auto refusal = [&](const PlanFile& file) {
+    try {
+      plan_over(file, blocks);
+    } catch (const InputError& error) {
+      return error.findings();
+    }
+    return std::vector<Finding>{};
+  };
+  const auto unknown = refusal({.begins = {"h1", "h11", "loss"}});
+  REQUIRE(unknown.size() == 2);
+  CHECK(unknown[0].message == "no block of layers is named 'h11', with which a stage is to begin");
+  CHECK(unknown[0].help == "did you mean 'h1'? there are 4, 'embedding' to 'head'");
+  CHECK(unknown[0].pointer == "/stages/2/from");
+  CHECK(unknown[1].help == "there are 4, 'embedding' to 'head'");
+  CHECK(unknown[1].pointer == "/stages/3/from");
+  const auto back = refusal({.begins = {"h1", "h0"}});
+  REQUIRE(back.size() == 1);
+  CHECK(back[0].message == "stage 2 would begin with 'h0', which is not behind 'h1', with which stage 1 does");
+  CHECK(refusal({.begins = {"embedding"}}).size() == 1);
+  CHECK(refusal({.first = "embedding"}).empty());
+  const auto first = refusal({.begins = {"h1"}, .first = "h0"});
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].message == "the first stage begins where the network does, with 'embedding', not with 'h0'");
+  const PlanFile read =
+      parse_plan(R"({"format": "trainyard-plan/1", "microbatch": 1, "stages": [{"from": "h0"}]})", "plan.json");
+  CHECK(read.first == "h0");
+  CHECK(parse_plan(written(read), "plan.json") == read);
 }

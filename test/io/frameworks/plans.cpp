@@ -54,6 +54,30 @@ ParallelPlan split_again(const ParallelPlan& plan) {
 
 }  // namespace
 
+TEST_CASE("a plan of one's own is held against the network, with the places of what is wrong") {
+  const auto of = [](const char* rest, const PlanGround& ground = kGround) {
+    return refusal(std::string{R"({"format": "trainyard-plan/1", "microbatch": 2,)"} + "\n " + rest + "}", ground);
+  };
+  // Stage 0 has the embedding and h.0.
+  CHECK(has(of(R"("stages": [{"recompute": 3}, {"from": "h.1"}])"),
+            "plan:2:27: error[recompute]: stage 0 cannot compute 3 blocks again: it has 2"));
+  CHECK(of(R"("stages": [{"recompute": 2}, {"from": "h.1"}])").empty());
+  CHECK(has(of(R"("stages": [{}, {"from": "h.1", "recompute": {"attention": 8}}])"),
+            "stage 1 cannot compute 8 blocks again: it has 7"));
+  CHECK(has(of(R"("stages": [{}, {"from": "h.9"}])"), "plan:2:26: error[unknown-block]"));
+  const auto notes = [](const char* rest, const PlanGround& ground) {
+    const std::string text = std::string{R"({"format": "trainyard-plan/1", "microbatch": 2, )"} + rest + "}";
+    return parse_any_plan(text, "plan", ground).notes;
+  };
+  CHECK(notes(R"("batch": 16)", kGround).empty());
+  CHECK(notes(R"("batch": 32)", kGround) ==
+        std::vector<std::string>{"the plan was made for 32 samples a step, and the model has 16"});
+  PlanGround plain = kGround;
+  plain.has_scores = false;
+  CHECK(notes(R"("stages": [{"recompute": "attention"}])", kGround).empty());
+  CHECK(notes(R"("stages": [{"recompute": "attention"}])", plain).size() == 1);
+}
+
 TEST_CASE("Megatron's layouts are read in all their forms, and written shortened") {
   CHECK(parse_layout("Et|tt|tt|tL") == MegatronLayout{1, 2, 2, 1});
   CHECK(parse_layout("E,t*3|(t,t|)*3t|L") == MegatronLayout{3, 2, 2, 2, 1, 0});

@@ -41,14 +41,14 @@ StageRecomputation read_recompute(const JsonValue& value, FindingList& findings)
   }
   if (value.kind() == JsonKind::number) {
     std::int64_t blocks = 0;
-    if (!read_count(value, blocks, "recompute", "recompute", findings)) return StageRecompute::no;
+    if (!read_count(value, blocks, "layers", "recompute", findings)) return StageRecompute::no;
     return {StageRecompute::blocks, static_cast<std::size_t>(blocks)};
   }
   if (value.kind() == JsonKind::object) {
     ObjectReader reader{value, "what a stage recomputes", findings};
     std::int64_t blocks = 0;
     if (const auto attention = reader.required("attention"))
-      read_count(*attention, blocks, "attention", "recompute", findings);
+      read_count(*attention, blocks, "layers", "recompute", findings);
     reader.check_unknown_keys();
     return {StageRecompute::attention, static_cast<std::size_t>(std::max<std::int64_t>(blocks, 0))};
   }
@@ -65,17 +65,22 @@ std::string text_of(const StageRecomputation& recompute) {
 
 bool recomputes(const ParallelPlan& plan) { return plan.recomputing(StageRecompute::no) < plan.recompute.size(); }
 
-std::size_t read_degree(ObjectReader& reader, const char* key, std::size_t least, std::size_t otherwise,
-                        FindingList& findings) {
+struct Range {
+  std::int64_t least = 1, most = kMostDegree;
+};
+
+std::size_t read_degree(ObjectReader& reader, const char* key, const char* unit, FindingList& findings,
+                        std::size_t otherwise = 1, Range range = {}) {
   const auto value = reader.get(key);
   if (!value) return otherwise;
-  std::int64_t number = 0;
-  if (!read_count(*value, number, key, "degree", findings)) return otherwise;
-  if (number < static_cast<std::int64_t>(least))
-    findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at least {}", key, least));
-  if (number > kMostDegree)
-    findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at most {}", key, kMostDegree));
-  return std::clamp(static_cast<std::size_t>(number), least, static_cast<std::size_t>(kMostDegree));
+  std::int64_t number = -1;
+  const bool negative = value->kind() == JsonKind::number && value->text().front() == '-';
+  if (!negative && !read_count(*value, number, unit, "degree", findings)) return otherwise;
+  if (number < range.least)
+    findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at least {}", key, range.least));
+  if (number > range.most)
+    findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at most {}", key, range.most));
+  return static_cast<std::size_t>(std::clamp(number, range.least, range.most));
 }
 
 /// Degrees of the stages, in their order; none where no stage says any.
@@ -88,15 +93,15 @@ StageList read_stages(const JsonValue& list, PlanFile& file, FindingList& findin
     ObjectReader reader{member, "a stage", findings};
     for (const char* key : {"data", "tensor", "sequence"}) any = any || reader.get(key);
     StageDegrees& own = degrees.emplace_back();
-    own.data = read_degree(reader, "data", 1, 1, findings);
-    own.tensor.ranks = read_degree(reader, "tensor", 1, 1, findings);
+    own.data = read_degree(reader, "data", "replicas", findings);
+    own.tensor.ranks = read_degree(reader, "tensor", "ranks", findings);
     if (const auto sequence = reader.get("sequence")) read(*sequence, own.tensor.sequence, findings);
     const auto recompute = reader.get("recompute");
     file.plan.recompute.push_back(recompute ? read_recompute(*recompute, findings) : StageRecompute::no);
     if (file.plan.recompute.size() > 1) {
       if (const auto from = reader.required("from", JsonKind::string)) file.begins.emplace_back(from->text());
-    } else {
-      reader.get("from", JsonKind::string);  // the first begins where the network does
+    } else if (const auto from = reader.get("from", JsonKind::string)) {
+      file.first = from->text();
     }
     reader.check_unknown_keys();
   }
@@ -104,7 +109,8 @@ StageList read_stages(const JsonValue& list, PlanFile& file, FindingList& findin
   return any ? degrees : StageList{};
 }
 
-/// Degrees of stages to those of the devices in the row, each of which has several stages.
+/// Degrees of stages to those of the devices in the row, each of which has several stages; to those of the plan where
+/// all have the same.
 void take_degrees(const StageList& stages, const JsonValue& list, ParallelPlan& plan, FindingList& findings) {
   const std::size_t row = stages.size() / plan.chunks;
   plan.degrees.assign(stages.begin(), stages.begin() + static_cast<std::ptrdiff_t>(row));
@@ -119,6 +125,14 @@ void take_degrees(const StageList& stages, const JsonValue& list, ParallelPlan& 
                  "give both the same");
     return;
   }
+  const auto [data, tensor] = plan.degrees.front();
+  if (std::ranges::count(plan.degrees, plan.degrees.front()) < std::ssize(plan.degrees) || plan.microbatch % data != 0)
+    return;
+  plan.degrees.clear();
+  plan.data = data;
+  plan.tensor = tensor.ranks;
+  plan.sequence = tensor.sequence;
+  plan.microbatch /= data;
 }
 
 }  // namespace
@@ -133,13 +147,11 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
   if (root && check_format(*root, kPlanFormat, findings)) {
     ObjectReader reader{*root, "a plan", findings};
     reader.get("format");
-    const auto count = [&](const char* key, std::size_t least, std::size_t otherwise) {
-      return read_degree(reader, key, least, otherwise, findings);
-    };
-    if (reader.get("batch")) file.batch = static_cast<std::int64_t>(count("batch", 1, 1));
-    file.plan.data = count("data", 1, 1);
-    file.plan.tensor = count("tensor", 1, 1);
-    file.plan.context = count("context", 1, 1);
+    const auto count = [&](const char* key, const char* unit) { return read_degree(reader, key, unit, findings); };
+    if (reader.get("batch")) file.batch = static_cast<std::int64_t>(count("batch", "samples"));
+    file.plan.data = count("data", "replicas");
+    file.plan.tensor = count("tensor", "ranks");
+    file.plan.context = count("context", "ranks");
     if (const auto exchange = reader.get("exchange", JsonKind::string)) {
       if (const auto found = find_context_exchange(exchange->text()))
         file.plan.exchange = *found;
@@ -147,16 +159,19 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
         findings.add(exchange->begin_offset(), "exchange",
                      fmt::format("ranks that share a sequence exchange nothing by \"{}\"", exchange->text()),
                      "all-gather, all-to-all, ring");
+      if (!reader.get("context"))
+        findings.add(exchange->begin_offset(), "exchange", "no ranks share a sequence, and so none exchange anything",
+                     "give \"context\", or leave \"exchange\" out");
     }
     if (file.plan.context == 1) file.plan.exchange = {};  // nothing is exchanged
     if (const auto sequence = reader.get("sequence")) read(*sequence, file.plan.sequence, findings);
-    file.plan.microbatch = count("microbatch", 1, 1);
+    file.plan.microbatch = count("microbatch", "samples");
     reader.required("microbatch");
-    file.plan.zero = count("zero", 0, 0);
-    file.plan.experts = count("experts", 1, 1);
-    file.plan.slices = count("slices", 1, 1);
+    file.plan.zero = read_degree(reader, "zero", "", findings, 0, {.least = 0, .most = 3});
+    file.plan.experts = count("experts", "replicas");
+    file.plan.slices = count("slices", "slices");
     if (const auto bytes = reader.get("bucket_bytes");
-        bytes && read_count(*bytes, file.plan.bucket.count, "byte", "bucket_bytes", findings) &&
+        bytes && read_count(*bytes, file.plan.bucket.count, "bytes", "bucket_bytes", findings) &&
         file.plan.bucket == Bytes{0})
       findings.add(bytes->begin_offset(), "bucket_bytes", "\"bucket_bytes\" is at least 1",
                    "leave it out for buckets of 25 MiB");
@@ -164,13 +179,19 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
       file.plan.schedule = read_task_order(*schedule, findings);
     const auto list = reader.get("stages", JsonKind::array);
     const StageList degrees = list ? read_stages(*list, file, findings) : StageList{};
-    file.plan.chunks = count("chunks", 1, chunks_of(file.plan.schedule));
     const std::size_t stages = file.begins.size() + 1;
-    if (file.plan.chunks != chunks_of(file.plan.schedule, file.plan.chunks) || stages % file.plan.chunks != 0)
-      findings.add(reader.get("chunks") ? reader.get("chunks")->begin_offset() : root->begin_offset(), "stages",
-                   fmt::format("{} takes {} stages a device, and there are {}", name_of(file.plan.schedule),
-                               chunks_of(file.plan.schedule, file.plan.chunks), stages),
-                   "give a multiple of these in \"stages\", and as many \"chunks\"");
+    std::size_t& chunks = file.plan.chunks;
+    chunks = read_degree(reader, "chunks", "stages", findings, chunks_of(file.plan.schedule));
+    if (const std::size_t own = chunks_of(file.plan.schedule, chunks); own != chunks)
+      findings.add(reader.get("chunks")->begin_offset(), "stages",
+                   fmt::format("{} takes {} stage{} a device, not {}", name_of(file.plan.schedule), own,
+                               own > 1 ? "s" : "", chunks),
+                   "leave \"chunks\" out: interleaved takes 2 or more, folded schedules 2, the others 1");
+    else if (const std::size_t less = stages / chunks * chunks; less != stages)
+      findings.add(
+          (list ? *list : *root).begin_offset(), "stages",
+          fmt::format("{} takes {} stages a device, and there are {}", name_of(file.plan.schedule), chunks, stages),
+          less > 0 ? fmt::format("give {} or {} stages", less, less + chunks) : fmt::format("give {} stages", chunks));
     else if (degrees.size() == stages)  // a stage without a beginning is found already
       take_degrees(degrees, *list, file.plan, findings);
     reader.check_unknown_keys();
@@ -196,7 +217,7 @@ void write_plan(const PlanFile& file, std::ostream& out) {
   text += ",\n \"stages\": [";
   for (std::size_t s = 0; s <= file.begins.size(); ++s) {
     std::vector<std::string> members;
-    if (s > 0) members.push_back("\"from\": " + json_string(file.begins[s - 1]));
+    if (s > 0 || file.first) members.push_back("\"from\": " + json_string(s > 0 ? file.begins[s - 1] : *file.first));
     if (!plan.degrees.empty()) {
       const auto& [data, tensor] = plan.degrees[device_of(plan.schedule, s, plan.degrees.size())];
       members.push_back(fmt::format("\"data\": {}, \"tensor\": {}", data, tensor.ranks));
@@ -211,15 +232,34 @@ void write_plan(const PlanFile& file, std::ostream& out) {
 
 ParallelPlan plan_over(const PlanFile& file, std::span<const std::string> blocks) {
   ParallelPlan plan = file.plan;
-  for (const std::string& begin : file.begins) {
+  std::vector<Finding> findings;
+  const auto refuse = [&](std::size_t stage, const char* code, std::string message, std::string help) {
+    findings.push_back({code, std::move(message), std::move(help), fmt::format("/stages/{}/from", stage)});
+  };
+  const std::string all =
+      blocks.empty() ? "" : fmt::format("there are {}, '{}' to '{}'", blocks.size(), blocks.front(), blocks.back());
+  if (file.first && !blocks.empty() && *file.first != blocks.front())
+    refuse(0, "plan",
+           fmt::format("the first stage begins where the network does, with '{}', not with '{}'", blocks.front(),
+                       *file.first),
+           "leave \"from\" out, or give a stage before it");
+  for (std::size_t s = 1; s <= file.begins.size(); ++s) {
+    const std::string& begin = file.begins[s - 1];
     const auto at = std::ranges::find(blocks, begin);
-    if (at == blocks.end())
-      throw InputError(
-          {.code = "unknown-block",
-           .message = fmt::format("no block of layers is named '{}', with which a stage is to begin", begin),
-           .help = did_you_mean(begin, blocks)});
+    if (at == blocks.end()) {
+      const std::string nearest = did_you_mean(begin, blocks);
+      refuse(s, "unknown-block", fmt::format("no block of layers is named '{}', with which a stage is to begin", begin),
+             fmt::format("{}{}{}", nearest, nearest.empty() ? "" : " ", all));
+    }
     plan.cuts.push_back(static_cast<std::size_t>(at - blocks.begin()));
   }
+  for (std::size_t s = 1; findings.empty() && s <= plan.cuts.size(); ++s)
+    if (const std::size_t before = s > 1 ? plan.cuts[s - 2] : 0; plan.cuts[s - 1] <= before)
+      refuse(s, "plan",
+             fmt::format("stage {} would begin with '{}', which is not behind '{}', with which stage {} does", s,
+                         blocks[plan.cuts[s - 1]], blocks[before], s - 1),
+             "give stages in the order of their blocks");
+  if (!findings.empty()) throw InputError(std::move(findings));
   return plan;
 }
 
@@ -227,6 +267,11 @@ PlanFile plan_file(const ParallelPlan& plan, std::span<const std::string> blocks
   PlanFile file{.plan = plan, .batch = batch};
   file.plan.cuts.clear();
   for (const std::size_t cut : plan.cuts) file.begins.push_back(blocks[cut]);
+  for (std::size_t s = 0; s < plan.recompute.size(); ++s) {
+    const std::size_t end = s < plan.cuts.size() ? plan.cuts[s] : blocks.size();
+    StageRecomputation& again = file.plan.recompute[s];
+    if (again.layers > end - (s > 0 ? plan.cuts[s - 1] : 0)) again.layers = StageRecomputation::kAll;
+  }
   if (!recomputes(file.plan)) file.plan.recompute.clear();
   return file;
 }

@@ -25,21 +25,24 @@ struct PlanFile {
   ParallelPlan plan;                       // without cuts
   std::vector<std::string> begins = {};    // the blocks with which its stages after the first begin
   std::optional<std::int64_t> batch = {};  // samples of a step that it was made for: recorded
+  std::optional<std::string> first = {};   // the block with which the first stage begins, where the file says it
 
   friend bool operator==(const PlanFile&, const PlanFile&) = default;
 };
 
 /// Throws InputError with positions: those of every JSON file (read_graph), "unknown-schedule" with the words, "degree"
-/// for a count below 1 or beyond 2^20, "stages" for chunks that the schedule does not have or that do not divide the
-/// stages.
+/// for a count below 1 or beyond 2^20, "exchange" where no ranks share a sequence, "stages" for chunks that the
+/// schedule does not have or that do not divide the stages. Degrees of stages that are all the same are those of the
+/// plan.
 PlanFile read_plan(const std::filesystem::path& path);
 /// Reads a text; `name` is the file in messages.
 PlanFile parse_plan(std::string_view text, const std::string& name);
 /// Writes the plan so that reading it gives an equal one.
 void write_plan(const PlanFile& file, std::ostream& out);
 
-/// The plan, with cuts where stages begin among these blocks. Throws InputError ("unknown-block", with the nearest
-/// name).
+/// The plan, with cuts where stages begin among these blocks. Throws InputError with pointers into the file:
+/// "unknown-block" with the nearest name, "plan" for stages that do not begin one behind the other, the first with the
+/// first block.
 ParallelPlan plan_over(const PlanFile& file, std::span<const std::string> blocks);
 /// The inverse: the plan's cuts as names of blocks.
 PlanFile plan_file(const ParallelPlan& plan, std::span<const std::string> blocks,

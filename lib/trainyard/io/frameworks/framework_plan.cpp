@@ -12,12 +12,40 @@
 #include "trainyard/io/json/findings.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
 #include "trainyard/place/parallel/plan_placer.hpp"
+#include "trainyard/rewrite/recompute.hpp"
 
 namespace trainyard {
 namespace {
 
 bool is_split_spec(std::string_view text) {
   return text.substr(0, 200).find("\"trainyard-split/") != std::string_view::npos;
+}
+
+/// A plan of one's own over the network's blocks. What it says of each stage is to be so; what is true of another
+/// network is noted.
+ForeignPlan parse_own(std::string_view text, const std::string& name, const PlanGround& ground) {
+  ForeignPlan read{parse_plan(text, name)};
+  const ParallelPlan plan = plan_over(read.file, ground.blocks);
+  std::vector<Finding> findings;
+  for (std::size_t s = 0; s < plan.recompute.size(); ++s) {
+    const std::size_t blocks =
+        (s < plan.cuts.size() ? plan.cuts[s] : ground.blocks.size()) - (s > 0 ? plan.cuts[s - 1] : 0);
+    if (plan.recompute[s].layers == StageRecomputation::kAll || plan.recompute[s].layers <= blocks) continue;
+    findings.push_back(
+        {.code = "recompute",
+         .message =
+             fmt::format("stage {} cannot compute {} blocks again: it has {}", s, plan.recompute[s].layers, blocks),
+         .help = plan.recompute[s].what == StageRecompute::attention ? "\"attention\" computes the scores of all again"
+                                                                     : "true computes all again",
+         .pointer = fmt::format("/stages/{}/recompute", s)});
+  }
+  if (!findings.empty()) throw InputError(std::move(findings));
+  if (read.file.batch && ground.batch && *read.file.batch != *ground.batch)
+    read.notes.push_back(
+        fmt::format("the plan was made for {} samples a step, and the model has {}", *read.file.batch, *ground.batch));
+  if (plan.recomputing(StageRecompute::attention) > 0 && !ground.has_scores)
+    read.notes.emplace_back("no op makes scores of attention: recomputation of \"attention\" has nothing to do");
+  return read;
 }
 
 ForeignPlan parse_any(std::string_view text, const std::string& name, const std::filesystem::path& path,
@@ -32,17 +60,17 @@ ForeignPlan parse_any(std::string_view text, const std::string& name, const std:
   if (is_object && text.find("\"format\"") == std::string_view::npos && is_deepspeed(text))
     return parse_deepspeed(text, name, ground);
   if (!is_object && text.find("--") != std::string_view::npos) return parse_megatron(text, name, ground);
-  return {parse_plan(text, name)};
+  return parse_own(text, name, ground);
 }
 
 }  // namespace
 
 PlanGround plan_ground(const Problem& problem, std::optional<std::int64_t> batch) {
-  return {.blocks = plan_blocks(problem), .batch = batch, .devices = worthy_devices(problem).size()};
-}
-
-ForeignPlan read_any_plan(const std::filesystem::path& path, const PlanGround& ground) {
-  return parse_any_plan(read_input(path), path, ground);
+  const IdMap<OpId, bool> scores = attention_scores(problem.graph());
+  return {.blocks = plan_blocks(problem),
+          .batch = batch,
+          .devices = worthy_devices(problem).size(),
+          .has_scores = std::find(scores.begin(), scores.end(), true) != scores.end()};
 }
 
 ForeignPlan parse_any_plan(std::string_view text, const std::filesystem::path& path, const PlanGround& ground) {

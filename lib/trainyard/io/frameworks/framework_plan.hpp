@@ -19,6 +19,7 @@ struct PlanGround {
   std::vector<std::string> blocks;         // of layers, in order (plan_blocks)
   std::optional<std::int64_t> batch = {};  // samples of a step, where the model says
   std::size_t devices = 1;                 // at hand
+  bool has_scores = true;                  // of attention (attention_scores)
 };
 PlanGround plan_ground(const Problem& problem, std::optional<std::int64_t> batch);
 
@@ -35,10 +36,10 @@ struct SaidPlan {
   std::vector<std::string> lost = {};
 };
 
-/// A plan from a `trainyard-plan/1` file, a split spec with its schedule, Megatron's arguments, or DeepSpeed's JSON, by
-/// how the file begins. Throws InputError as their readers do.
-ForeignPlan read_any_plan(const std::filesystem::path& path, const PlanGround& ground);
-/// Reads a text; `path` is the file in messages, and where the schedule of a split spec is found.
+/// A plan from the text of a `trainyard-plan/1` file, a split spec with its schedule, Megatron's arguments, or
+/// DeepSpeed's JSON, by how it begins; `path` is the file in messages, and where the schedule of a split spec is found.
+/// Throws InputError as their readers and plan_over() do, and "recompute" where a plan has a stage compute more blocks
+/// again than it has.
 ForeignPlan parse_any_plan(std::string_view text, const std::filesystem::path& path, const PlanGround& ground);
 
 namespace detail {
