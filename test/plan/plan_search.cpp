@@ -15,6 +15,8 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/layer_tables.hpp"
+#include "trainyard/plan/least_memory.hpp"
 #include "trainyard/plan/plan_moves.hpp"
 #include "trainyard/plan/schedule_bound.hpp"
 
@@ -354,7 +356,7 @@ TEST_CASE("two ranks that share the sequence have half of each layer, and all of
   CHECK(run.peaks == std::vector{Bytes{160 + 160 + 80}});
   CHECK(plan_bound(costs, plan) <= run.step);
   CHECK(refusal(costs, {.context = 3}) ==
-        "data 1 x context 3 x tensor 1 x 1 devices in a row are 3, and there are 2: fewer ranks or stages, or a larger "
+        "data 1 x context 3 x tensor 1 x 1 device in a row are 3, and there are 2: fewer ranks or stages, or a larger "
         "cluster");
   costs.devices = 4;
   CHECK(refusal(costs, {.context = 4}) ==
@@ -746,6 +748,28 @@ TEST_CASE("moves from a plan lead to others, to each once, and compute nothing a
   }
 }
 
+TEST_CASE("the gradients of a stage's only microbatch need not all be there, by hand") {
+  PlanCosts costs = two_layers(2);
+  costs.memory = Bytes{130};
+  costs.layer = [given = costs.layer](std::size_t layer, std::size_t samples, LayerDegree tensor) {
+    LayerCost cost = given(layer, samples, tensor);
+    cost.backward_memory = BackwardMemory{};
+    return cost;
+  };
+  LayerTables tables{costs};
+  LeastMemory memory{costs, tables};
+  // 80 bytes of weights and 160 of state, of each of two devices 120; with 80 of gradients, 160.
+  CHECK(memory.may_fit());
+  CHECK(!memory.may_fit(true));
+  CHECK(memory.may_hold({.tensor = 2, .microbatch = 4}));
+  CHECK(!memory.may_hold({.tensor = 2, .microbatch = 2}));           // a second one is added to them
+  CHECK(!memory.may_hold({.cuts = {1}, .microbatch = 4}));           // updates come behind a device's tasks
+  CHECK(!memory.may_hold({.data = 2, .microbatch = 2, .zero = 1}));  // 80 and 160 / 2
+  costs.memory = Bytes{160};
+  CHECK(memory.may_hold({.data = 2, .microbatch = 2, .zero = 1}));
+  CHECK(!memory.may_hold({.data = 2, .microbatch = 1, .zero = 1}));
+}
+
 TEST_CASE("a plan that cannot be is refused by name, with the nearest that can") {
   Random random{5};
   const PlanCosts costs = chain_costs(random_chain(random, 4, 4, 30'000'000));
@@ -772,7 +796,7 @@ TEST_CASE("a plan that cannot be is refused by name, with the nearest that can")
   CHECK(refusal(costs, {.data = 4, .cuts = {2}}) ==
         "data 4 x tensor 1 x 2 devices in a row are 8, and there are 4: data 2 would fit");
   CHECK(refusal(costs, {.tensor = 8}) ==
-        "data 1 x tensor 8 x 1 devices in a row are 8, and there are 4: tensor 4 would fit");
+        "data 1 x tensor 8 x 1 device in a row are 8, and there are 4: tensor 4 would fit");
   CHECK(refusal(costs, {.tensor = 2, .cuts = {1, 2}}) ==
         "data 1 x tensor 2 x 3 devices in a row are 6, and there are 4: tensor 1 would fit");
   PlanCosts small = costs;

@@ -23,7 +23,8 @@ constexpr double kRoundedBytes = 4;
 LeastMemory::LeastMemory(const PlanCosts& costs, LayerTables& tables) : costs_(costs) {
   if (std::ranges::find(costs.layer_degrees, LayerDegree{1}) == costs.layer_degrees.end()) return;
   for (const LayerCost& layer : tables.of(1, {1})) {
-    dense_.weights += 2 * static_cast<double>(layer.weights.count);
+    if (costs.devices > 1 && layer.backward_memory) gradients_go_ = true;
+    dense_.weights += static_cast<double>(layer.weights.count);
     dense_.state += static_cast<double>(layer.state.count);
   }
   const auto share = std::ranges::find_if(
@@ -31,7 +32,7 @@ LeastMemory::LeastMemory(const PlanCosts& costs, LayerTables& tables) : costs_(c
   if (share == costs.layer_degrees.end()) return;
   const auto e = static_cast<double>(share->experts);
   for (const LayerCost& layer : tables.of(1, *share)) {
-    experts_.weights += e * 2 * static_cast<double>(layer.expert_weights.count);
+    experts_.weights += e * static_cast<double>(layer.expert_weights.count);
     experts_.state += e * static_cast<double>(layer.expert_state.count);
   }
   dense_.weights -= experts_.weights;
@@ -40,11 +41,14 @@ LeastMemory::LeastMemory(const PlanCosts& costs, LayerTables& tables) : costs_(c
 
 /// Bytes of the fullest device. A replica's p t devices hold what is not of experts once, of its state one of as many
 /// shares as there are replicas with ZeRO, and a share of the experts; however stages and ranks divide that, the mean
-/// device holds 1/(p t) of it. Padding only adds.
+/// device holds 1/(p t) of it. Padding only adds. The gradients of the only microbatch may go while others are yet to
+/// be made: to updates on several devices of one stage, with ZeRO to where their sums are.
 double LeastMemory::of_device(const ParallelPlan& plan) const {
   const Shards shards = plan.shards();
-  const double dense = shards.copies() / 2 * dense_.weights + dense_.state / static_cast<double>(shards.state);
-  const double all = dense + experts_.held() / static_cast<double>(plan.experts);
+  const bool gradients = !gradients_go_ || costs_.batch / plan.data > plan.microbatch || plan.devices() == 1 ||
+                         (plan.stages() > 1 && shards.state == 1);
+  const double dense = shards.copies(gradients) * dense_.weights + dense_.state / static_cast<double>(shards.state);
+  const double all = dense + experts_.held(gradients) / static_cast<double>(plan.experts);
   return all / static_cast<double>(plan.devices_in_row() * plan.tensor);
 }
 
@@ -63,16 +67,19 @@ bool LeastMemory::may_hold(const ParallelPlan& plan) {
 void LeastMemory::refuse() const {
   std::string help = "give more devices, or devices with more memory";
   const auto bytes = [](double count) { return format_bytes(Bytes{static_cast<std::int64_t>(count)}); };
-  if (!may_fit() && *costs_.memory > Bytes{0})
-    help = fmt::format("they are {}, and {} devices of {} are at hand: {} or more could hold them", bytes(once()),
-                       costs_.devices, format_bytes(*costs_.memory),
-                       std::ceil(once() / static_cast<double>(costs_.memory->count)));
+  if (const double all = once(!gradients_go_); !may_fit() && *costs_.memory > Bytes{0})
+    help = fmt::format("they are {}, and {} device{} of {} {} at hand: {} or more could hold them", bytes(all),
+                       costs_.devices, costs_.devices > 1 ? "s" : "", format_bytes(*costs_.memory),
+                       costs_.devices > 1 ? "are" : "is", std::ceil(all / static_cast<double>(costs_.memory->count)));
   else if (nearest_ && !any_holds_)
     help = fmt::format("a device has {}, and needs {} at least, by {}", format_bytes(*costs_.memory),
                        bytes(of_device(*nearest_)), describe(*nearest_));
-  throw InputError({.code = "plan",
-                    .message = "no plan fits: weights, gradients and optimizer state alone exceed the memories",
-                    .help = std::move(help)});
+  throw InputError(
+      {.code = "plan",
+       .message = fmt::format("no plan fits: {} alone exceed the memories",
+                              gradients_go_ ? "weights, optimizer state, and gradients that have to be there at once,"
+                                            : "weights, gradients and optimizer state"),
+       .help = std::move(help)});
 }
 
 }  // namespace trainyard

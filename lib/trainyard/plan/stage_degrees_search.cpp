@@ -6,6 +6,7 @@
 
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/least_memory.hpp"
 #include "trainyard/plan/stage_choices.hpp"
 #include "trainyard/plan/stage_cost.hpp"
 #include "trainyard/plan/stage_degrees_bound.hpp"
@@ -293,6 +294,8 @@ StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchO
     result.exact = false;
     return result;
   }
+  // Several stages have all gradients before they update.
+  if (!LeastMemory{costs, tables}.may_fit(true)) return result;
   const PlanCosts known = tables.known_costs();
   const PlanCosts filling = asking(costs, tables);
   StageChoices stages{filling};

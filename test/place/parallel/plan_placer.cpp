@@ -743,6 +743,17 @@ TEST_CASE("a plan of tensor ranks is found where nothing else fits") {
   CHECK(simulate(scheduled_problem(tight, schedule), schedule).fits());
 }
 
+TEST_CASE("a plan is found where gradients of the only microbatch go to updates before all are made") {
+  // Weights of 244 MB with 489 MB of state are 183 MB of each of four devices; with all gradients, 244 MB.
+  ClusterSpec small = preset_cluster("4xV100");
+  for (Device& device : small.devices) device.memory = Bytes{235'000'000};
+  const Problem tight{training_graph(make_network("alexnet:batch=4")), make_cluster(small)};
+  const Schedule schedule = place_plan(tight, {.batch = 4});
+  REQUIRE(schedule.parallel);
+  CHECK(schedule.parallel->microbatch == 4);
+  CHECK(simulate(scheduled_problem(tight, schedule), schedule).fits());
+}
+
 TEST_CASE("without time for any search a plan is simulated all the same, and runs") {
   const Problem problem = split_layers(4, 8, 2);
   const Schedule schedule = place_plan(problem, {.batch = 8, .stop = [] { return true; }});
