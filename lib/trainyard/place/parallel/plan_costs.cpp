@@ -408,7 +408,8 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   for (const TensorId tensor : graph.tensors()) {
     const auto readers = graph.consumers(tensor);
     const auto reader = std::find_if(readers.begin(), readers.end(), makes_weight_gradients);
-    if (reader != readers.end()) blocks[block_of_op(*reader)].backward_memory->for_weights += graph.bytes(tensor);
+    if (reader != readers.end() && !use.is_gradient[tensor])
+      blocks[block_of_op(*reader)].backward_memory->for_weights += graph.bytes(tensor);
   }
   auto [chain, work] = least.run(blocks);
   return {std::move(blocks), std::move(chain), std::move(communicated), std::move(work)};
