@@ -111,9 +111,12 @@ TEST_CASE(
     "memory by layer: activations go as gradients of weights come, which are there from the start of more passes") {
   // Layers that keep 10 and 6 of a microbatch, with weights of 4 and 8 that one op each makes the gradient of, and a
   // working set of 5; gradients of weights read 3 and 2.
-  const std::vector<LayerCost> layers{
-      {.saved = Bytes{10}, .weights = Bytes{4}, .backward_memory = BackwardMemory{Bytes{5}, Bytes{4}, Bytes{3}}},
-      {.saved = Bytes{6}, .weights = Bytes{8}, .backward_memory = BackwardMemory{Bytes{5}, Bytes{8}, Bytes{2}}}};
+  const std::vector<LayerCost> layers{{.saved = Bytes{10},
+                                       .weights = Bytes{4},
+                                       .backward_memory = BackwardMemory{Bytes{5}, Bytes{4}, Bytes{3}, Bytes{5}}},
+                                      {.saved = Bytes{6},
+                                       .weights = Bytes{8},
+                                       .backward_memory = BackwardMemory{Bytes{5}, Bytes{8}, Bytes{2}, Bytes{5}}}};
   PlanCosts costs{.layers = 2, .batch = 2};
   costs.layer = [&](std::size_t layer, std::size_t, LayerDegree) { return layers[layer]; };
   costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };

@@ -364,7 +364,7 @@ class PlanEvents {
             std::min(peak.first + waiting(s, begins),
                      peak.passing + std::max(shares_[s].to_scatter, waiting(s, begins)) + (several ? Bytes{0} : sums)));
       else if (by_layer && both)
-        holds(several ? peak.later : peak.first);
+        holds(several ? peak.later : peak.only);
       if (by_layer && apart) holds(several ? 2 * each.backward_memory->largest_gradient : each.weights);
       now -= by_layer && apart ? each.backward_memory->for_weights : each.held;
       --held;

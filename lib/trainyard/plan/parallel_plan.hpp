@@ -139,6 +139,8 @@ struct BackwardMemory {
   Bytes working;           // at most at once: workspace, and what is neither kept nor a gradient of weights
   Bytes largest_gradient;  // of weights, that one op makes
   Bytes for_weights;       // of a microbatch: what gradients of weights read, made in either pass
+  Bytes net = {};          // `working` less what was kept and is read by then;
+  Bytes with_scores = {};  // and where scores are computed again, with these
 
   friend bool operator==(const BackwardMemory&, const BackwardMemory&) = default;
 };

@@ -39,13 +39,14 @@ inline Bytes shared_state(Bytes state, Bytes of_experts, std::size_t shards) {
 ///     first    the gradients of l and of the layers behind it
 ///     later    l's largest gradient, and its sum with those of earlier microbatches, which are counted apart
 ///     passing  no gradients of weights
+///     only     those of `first`, of the only microbatch, where what l has kept goes as it is read
 struct BackwardPeak {
-  Bytes first{0}, later{0}, passing{0};
+  Bytes first{0}, later{0}, passing{0}, only{0};
 
   /// The peak of these layers and those behind them, of which a microbatch frees so many bytes first.
   BackwardPeak followed_by(const BackwardPeak& rest, Bytes freed, Bytes weights) const {
     return {std::max(first - freed + weights, rest.first), std::max(later - freed, rest.later),
-            std::max(passing - freed, rest.passing)};
+            std::max(passing - freed, rest.passing), std::max(only - freed + weights, rest.only)};
   }
 };
 
@@ -77,12 +78,15 @@ struct StageCost {
                 : recompute == StageRecompute::attention ? cost.scores
                                                          : Bytes{0};
     if (!cost.backward_memory) {
-      peak = peak.followed_by({own + cost.weights, own, own}, Bytes{0}, cost.weights);
+      peak = peak.followed_by({own + cost.weights, own, own, own + cost.weights}, Bytes{0}, cost.weights);
       return;
     }
+    const Bytes only =
+        recompute == StageRecompute::attention ? cost.backward_memory->with_scores : own + cost.backward_memory->net;
     own += cost.backward_memory->working;
-    peak = peak.followed_by({own + cost.weights, own + 2 * cost.backward_memory->largest_gradient, own}, kept,
-                            cost.weights);
+    peak = peak.followed_by(
+        {own + cost.weights, own + 2 * cost.backward_memory->largest_gradient, own, only + cost.weights}, kept,
+        cost.weights);
     add(*cost.backward_memory);
   }
 
@@ -116,7 +120,7 @@ struct StageCost {
   Bytes memory(std::size_t in_flight, const Shards& shards, bool several = true) const {
     const Bytes gradients = shards.gradients > 1          ? share(shards.gradients) + peak.passing
                             : several || !backward_memory ? weights + peak.later
-                                                          : peak.first;
+                                                          : peak.only;
     return share(shards.weights) + gradients + 2 * copied_weights +
            shared_state(state + copied_state, expert_state, shards.state) + static_cast<std::int64_t>(in_flight) * held;
   }

@@ -113,11 +113,25 @@ IdMap<OpId, Nanoseconds> launches_of_updates(const Problem& problem, DeviceId de
   return launches;
 }
 
+struct Working {
+  Bytes all{0}, net{0};
+};
+
 /// By backward op, the bytes that passes back hold while it runs besides gradients of weights: workspace, and tensors
-/// made by these ops and not yet read by all that do, one op at a time.
-IdMap<OpId, Bytes> working_of_backward(const Graph& graph, const ParameterUse& use) {
-  IdMap<OpId, Bytes> working(graph.op_count(), Bytes{0});
+/// made by these ops and not yet read by all that do, one op at a time; net of what its block has kept of the forward
+/// pass and all of them have read by then. What makes gradients of weights alone may be late.
+IdMap<OpId, Working> working_of_backward(const Graph& graph, const ParameterUse& use, std::size_t blocks,
+                                         const auto& block_of, const auto& makes_weight_gradients) {
+  IdMap<OpId, Working> working(graph.op_count());
+  std::vector<Bytes> gone(blocks, Bytes{0});
   IdMap<TensorId, std::size_t> readers(graph.tensor_count(), 0);
+  IdMap<TensorId, std::size_t> unread;  // by ops of the backward pass, or one more that is late
+  for (const TensorId tensor : graph.tensors()) {
+    std::size_t ops = 0;
+    for (const OpId reader : graph.consumers(tensor))
+      if (graph.phase(reader) == Phase::backward) ops += makes_weight_gradients(reader) ? 2 : 1;
+    unread.push_back(ops);
+  }
   Bytes live{0};
   const auto counts = [&](TensorId tensor) {
     return graph.phase(graph.producer(tensor)) == Phase::backward && !use.is_gradient[tensor];
@@ -128,11 +142,17 @@ IdMap<OpId, Bytes> working_of_backward(const Graph& graph, const ParameterUse& u
       readers[tensor] = graph.consumers(tensor).size();
       if (counts(tensor)) live += graph.bytes(tensor);
     }
-    working[op] = live + graph.workspace_bytes(op);
+    working[op].all = live + graph.workspace_bytes(op);
+    working[op].net = working[op].all - gone[block_of(op)];
     for (const TensorId tensor : graph.outputs(op))
       if (counts(tensor) && readers[tensor] == 0) live -= graph.bytes(tensor);
-    for (const TensorId tensor : graph.inputs(op))
+    for (const TensorId tensor : graph.inputs(op)) {
+      const OpId maker = graph.producer(tensor);
       if (counts(tensor) && --readers[tensor] == 0) live -= graph.bytes(tensor);
+      if (graph.phase(maker) == Phase::forward && block_of(maker) == block_of(op) && !graph.kept(tensor) &&
+          --unread[tensor] == 0)
+        gone[block_of(op)] += graph.bytes(tensor);
+    }
   }
   return working;
 }
@@ -396,12 +416,19 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   }
   for (std::size_t b = 0; b < count_; ++b) blocks[b].saved = apart.held[b];
   for (LayerCost& block : blocks) block.scores = std::min(block.scores, block.saved);
-  const IdMap<OpId, Bytes> working = working_of_backward(graph, use);
+  const IdMap<OpId, Working> working = working_of_backward(graph, use, count_, block_of_op, makes_weight_gradients);
   for (LayerCost& block : blocks) block.backward_memory = BackwardMemory{};
-  for (const OpId op : graph.ops()) {
-    BackwardMemory& block = *blocks[block_of_op(op)].backward_memory;
-    block.working = std::max(block.working, working[op]);
+  std::vector<bool> has_scores(count_, false);  // computed again
+  for (const OpId op : graph.topological_order()) {
     if (graph.phase(op) != Phase::backward) continue;
+    const std::size_t b = block_of_op(op);
+    BackwardMemory& block = *blocks[b].backward_memory;
+    const auto read = graph.inputs(op);
+    has_scores[b] = has_scores[b] || std::any_of(read.begin(), read.end(),
+                                                 [&](TensorId tensor) { return scores[graph.producer(tensor)]; });
+    block.working = std::max(block.working, working[op].all);
+    block.net = std::max(block.net, working[op].net);
+    block.with_scores = std::max(block.with_scores, working[op].net + (has_scores[b] ? blocks[b].scores : Bytes{0}));
     for (const TensorId made : graph.outputs(op))
       if (use.is_gradient[made]) block.largest_gradient = std::max(block.largest_gradient, graph.bytes(made));
   }
@@ -428,8 +455,9 @@ ChainOfBlocks::Blocks ChainOfBlocks::in_slices(const Blocks& slice, std::size_t 
     cost.scores_forward = n * cost.scores_forward;
     cost.exchanged = Nanoseconds{0};  // behind the other slices
     if (cost.again) cost.again = n * *cost.again;
-    for (Bytes* bytes : {&cost.input, &cost.output, &cost.saved, &cost.scores, &cost.backward_memory->working,
-                         &cost.backward_memory->for_weights})
+    for (Bytes* bytes :
+         {&cost.input, &cost.output, &cost.saved, &cost.scores, &cost.backward_memory->working,
+          &cost.backward_memory->net, &cost.backward_memory->with_scores, &cost.backward_memory->for_weights})
       *bytes = n * *bytes;
   }
   return whole;
