@@ -46,8 +46,9 @@ struct PlanSearchResult {
 /// these are few thousand; else those whose slowest stage is fastest with recomputation where memory asks for it, by
 /// dynamic programming, and of the best such plans those that single moves of a cut or of a stage's recomputation lead
 /// to. Every plan is judged by run_plan(). What was not enumerated is then bounded by its schedule too
-/// (schedule_bound), as far as a fixed effort goes, where that is asked for. Where stages may have degrees of their own, search_stage_degrees()
-/// looks for shorter plans besides, on up to 64 devices: on more, `bound` is of plans with equal degrees.
+/// (schedule_bound), as far as a fixed effort goes, where that is asked for. Where stages may have degrees of their
+/// own, search_stage_degrees() looks for shorter plans besides, on up to 64 devices: on more, `bound` is of plans with
+/// equal degrees.
 ///
 /// Degrees whose devices cannot hold their shares of parameters, gradients and state (LeastMemory) are left out before
 /// their layers' costs are asked for. Throws InputError ("plan") where no plan fits: at once where all devices together
