@@ -225,7 +225,7 @@ TEST_CASE("a recurrent op has its steps and weights wherever they stand") {
   for (const std::string& gradients : {last, y + "," + last, y + "," + last + "," + last})
     CHECK(time("LSTMGrad", "(" + gradients + "," + weights + "," + x + writes) == backward);
   CHECK(time("LSTMGrad", "(" + of_batch + "," + weights + "," + batch_first + ")->" + batch_first) == backward);
-  // Of frozen weights no X is read: no form.
+  // The gradient of frozen weights reads no X: no form.
   CHECK_FALSE(kernel("V100", "LSTMGrad", "(" + y + "," + last + "," + weights + ")->" + x));
 }
 

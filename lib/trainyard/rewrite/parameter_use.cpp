@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kScalar = 8;  // bytes
 
 bool makes_weight_gradients(const std::string& type) { return type.ends_with("GradW") || type.ends_with("GradB"); }
-/// Of a table only rows are read, as many as are asked for.
+/// Whether only rows of a table are read, as many as are asked for.
 bool looks_up(const std::string& type) { return type == "Gather" || type == "EmbeddingGrad"; }
 
 }  // namespace

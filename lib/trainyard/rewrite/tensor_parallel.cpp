@@ -39,7 +39,7 @@ constexpr std::array<std::string_view, 34> kByFeature{
 bool by_feature(std::string_view type) {
   return type == "GlobalAveragePool" || type == "LeakyRelu" || std::ranges::find(kByFeature, type) != kByFeature.end();
 }
-/// Of gradients: what Split and slices have taken apart.
+/// Gradients of what Split and slices have taken apart.
 bool puts_together(std::string_view type) { return type == "Concat" || type == "SliceGrad"; }
 bool normalizes(std::string_view type) { return type.ends_with("LayerNormalization") || type == "RMSNormalization"; }
 bool adds(std::string_view type) { return type == "Add" || type == "AddGrad" || type == "Sum"; }

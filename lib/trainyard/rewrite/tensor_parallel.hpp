@@ -69,9 +69,9 @@ struct RankCollective {
 /// step, in the update phase, by one all-reduce a layer ("FIRST/all-reduce" of its first such gradient), after the sums
 /// of replicas, as in NVIDIA's Megatron-LM (finalize_model_grads.py, which has one a stage).
 ///
-/// Of grouped queries, whose keys and values have fewer heads than there are ranks (t a multiple of these, and a
-/// divisor of the queries' heads), ranks gather keys and values, each reads those of its own head, and their gradients
-/// are terms of the sum: as NVIDIA's Megatron-LM does.
+/// Grouped queries, whose keys and values have fewer heads than there are ranks (t a multiple of these, and a divisor
+/// of the queries' heads): ranks gather keys and values, each reads those of its own head, and their gradients are
+/// terms of the sum, as in NVIDIA's Megatron-LM.
 ///
 /// Extents that t does not divide are shared from 512 t on (a vocabulary, which is padded); ops of others, and those
 /// without a signature, are whole. Shares of FLOPs, traffic, workspace, given times, parameters, state and tensors are

@@ -116,7 +116,7 @@ class Pipelining {
     const std::size_t most = kManyOps / graph_.op_count() / mesh_.size();
     const std::size_t wanted = std::clamp<std::size_t>(most, chunks_ > 1 ? 2 : 1, 4) * row_;
     if (wanted <= samples()) return wanted;
-    // Of few samples as many as the schedule takes, or what it takes at least, which is refused by name.
+    // Where samples are few, as many as the schedule takes, or what it takes at least, which is refused by name.
     if (options_.schedule == PipelineSchedule::interleaved) return std::max(samples() / row_, std::size_t{1}) * row_;
     return options_.schedule == PipelineSchedule::dualpipe_v ? std::max(samples(), 2 * row_) : samples();
   }
