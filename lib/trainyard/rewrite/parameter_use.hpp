@@ -22,8 +22,8 @@ struct ParameterUse {
   IdMap<TensorId, bool> is_gradient;     // of parameters (is_parameter_gradient)
   IdMap<OpId, bool> adds_gradients;      // of parameters, and does nothing else
   IdMap<OpId, bool> hands_on_weights;    // a "Variable", or what hands on what these hold; not for an update
-  /// Bytes of `reads`; of weights handed on with others', as many as it has gradients; none of tables, which lookups and
-  /// their gradients read by rows.
+  /// Bytes of `reads`; of weights handed on with others', as many as it has gradients; none of tables, which lookups
+  /// and their gradients read by rows.
   IdMap<OpId, Bytes> weights_read;
 
   /// Made in the forward pass of parameters alone, as a bias of scores by position, and not as long as the samples:
