@@ -12,7 +12,7 @@ namespace trainyard {
 namespace {
 
 /// `pointer` is into a plan's file.
-[[noreturn]] void refuse(std::string pointer, std::string message, std::string help) {
+[[noreturn]] void refuse_plan(std::string pointer, std::string message, std::string help) {
   throw InputError(
       {.code = "plan", .message = std::move(message), .help = std::move(help), .pointer = std::move(pointer)});
 }
@@ -46,107 +46,108 @@ std::string nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) 
 /// Those of a plan whose stages have the same.
 void check_equal_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
   if (plan.devices() > costs.devices)
-    refuse(plan.data > 1     ? "/data"
-           : plan.tensor > 1 ? "/tensor"
-                             : "/stages",
-           fmt::format("data {} x{} tensor {} x {} device{} in a row are {}, and there {} {}", plan.data,
-                       plan.context > 1 ? fmt::format(" context {} x", plan.context) : "", plan.tensor,
-                       plan.devices_in_row(), plan.devices_in_row() > 1 ? "s" : "", plan.devices(),
-                       costs.devices > 1 ? "are" : "is", costs.devices),
-           nearest_that_fits(costs, plan));
+    refuse_plan(plan.data > 1     ? "/data"
+                : plan.tensor > 1 ? "/tensor"
+                                  : "/stages",
+                fmt::format("data {} x{} tensor {} x {} device{} in a row are {}, and there {} {}", plan.data,
+                            plan.context > 1 ? fmt::format(" context {} x", plan.context) : "", plan.tensor,
+                            plan.devices_in_row(), plan.devices_in_row() > 1 ? "s" : "", plan.devices(),
+                            costs.devices > 1 ? "are" : "is", costs.devices),
+                nearest_that_fits(costs, plan));
   if (plan.experts == 0 || plan.data % plan.experts != 0)
-    refuse("/experts",
-           fmt::format("{} replica{} not groups of {} that hold different experts", plan.data,
-                       plan.data > 1 ? "s are" : " is", plan.experts),
-           fmt::format("experts {} would divide them",
-                       nearest_divisor(plan.data, std::max<std::size_t>(1, plan.experts))));
+    refuse_plan("/experts",
+                fmt::format("{} replica{} not groups of {} that hold different experts", plan.data,
+                            plan.data > 1 ? "s are" : " is", plan.experts),
+                fmt::format("experts {} would divide them",
+                            nearest_divisor(plan.data, std::max<std::size_t>(1, plan.experts))));
   if (plan.experts > 1 && plan.zero > 0 && plan.experts != plan.data)
-    refuse("/zero",
-           fmt::format("ZeRO {} among replicas that hold the same experts, {} of each, is not modelled", plan.zero,
-                       plan.data / plan.experts),
-           fmt::format("take stage 0, or experts {}", plan.data));
+    refuse_plan("/zero",
+                fmt::format("ZeRO {} among replicas that hold the same experts, {} of each, is not modelled", plan.zero,
+                            plan.data / plan.experts),
+                fmt::format("take stage 0, or experts {}", plan.data));
   if (plan.experts > 1 && plan.context > 1)
-    refuse("/experts", "replicas that share a sequence and hold different experts are not modelled",
-           "take 1 of either");
+    refuse_plan("/experts", "replicas that share a sequence and hold different experts are not modelled",
+                "take 1 of either");
   if (costs.batch % plan.data != 0)
-    refuse("/data", fmt::format("{} samples are not divisible in {} shares", costs.batch, plan.data),
-           fmt::format("data {} would divide them", nearest_divisor(costs.batch, plan.data)));
+    refuse_plan("/data", fmt::format("{} samples are not divisible in {} shares", costs.batch, plan.data),
+                fmt::format("data {} would divide them", nearest_divisor(costs.batch, plan.data)));
 }
 
 void check_stage_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
   if (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.experts != 1 || plan.context != 1)
-    refuse("/stages", "a plan whose stages have degrees of their own has none that all share",
-           "give \"data\", \"tensor\" and \"sequence\" of the stages alone, and no \"experts\" or \"context\"");
+    refuse_plan("/stages", "a plan whose stages have degrees of their own has none that all share",
+                "give \"data\", \"tensor\" and \"sequence\" of the stages alone, and no \"experts\" or \"context\"");
   if (plan.degrees.size() != plan.devices_in_row())
-    refuse("/stages",
-           fmt::format("degrees are told of {} devices in a row, and there are {}", plan.degrees.size(),
-                       plan.devices_in_row()),
-           "tell them of each stage, or of none");
+    refuse_plan("/stages",
+                fmt::format("degrees are told of {} devices in a row, and there are {}", plan.degrees.size(),
+                            plan.devices_in_row()),
+                "tell them of each stage, or of none");
   for (std::size_t i = 0; i < plan.degrees.size(); ++i) {
     const auto& [data, tensor] = plan.degrees[i];
     if (data == 0 || tensor.ranks == 0)
-      refuse("/stages", "degrees of a plan, its microbatches and chunks are at least 1",
-             "give 1 for what is not divided");
+      refuse_plan("/stages", "degrees of a plan, its microbatches and chunks are at least 1",
+                  "give 1 for what is not divided");
     if (plan.microbatch % data != 0)
-      refuse(fmt::format("/stages/{}/data", i),
-             fmt::format("a microbatch of {} samples is not divisible among the {} replicas of stage {}",
-                         plan.microbatch, data, i),
-             fmt::format("data {} would divide it", nearest_divisor(plan.microbatch, data)));
+      refuse_plan(fmt::format("/stages/{}/data", i),
+                  fmt::format("a microbatch of {} samples is not divisible among the {} replicas of stage {}",
+                              plan.microbatch, data, i),
+                  fmt::format("data {} would divide it", nearest_divisor(plan.microbatch, data)));
   }
   if (plan.devices() > costs.devices)
-    refuse("/stages",
-           fmt::format("the stages have {} devices together, and there are {}", plan.devices(), costs.devices),
-           "fewer ranks, replicas or stages, or a larger cluster");
+    refuse_plan("/stages",
+                fmt::format("the stages have {} devices together, and there are {}", plan.devices(), costs.devices),
+                "fewer ranks, replicas or stages, or a larger cluster");
 }
 
 void check_slices(const ParallelPlan& plan) {
   if (plan.slices == 1) return;
   if (plan.stages() > 1)
-    refuse("/slices", fmt::format("slices of microbatches are of plans of one stage, and there are {}", plan.stages()),
-           "take 1 slice");
+    refuse_plan("/slices",
+                fmt::format("slices of microbatches are of plans of one stage, and there are {}", plan.stages()),
+                "take 1 slice");
   if (!plan.layer_degree().communicates())
-    refuse("/slices", "slices of microbatches hide what ranks of a replica communicate, and there is one",
-           "give more ranks, or take 1 slice");
+    refuse_plan("/slices", "slices of microbatches hide what ranks of a replica communicate, and there is one",
+                "give more ranks, or take 1 slice");
   if (plan.microbatch % plan.slices != 0)
-    refuse("/slices",
-           fmt::format("microbatches of {} samples are not divisible in {} slices", plan.microbatch, plan.slices),
-           fmt::format("{} would divide them", nearest_divisor(plan.microbatch, plan.slices)));
+    refuse_plan("/slices",
+                fmt::format("microbatches of {} samples are not divisible in {} slices", plan.microbatch, plan.slices),
+                fmt::format("{} would divide them", nearest_divisor(plan.microbatch, plan.slices)));
 }
 
 void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
   tensor.slices = 1;
   if (tensor.sequence && tensor.ranks == 1)
-    refuse("/sequence", "sequence parallelism is among tensor ranks, and there is one",
-           "give more ranks, or leave it out");
+    refuse_plan("/sequence", "sequence parallelism is among tensor ranks, and there is one",
+                "give more ranks, or leave it out");
   std::set<std::size_t> ranks, contexts{1};
   for (const LayerDegree& degree : costs.layer_degrees) {
     ranks.insert(degree.ranks);
     if (degree.exchange == tensor.exchange) contexts.insert(degree.context);
   }
   if (tensor.context > 1 && !contexts.contains(tensor.context))
-    refuse("/context",
-           fmt::format("the sequence{} not divisible among {} ranks that exchange rows by {}",
-                       tensor.exchange == ContextExchange::all_to_all ? " or its heads are" : " is", tensor.context,
-                       name_of(tensor.exchange)),
-           contexts.size() < 2 ? fmt::format("take context 1, or {}", kTakeFusedAttention)
-                               : fmt::format("context {} can be", fmt::join(contexts, ", ")));
+    refuse_plan("/context",
+                fmt::format("the sequence{} not divisible among {} ranks that exchange rows by {}",
+                            tensor.exchange == ContextExchange::all_to_all ? " or its heads are" : " is",
+                            tensor.context, name_of(tensor.exchange)),
+                contexts.size() < 2 ? fmt::format("take context 1, or {}", kTakeFusedAttention)
+                                    : fmt::format("context {} can be", fmt::join(contexts, ", ")));
   if (!ranks.contains(tensor.ranks))
-    refuse("/tensor", fmt::format("layers are not divisible among {} ranks", tensor.ranks),
-           fmt::format("tensor {} can be", fmt::join(ranks, ", ")));
+    refuse_plan("/tensor", fmt::format("layers are not divisible among {} ranks", tensor.ranks),
+                fmt::format("tensor {} can be", fmt::join(ranks, ", ")));
   std::set<std::size_t> experts;
   for (const LayerDegree& degree : costs.layer_degrees) experts.insert(degree.experts);
   if (!experts.contains(tensor.experts))
-    refuse("/experts", fmt::format("experts are not divisible among {} replicas", tensor.experts),
-           experts.size() < 2 ? "take experts 1: the network has none"
-                              : fmt::format("experts {} can be", fmt::join(experts, ", ")));
+    refuse_plan("/experts", fmt::format("experts are not divisible among {} replicas", tensor.experts),
+                experts.size() < 2 ? "take experts 1: the network has none"
+                                   : fmt::format("experts {} can be", fmt::join(experts, ", ")));
   if (std::ranges::find(costs.layer_degrees, tensor) != costs.layer_degrees.end()) return;
   if (tensor.context * tensor.experts > 1)
-    refuse("/tensor",
-           fmt::format("{} tensor ranks and {} that share {} do not go together", tensor.ranks,
-                       tensor.context * tensor.experts, tensor.context > 1 ? "a sequence" : "experts"),
-           "take fewer of either, or exchange rows by all-gather");
-  refuse("/sequence", fmt::format("there is no sequence that {} ranks divide", tensor.ranks),
-         "leave out sequence parallelism");
+    refuse_plan("/tensor",
+                fmt::format("{} tensor ranks and {} that share {} do not go together", tensor.ranks,
+                            tensor.context * tensor.experts, tensor.context > 1 ? "a sequence" : "experts"),
+                "take fewer of either, or exchange rows by all-gather");
+  refuse_plan("/sequence", fmt::format("there is no sequence that {} ranks divide", tensor.ranks),
+              "leave out sequence parallelism");
 }
 
 }  // namespace
@@ -154,38 +155,39 @@ void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
 void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
   if (plan.data == 0 || plan.tensor == 0 || plan.context == 0 || plan.microbatch == 0 || plan.chunks == 0 ||
       plan.slices == 0)
-    refuse("", "degrees of a plan, its microbatches, slices and chunks are at least 1",
-           "give 1 for what is not divided");
+    refuse_plan("", "degrees of a plan, its microbatches, slices and chunks are at least 1",
+                "give 1 for what is not divided");
   if (plan.stages() > costs.layers)
-    refuse("/stages", fmt::format("{} stages are more than {} layers", plan.stages(), costs.layers),
-           fmt::format("give {} stages at most", costs.layers));
+    refuse_plan("/stages", fmt::format("{} stages are more than {} layers", plan.stages(), costs.layers),
+                fmt::format("give {} stages at most", costs.layers));
   for (std::size_t i = 0; i < plan.cuts.size(); ++i)
     if (plan.cuts[i] >= costs.layers || plan.cuts[i] <= (i > 0 ? plan.cuts[i - 1] : 0))
-      refuse(fmt::format("/stages/{}/from", i + 1),
-             fmt::format("stage {} would begin at layer {}{}", i + 1, plan.cuts[i],
-                         i > 0 ? fmt::format(", and the one before it at {}", plan.cuts[i - 1]) : ""),
-             fmt::format("cuts ascend between 1 and {}", costs.layers - 1));
+      refuse_plan(fmt::format("/stages/{}/from", i + 1),
+                  fmt::format("stage {} would begin at layer {}{}", i + 1, plan.cuts[i],
+                              i > 0 ? fmt::format(", and the one before it at {}", plan.cuts[i - 1]) : ""),
+                  fmt::format("cuts ascend between 1 and {}", costs.layers - 1));
   if (plan.chunks != chunks_of(plan.schedule, plan.chunks))
-    refuse("/chunks",
-           fmt::format("{} takes {} stages a device, not {}", name_of(plan.schedule),
-                       chunks_of(plan.schedule, plan.chunks), plan.chunks),
-           "interleaved takes 2 or more, folded schedules 2, the others 1");
+    refuse_plan("/chunks",
+                fmt::format("{} takes {} stages a device, not {}", name_of(plan.schedule),
+                            chunks_of(plan.schedule, plan.chunks), plan.chunks),
+                "interleaved takes 2 or more, folded schedules 2, the others 1");
   if (plan.stages() % plan.chunks != 0)
-    refuse("/stages", fmt::format("{} stages do not make {} a device", plan.stages(), plan.chunks),
-           fmt::format("give {} stages", std::max<std::size_t>(1, plan.stages() / plan.chunks) * plan.chunks));
+    refuse_plan("/stages", fmt::format("{} stages do not make {} a device", plan.stages(), plan.chunks),
+                fmt::format("give {} stages", std::max<std::size_t>(1, plan.stages() / plan.chunks) * plan.chunks));
   if (!plan.recompute.empty() && plan.recompute.size() != plan.stages())
-    refuse("/stages",
-           fmt::format("recomputation is told of {} stages, and there are {}", plan.recompute.size(), plan.stages()),
-           "tell it of each stage, or of none");
+    refuse_plan(
+        "/stages",
+        fmt::format("recomputation is told of {} stages, and there are {}", plan.recompute.size(), plan.stages()),
+        "tell it of each stage, or of none");
   if (plan.degrees.empty())
     check_equal_degrees(costs, plan);
   else
     check_stage_degrees(costs, plan);
   if (costs.batch / plan.data % plan.microbatch != 0)
-    refuse("/microbatch",
-           fmt::format("{} samples{} are not microbatches of {}", costs.batch / plan.data,
-                       plan.degrees.empty() ? " of a share of the batch" : "", plan.microbatch),
-           fmt::format("microbatches of {} would do", nearest_divisor(costs.batch / plan.data, plan.microbatch)));
+    refuse_plan("/microbatch",
+                fmt::format("{} samples{} are not microbatches of {}", costs.batch / plan.data,
+                            plan.degrees.empty() ? " of a share of the batch" : "", plan.microbatch),
+                fmt::format("microbatches of {} would do", nearest_divisor(costs.batch / plan.data, plan.microbatch)));
   check_slices(plan);
   for (std::size_t i = 0; i < plan.devices_in_row(); ++i) check_ranks(costs, plan.degrees_of(i).tensor);
   try {
