@@ -129,7 +129,7 @@ IdMap<OpId, Working> working_of_backward(const Graph& graph, const ParameterUse&
   for (const TensorId tensor : graph.tensors()) {
     std::size_t ops = 0;
     for (const OpId reader : graph.consumers(tensor))
-      if (graph.phase(reader) == Phase::backward) ops += makes_weight_gradients(reader) ? 2 : 1;
+      if (graph.phase(reader) == Phase::backward) ops += makes_weight_gradients(reader) ? 2U : 1U;
     unread.push_back(ops);
   }
   Bytes live{0};
