@@ -164,4 +164,20 @@ std::vector<RatedPlan> bucket_sizes_of(const PlanCosts& costs, const ParallelPla
   return sizes;
 }
 
+std::vector<RatedPlan> distant_bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan) {
+  std::vector<RatedPlan> sizes;
+  if (plan.replicas() == 1 || costs.bucket == Bytes{0}) return sizes;
+  ParallelPlan other = plan;
+  for (const std::size_t zero : {plan.zero, plan.zero ^ std::size_t{1}}) {
+    if (zero != plan.zero && plan.zero > 1) continue;
+    other.zero = zero;
+    for (std::int64_t part = 1; part <= 32; part *= 2)
+      for (const std::int64_t percent : {100, 71}) {
+        other.bucket = Bytes{costs.bucket.count / part * percent / 100};
+        if (other.bucket > Bytes{0} && other != plan) sizes.push_back({other, run_plan(costs, other)});
+      }
+  }
+  return sizes;
+}
+
 }  // namespace trainyard

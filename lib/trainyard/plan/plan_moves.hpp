@@ -37,4 +37,8 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
 /// comes behind all tasks, and how much there is to update behind that, depends on all of them.
 std::vector<RatedPlan> bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan);
 
+/// The plan with buckets of the usual size, and of 1/sqrt(2), 1/2, ... to 1/32 of it, with ZeRO 0 and 1 where it has one
+/// of these: sums beside what ranks communicate hold it up by turns that no neighbouring size tells.
+std::vector<RatedPlan> distant_bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan);
+
 }  // namespace trainyard

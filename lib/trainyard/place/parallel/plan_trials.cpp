@@ -193,15 +193,23 @@ void PlanTrials::improve(SimulatedPlans& found) {
     return best_of(rated, rated.size(), false, false);
   };
   double left = kMovedOps;
+  SimulatedPlans::Plan now, best = found.all.front();
+  // Takes the best of these over where it is better than what came of this plan so far.
+  const auto is_better = [&](SimulatedPlans next) {
+    if (!next.best || next.best->outcome >= now.outcome) return false;
+    now = std::move(next.all.front());
+    if (now.outcome < found.best->outcome) {
+      found.best = std::move(next.best);
+      best = now;
+    }
+    return true;
+  };
+  const auto try_sizes = [&](const std::vector<RatedPlan>& sizes) {
+    const double ops = ops_of(now.rated.plan) * static_cast<double>(sizes.size());
+    return !sizes.empty() && ops <= kMovedOps && setting_.detail_of(now.rated.plan) && is_better(simulated(sizes));
+  };
   for (std::size_t i = 0; i < std::min(plans, found.all.size()); ++i) {
-    SimulatedPlans::Plan now = found.all[i];
-    // Takes the best of these over where it is better than what came of this plan so far.
-    const auto is_better = [&](SimulatedPlans next) {
-      if (!next.best || next.best->outcome >= now.outcome) return false;
-      now = std::move(next.all.front());
-      if (now.outcome < found.best->outcome) found.best = std::move(next.best);
-      return true;
-    };
+    now = found.all[i];
     Fitting fitting{costs_, search_, now.rated, true};
     for (std::optional<Bytes> spare = now.spare; !small_ && left >= ops_of(now.rated.plan);) {
       const RatedPlan* next = fitting.next(spare);
@@ -225,10 +233,10 @@ void PlanTrials::improve(SimulatedPlans& found) {
     }
     const auto [excess, makespan] = found.best->outcome;
     if (now.outcome > Outcome{excess, Nanoseconds{makespan.count / 100 * 103}}) continue;
-    const std::vector<RatedPlan> sizes = bucket_sizes_of(costs_, now.rated.plan);
-    const double ops = ops_of(now.rated.plan) * static_cast<double>(sizes.size());
-    if (!sizes.empty() && ops <= kMovedOps && setting_.detail_of(now.rated.plan)) is_better(simulated(sizes));
+    try_sizes(bucket_sizes_of(costs_, now.rated.plan));
   }
+  now = std::move(best);
+  if (try_sizes(distant_bucket_sizes_of(costs_, now.rated.plan))) try_sizes(bucket_sizes_of(costs_, now.rated.plan));
 }
 
 }  // namespace trainyard
