@@ -226,10 +226,10 @@ std::vector<std::string> head_warnings(const Graph& graph, const Schedule& sched
     if (const auto* meshes = std::get_if<StageMeshes>(&rewrite))
       for (const StageMesh& mesh : meshes->stages) ranks = std::max(ranks, mesh.ranks);
   }
-  const OpId whole = whole_attention(graph, {.ranks = ranks});
+  const OpId whole = heads_shared(graph, {.ranks = ranks}).whole;
   if (whole.is_none()) return {};
   std::size_t fewer = ranks - 1;
-  while (!whole_attention(graph, {.ranks = fewer}).is_none()) --fewer;
+  while (!heads_shared(graph, {.ranks = fewer}).whole.is_none()) --fewer;
   return {fmt::format("{} tensor ranks do not share the heads of '{}', and compute all of them each{}", ranks,
                       graph.name(whole), fewer > 1 ? fmt::format("; tensor {} shares them", fewer) : "")};
 }

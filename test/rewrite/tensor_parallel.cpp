@@ -213,8 +213,8 @@ TEST_CASE("of grouped queries several ranks read the keys and values of one head
   // 8 heads of queries are not divided among 16.
   CHECK(signature(ranks_of("llama3_8b:" + small, 16), "layers.0/softmax^2") ==
         "Softmax(float32[1,8,16,16])->float32[1,8,16,16]");
-  CHECK(whole_attention(whole, {4}).is_none());
-  CHECK(whole.name(whole_attention(whole, {16})) == "layers.0/matmul");
+  CHECK(heads_shared(whole, {4}).whole.is_none());
+  CHECK(whole.name(heads_shared(whole, {16}).whole) == "layers.0/matmul");
 }
 
 TEST_CASE("gradients of the parts of latent queries, keys and values stay shares of heads") {

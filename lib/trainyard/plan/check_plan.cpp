@@ -38,6 +38,13 @@ std::string nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) 
       if (degree.ranks <= costs.devices / rest) ranks = std::max(ranks, degree.ranks);
     return fmt::format("tensor {} would fit", ranks);
   }
+  if (const std::size_t rest = plan.devices() / plan.context; rest <= costs.devices) {
+    std::size_t ranks = 1;
+    for (const LayerDegree& degree : costs.layer_degrees)
+      if (degree.exchange == plan.exchange && degree.context <= costs.devices / rest)
+        ranks = std::max(ranks, degree.context);
+    return fmt::format("context {} would fit", ranks);
+  }
   if (const std::size_t rest = plan.replicas() * plan.tensor; rest <= costs.devices)
     return fmt::format("{} stages would fit", costs.devices / rest * plan.chunks);
   return "fewer ranks or stages, or a larger cluster";
@@ -93,10 +100,18 @@ void check_stage_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
                               plan.microbatch, data, i),
                   fmt::format("data {} would divide it", nearest_divisor(plan.microbatch, data)));
   }
-  if (plan.devices() > costs.devices)
-    refuse_plan("/stages",
-                fmt::format("the stages have {} devices together, and there are {}", plan.devices(), costs.devices),
-                "fewer ranks, replicas or stages, or a larger cluster");
+  if (plan.devices() <= costs.devices) return;
+  const auto largest = static_cast<std::size_t>(std::ranges::max_element(plan.degrees, {}, &StageDegrees::devices) -
+                                                plan.degrees.begin());
+  const auto& [data, tensor] = plan.degrees[largest];
+  const std::size_t others = plan.devices() - plan.degrees[largest].devices(),
+                    most = costs.devices - std::min(others, costs.devices);
+  refuse_plan("/stages",
+              fmt::format("the stages have {} devices together, and there are {}", plan.devices(), costs.devices),
+              most >= tensor.ranks
+                  ? fmt::format("data {} of stage {} would fit",
+                                nearest_divisor(plan.microbatch, most / tensor.ranks, most / tensor.ranks), largest)
+                  : "fewer ranks, replicas or stages, or a larger cluster");
 }
 
 void check_slices(const ParallelPlan& plan) {

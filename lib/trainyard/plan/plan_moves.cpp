@@ -164,20 +164,26 @@ std::vector<RatedPlan> bucket_sizes_of(const PlanCosts& costs, const ParallelPla
   return sizes;
 }
 
-std::vector<RatedPlan> distant_bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan) {
+std::vector<RatedPlan> distant_bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan, bool finely) {
   std::vector<RatedPlan> sizes;
   if (plan.replicas() == 1 || costs.bucket == Bytes{0}) return sizes;
   ParallelPlan other = plan;
-  for (const std::size_t zero : {plan.zero, plan.zero ^ std::size_t{1}}) {
-    if (zero != plan.zero && plan.zero > 1) continue;
-    other.zero = zero;
-    for (std::int64_t part = 1; part <= 32; part *= 2)
-      for (const std::int64_t percent : {100, 71}) {
-        other.bucket = Bytes{costs.bucket.count / part * percent / 100};
-        if (other.bucket > Bytes{0} && other != plan) sizes.push_back({other, run_plan(costs, other)});
-      }
+  for (std::int64_t hundredths = 100; hundredths >= 2; hundredths = hundredths * (finely ? 71 : 50) / 100) {
+    other.bucket = Bytes{costs.bucket.count / 100 * hundredths};
+    if (other.bucket > Bytes{0} && other != plan) sizes.push_back({other, run_plan(costs, other)});
   }
   return sizes;
+}
+
+std::vector<RatedPlan> zero_stages_of(const PlanCosts& costs, const ParallelPlan& plan) {
+  std::vector<RatedPlan> stages;
+  ParallelPlan other = plan;
+  for (other.zero = 0; other.zero <= 3 && plan.replicas() > 1; ++other.zero) try {
+      check_plan(costs, other);
+      if (other != plan) stages.push_back({other, run_plan(costs, other)});
+    } catch (const InputError&) {  // experts that are divided among some of the replicas
+    }
+  return stages;
 }
 
 }  // namespace trainyard

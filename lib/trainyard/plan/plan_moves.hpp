@@ -37,8 +37,11 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
 /// comes behind all tasks, and how much there is to update behind that, depends on all of them.
 std::vector<RatedPlan> bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan);
 
-/// The plan with buckets of the usual size, and of 1/sqrt(2), 1/2, ... to 1/32 of it, with ZeRO 0 and 1 where it has one
-/// of these: sums beside what ranks communicate hold it up by turns that no neighbouring size tells.
-std::vector<RatedPlan> distant_bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan);
+/// The plan with buckets of the usual size, and of 1/2, 1/4, ... to 1/50 of it, or between these, too: sums beside what
+/// ranks communicate hold it up by turns, which neighbouring sizes do not tell.
+std::vector<RatedPlan> distant_bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan, bool finely);
+
+/// The plan with the other ZeRO stages, whether PlanSearchOptions has them or not.
+std::vector<RatedPlan> zero_stages_of(const PlanCosts& costs, const ParallelPlan& plan);
 
 }  // namespace trainyard

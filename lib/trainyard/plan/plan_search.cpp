@@ -200,7 +200,7 @@ class PlanSearch {
       const std::size_t end = std::min(next + kAtOnce, candidates_.size());
       std::vector<std::optional<RatedPlan>> rated(end - next);
       std::vector<std::uint64_t> evaluations(end - next, 0);
-      const auto limit = best_.empty() ? std::optional<Nanoseconds>{} : least_;
+      const auto limit = limit_of_bounds();
       parallel_for(thread_count(options_.threads), end - next, [&](std::size_t i) {
         PlanCandidate& candidate = candidates_[next + i];
         if (limit && candidate.bound >= *limit) return;
@@ -214,7 +214,7 @@ class PlanSearch {
         keep(std::move(*rated[i]));
       }
       next = end;
-      if (least_ && next < candidates_.size() && candidates_[next].bound >= *least_) break;
+      if (next < candidates_.size() && limit_of_bounds().value_or(kLongestTime) <= candidates_[next].bound) break;
     }
     bound = cut_short_ ? Nanoseconds{0} : next < candidates_.size() ? candidates_[next].bound : kLongestTime;
     improve();
@@ -243,6 +243,12 @@ class PlanSearch {
   }
 
  private:
+  /// Of plans that are run.
+  std::optional<Nanoseconds> limit_of_bounds() const {
+    if (!least_) return std::nullopt;
+    return Nanoseconds{static_cast<std::int64_t>(options_.within * static_cast<double>(least_->count))};
+  }
+
   void enumerate() {
     each_candidate(costs_, options_, [&](ParallelPlan plan) {
       cut_short_ = cut_short_ || (!candidates_.empty() && options_.stop && options_.stop());

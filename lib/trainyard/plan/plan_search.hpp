@@ -18,6 +18,7 @@ struct PlanSearchOptions {
   bool stage_degrees = false;            // plans of 1F1B whose stages differ besides
   bool by_layer = false;                 // stages may compute some of their layers again: the first ones
   std::size_t kept = 1;                  // how many of the best plans are returned
+  double within = 1;                     // plans are run whose bound is below so many times the best one's step
   bool proves = true;                    // what was not enumerated is bounded by its schedule
   /// Asked of degrees, microbatch and schedule; the cuts are any, but for those of stages that differ.
   std::function<bool(const ParallelPlan&)> allowed = {};
@@ -42,13 +43,13 @@ struct PlanSearchResult {
 /// recompute, or how many of their layers.
 ///
 /// Degrees, microbatch, ZeRO and schedule are enumerated in the order of their bounds (plan_bound), and left out once
-/// theirs is no better than what was found. Of each the cuts: all of them with each choice of recomputation, where
-/// these are few thousand; else those whose slowest stage is fastest with recomputation where memory asks for it, by
-/// dynamic programming, and of the best such plans those that single moves of a cut or of a stage's recomputation lead
-/// to. Every plan is judged by run_plan(). What was not enumerated is then bounded by its schedule too
-/// (schedule_bound), as far as a fixed effort goes, where that is asked for. Where stages may have degrees of their
-/// own, search_stage_degrees() looks for shorter plans besides, on up to 64 devices: on more, `bound` is of plans with
-/// equal degrees.
+/// theirs is no better than `within` times what was found. Of each the cuts: all of them with each choice of
+/// recomputation, where these are few thousand; else those whose slowest stage is fastest with recomputation where
+/// memory asks for it, by dynamic programming, and of the best such plans those that single moves of a cut or of a
+/// stage's recomputation lead to. Every plan is judged by run_plan(). What was not enumerated is then bounded by its
+/// schedule too (schedule_bound), as far as a fixed effort goes, where that is asked for. Where stages may have degrees
+/// of their own, search_stage_degrees() looks for shorter plans besides, on up to 64 devices: on more, `bound` is of
+/// plans with equal degrees.
 ///
 /// Degrees whose devices cannot hold their shares of parameters, gradients and state (LeastMemory) are left out before
 /// their layers' costs are asked for. Throws InputError ("plan") where no plan fits: at once where all devices together

@@ -818,19 +818,20 @@ TensorParallelGraph first_tensor_rank(const Graph& graph, const TensorParallel& 
              : tensor_parallel(graph, parallel);
 }
 
-OpId whole_attention(const Graph& graph, const TensorParallel& parallel) {
-  if (parallel.ranks == 1) return OpId::none();
+HeadsShared heads_shared(const Graph& graph, const TensorParallel& parallel) {
+  HeadsShared found;
   const Sharding sharding{graph, parallel.ranks, parallel.sequence};
   for (const OpId op : graph.ops()) {
     const auto& shapes = sharding.shapes(op);
-    const auto inputs = graph.inputs(op);
-    if (graph.phase(op) == Phase::forward && (graph.type(op) == "MatMul" || graph.type(op) == "Attention") &&
-        !sharding.is_divided(op) && inputs.size() > 1 && shapes && !shapes->reads.empty() &&
-        shapes->reads.front().extents.size() == 4 &&
-        std::ranges::any_of(inputs, [&](TensorId each) { return sharding.layout(each) == Layout::share; }))
-      return op;
+    if (graph.phase(op) != Phase::forward || (graph.type(op) != "MatMul" && graph.type(op) != "Attention") ||
+        graph.inputs(op).size() < 2 || !shapes || shapes->reads.empty() || shapes->reads.front().extents.size() != 4)
+      continue;
+    found.any = true;
+    if (parallel.ranks == 1 || sharding.is_divided(op)) continue;
+    found.whole = op;
+    break;
   }
-  return OpId::none();
+  return found;
 }
 
 bool shares_parameters(const Graph& graph, const TensorParallel& parallel) {

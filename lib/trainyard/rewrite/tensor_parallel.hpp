@@ -94,8 +94,13 @@ TensorParallelGraph tensor_parallel(const Graph& graph, const TensorParallel& pa
 /// The first rank alone, with one op of no time for each collective: what costs are worked out of.
 TensorParallelGraph first_tensor_rank(const Graph& graph, const TensorParallel& parallel);
 
-/// The first product of an attention whose operands ranks would gather, each to compute all heads; none: there is none.
-OpId whole_attention(const Graph& graph, const TensorParallel& parallel);
+/// Whether there are products of attention, and the first one of which each rank would compute all heads; none: there
+/// is none.
+struct HeadsShared {
+  bool any = false;
+  OpId whole = OpId::none();
+};
+HeadsShared heads_shared(const Graph& graph, const TensorParallel& parallel);
 
 /// Whether ranks would share any parameters.
 bool shares_parameters(const Graph& graph, const TensorParallel& parallel);

@@ -27,8 +27,10 @@ namespace {
 
 /// Tensor ranks at most of plans that are searched for; NVSwitch domains are larger.
 constexpr std::size_t kMostRanks = 64;
-/// Ranks at most that share a sequence.
-constexpr std::size_t kMostContext = 64;
+/// Any number of tensor ranks of one host up to so many; more where it divides the host, or heads of attention.
+constexpr std::size_t kAnyRanks = 4;
+/// Ranks at most that share a sequence: any number of one host up to the first, and powers of two.
+constexpr std::size_t kAnyContext = 8, kMostContext = 64;
 
 TensorParallel parallel_of(LayerDegree degree) { return {.ranks = degree.ranks, .sequence = degree.sequence}; }
 
@@ -473,10 +475,16 @@ const ChainOfBlocks::Blocks& ChainOfBlocks::blocks(std::size_t samples, LayerDeg
 std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tensor, std::size_t context) const {
   const auto& fabric = problem_.cluster().spec().fabric;
   const std::size_t node = fabric ? fabric->devices_per_host : devices_.size();
+  const std::size_t most = std::min({node, devices_.size(), kMostRanks});
+  const bool one_host = devices_.size() <= node;
   std::vector<LayerDegree> degrees{{1}};
   // Within a host, wherever the replica: of several hosts each is divided by the ranks.
-  for (std::size_t t = 2; t <= std::min({node, devices_.size(), kMostRanks}); ++t)
-    if (node % t == 0 || (devices_.size() <= node && std::has_single_bit(t))) tensor.insert(t);
+  const auto shares_heads = [&](std::size_t t) {
+    const HeadsShared heads = heads_shared(problem_.graph(), {.ranks = t});
+    return heads.any && heads.whole.is_none();
+  };
+  for (std::size_t t = 2; t <= most; ++t)
+    if (node % t == 0 || (one_host && (std::has_single_bit(t) || t <= kAnyRanks || shares_heads(t)))) tensor.insert(t);
   for (const std::size_t t : tensor)
     for (const bool sequence : {false, true})
       if (const LayerDegree degree{t, sequence}; sequence ? shares_sequence(problem_.graph(), parallel_of(degree))
@@ -485,6 +493,7 @@ std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tens
   const std::vector<std::size_t> experts = detail::ExpertUse{problem_.graph()}.counts;
   std::set<std::size_t> contexts;
   for (std::size_t c = 2; c <= kMostContext; c *= 2) contexts.insert(c);
+  for (std::size_t c = 2; one_host && c <= std::min(most, kAnyContext); ++c) contexts.insert(c);
   if (context > 1) contexts.insert(context);
   for (const LayerDegree ranks : std::vector{degrees}) {
     for (const std::size_t e : divisors(experts.empty() ? 1 : experts.front()))

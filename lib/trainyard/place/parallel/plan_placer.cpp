@@ -31,6 +31,9 @@ namespace {
 
 /// Small plans that are simulated at most.
 constexpr std::size_t kSmallTried = 256;
+/// Plans are simulated though others are estimated to take so much less: estimates are so far off where collectives
+/// hold up each other, or kinds of devices are mixed.
+constexpr double kWithin = 1.1;
 /// Slices of microbatches: two hide all that many can, where ops take longer than what ranks communicate.
 constexpr std::size_t kSlices = 2;
 
@@ -121,6 +124,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
                            .stage_degrees = setting.may_differ_by_stage(),
                            .by_layer = true,
                            .kept = kSmallTried,
+                           .within = kWithin,
                            .threads = options.threads,
                            .stop = options.stop};
   if (has_weight_gradients(graph, ParameterUse{graph}))
@@ -129,7 +133,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
       search.schedules.push_back(each);
   search.allowed = [&](const ParallelPlan& plan) { return setting.detail_of(plan).has_value(); };
   PlanTrials trials{setting, std::move(search)};
-  PlanSearchResult found = search_plans(trials.costs(), trials.search());
+  PlanSearchResult found = trials.find();
   const Nanoseconds promised = found.best.front().run.step;
   found.best = by_likely_step(std::move(found.best), trials.costs().memory);
   trials.choose(found.best);
@@ -149,9 +153,11 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   }
   best.add(std::move(more));
   Schedule schedule = std::move(best.best->schedule);
-  if (found.bound > Nanoseconds{0})
-    schedule.plan_bound = {least_step(setting.chain.least_costs(), trials.search(), best.best->outcome.makespan),
-                           found.bound};
+  if (found.bound > Nanoseconds{0}) {
+    LeastCosts least = setting.chain.least_costs();
+    least.plan.memory = trials.costs().memory;
+    schedule.plan_bound = {least_step(least, trials.search(), best.best->outcome.makespan), found.bound};
+  }
   return schedule;
 }
 
@@ -202,6 +208,7 @@ std::int64_t assumed_batch(const Problem& problem) {
 }
 
 std::vector<std::string> plan_blocks(const Problem& problem) {
+  check_training(problem.graph());
   const Layers layers = find_layers(problem.graph());
   return ChainOfBlocks{problem, layers, worthy_devices(problem), 1}.names();
 }

@@ -21,13 +21,6 @@ constexpr std::size_t kMostInRing = 64;
 /// Samples for each device where the batch is not known.
 constexpr std::size_t kSamples = 16;
 
-void check_training(const Graph& graph) {
-  if (trains_parameters(graph)) return;
-  throw InputError({.code = "no-training",
-                    .message = fmt::format("graph '{}' trains no parameters: it has no batch to divide", graph.name()),
-                    .help = "plans are of training steps"});
-}
-
 bool spans_hosts(const Cluster& cluster) { return cluster.spec().fabric && cluster.spec().fabric->hosts > 1; }
 
 std::vector<DeviceId> devices_of_plans(const Problem& problem) {
@@ -63,6 +56,13 @@ std::vector<DeviceId> mesh_of(const ParallelPlan& plan, const std::vector<Device
 
 }  // namespace
 
+void check_training(const Graph& graph) {
+  if (trains_parameters(graph)) return;
+  throw InputError({.code = "no-training",
+                    .message = fmt::format("graph '{}' trains no parameters: it has no batch to divide", graph.name()),
+                    .help = "plans are of training steps"});
+}
+
 std::size_t batch_of(const PlanPlacerOptions& options, std::size_t devices) {
   if (!options.batch) return kSamples * devices;
   if (*options.batch < 1)
@@ -80,6 +80,16 @@ PlanSetting::PlanSetting(const Problem& on, const PlanPlacerOptions& asked)
       layers(find_layers(on.graph())) {}
 
 bool PlanSetting::has_hosts() const { return spans_hosts(problem.cluster()); }
+
+std::optional<Bytes> PlanSetting::largest_memory() const {
+  std::optional<Bytes> largest = Bytes{0};
+  for (const DeviceId device : devices) {
+    const auto memory = problem.cluster().device(device).memory;
+    if (!memory) return std::nullopt;
+    largest = std::max(largest, memory);
+  }
+  return largest;
+}
 
 bool PlanSetting::may_differ_by_stage() const {
   std::vector<std::size_t> cuts(chain.names().size() - 1);

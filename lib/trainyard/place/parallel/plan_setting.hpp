@@ -32,6 +32,8 @@ struct PlanSetting {
   PlanSetting& operator=(const PlanSetting&) = delete;
 
   bool has_hosts() const;
+  /// Of the device that has most; nothing where one has no limit.
+  std::optional<Bytes> largest_memory() const;
   /// Stages of replicas of their own cannot add up what other stages make of each microbatch: every gradient of
   /// parameters is to be read in the block that makes it, or by an update.
   bool may_differ_by_stage() const;
@@ -46,6 +48,9 @@ struct PlanSetting {
   PlannedSchedule planned(const ParallelPlan& plan, const std::function<bool()>& stop, std::size_t most_ops,
                           bool simulated) const;
 };
+
+/// Throws InputError ("no-training").
+void check_training(const Graph& graph);
 
 /// Samples of a step: as many as are asked for, else 16 for each device. Throws InputError ("range") for less than one.
 std::size_t batch_of(const PlanPlacerOptions& options, std::size_t devices);

@@ -43,6 +43,27 @@ double PlanTrials::ops_of(const ParallelPlan& plan) const {
   return planned_ops(setting_.problem.graph(), plan, setting_.batch / plan.data / plan.microbatch);
 }
 
+PlanSearchResult PlanTrials::find() const {
+  PlanSearchResult found = search_plans(costs_, search_);
+  if (least_memory_ == costs_.memory) return found;
+  PlanCosts tight = costs_;
+  tight.memory = least_memory_;
+  PlanSearchOptions unproven = search_;
+  unproven.proves = false;
+  std::vector<RatedPlan> all, within;
+  try {
+    within = search_plans(tight, unproven).best;
+  } catch (const InputError&) {  // none is that small
+  }
+  for (std::size_t i = 0; i < std::max(found.best.size(), within.size()); ++i)
+    for (std::vector<RatedPlan>* from : {&found.best, &within})
+      if (i < from->size() &&
+          std::ranges::none_of(all, [&](const RatedPlan& known) { return known.plan == (*from)[i].plan; }))
+        all.push_back((*from)[i]);
+  found.best = std::move(all);
+  return found;
+}
+
 void PlanTrials::choose(std::vector<RatedPlan>& plans) {
   std::size_t within = 0;
   for (double ops = 0; within < plans.size(); ++within)
@@ -231,12 +252,22 @@ void PlanTrials::improve(SimulatedPlans& found) {
       left -= each * static_cast<double>(moves.size());
       goes_on = !moves.empty() && is_better(simulated(moves));
     }
-    const auto [excess, makespan] = found.best->outcome;
-    if (now.outcome > Outcome{excess, Nanoseconds{makespan.count / 100 * 103}}) continue;
-    try_sizes(bucket_sizes_of(costs_, now.rated.plan));
+    const auto is_within = [&](std::int64_t percent) {
+      const auto [excess, makespan] = found.best->outcome;
+      return now.outcome <= Outcome{excess, Nanoseconds{makespan.count / 100 * (100 + percent)}};
+    };
+    // What estimates do not know of ranks, experts and stages: how sums and their exchanges hold up each other.
+    const ParallelPlan& plan = now.rated.plan;
+    if (small_ && is_within(10) && (plan.devices() > plan.data || plan.experts > 1))
+      try_sizes(distant_bucket_sizes_of(costs_, plan, false));
+    if (is_within(3)) try_sizes(bucket_sizes_of(costs_, plan));
   }
   now = std::move(best);
-  if (try_sizes(distant_bucket_sizes_of(costs_, now.rated.plan))) try_sizes(bucket_sizes_of(costs_, now.rated.plan));
+  for (bool goes_on = true; goes_on;) {
+    goes_on = try_sizes(distant_bucket_sizes_of(costs_, now.rated.plan, true));
+    goes_on = try_sizes(bucket_sizes_of(costs_, now.rated.plan)) || goes_on;
+    goes_on = try_sizes(zero_stages_of(costs_, now.rated.plan)) || goes_on;
+  }
 }
 
 }  // namespace trainyard
