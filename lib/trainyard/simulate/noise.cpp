@@ -26,10 +26,6 @@ constexpr double kMostJitter = 1000;
 constexpr std::uint64_t kJitterStream = 0x6a69747465720000;  // apart from the seeds of ops
 constexpr double kMostNormal = 8.3;                          // quantile of the least number drawn, 2^-53: 8.2
 
-[[noreturn]] void refuse(const std::string& code, std::string message, std::string help) {
-  throw InputError({code, std::move(message), std::move(help), "", {}});
-}
-
 void check(const Problem& problem, const NoiseOptions& options) {
   if (options.samples == 0) refuse("range", "noise needs one sample or more", "1000 give quantiles that can be used");
   const auto check_deviation = [](double deviation, const std::string& of) {
