@@ -18,7 +18,6 @@
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
-#include "trainyard/rewrite/parameter_use.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
 
 namespace trainyard {

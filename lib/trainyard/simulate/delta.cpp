@@ -16,7 +16,6 @@
 #include "trainyard/simulate/delta/state.hpp"
 #include "trainyard/simulate/delta/walk.hpp"
 #include "trainyard/simulate/engine/choose_engine.hpp"
-#include "trainyard/simulate/engine/event_engine.hpp"
 
 namespace trainyard {
 

@@ -15,7 +15,6 @@
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/engine/choose_engine.hpp"
 #include "trainyard/simulate/engine/dense_problem.hpp"
-#include "trainyard/simulate/engine/event_engine.hpp"
 #include "trainyard/simulate/engine/workspace.hpp"
 
 namespace trainyard {

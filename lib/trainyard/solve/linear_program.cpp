@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <string>
-#include <utility>
 
 #include "trainyard/core/error.hpp"
 

@@ -1,7 +1,5 @@
 #include "trainyard/io/pytorch/kineto.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
