@@ -55,19 +55,6 @@ bool is_launch(std::string_view name) {
   return false;
 }
 
-void append_dims(std::string& text, const JsonValue& dims) {
-  if (dims.kind() != JsonKind::array) {
-    text += dims.text();
-    return;
-  }
-  text += '[';
-  for (const JsonValue each : dims.children()) {
-    if (text.back() != '[') text += ',';
-    append_dims(text, each);
-  }
-  text += ']';
-}
-
 class KinetoReader {
  public:
   KinetoReader(std::string_view text, const std::string& name) : findings_(name, text), text_(text) {}
@@ -223,7 +210,7 @@ class KinetoReader {
         const std::string_view word = type.text();
         if (!word.empty() && word != "Scalar" && word != "ScalarList" && word != "GenericList") {
           signed_.emplace_back(word == "TensorList" ? "" : word, "");
-          append_dims(signed_.back().second, *shape);
+          append_compact(signed_.back().second, *shape);
         }
         ++shape;
       }
