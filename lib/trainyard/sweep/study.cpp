@@ -144,14 +144,6 @@ StudyRow Study::row(std::uint64_t index) const {
   return row;
 }
 
-std::vector<std::string> Study::keys() const {
-  std::vector<std::string> keys;
-  for (const Grid& grid : grids_)
-    for (const StudyAxis& axis : grid)
-      if (std::ranges::find(keys, axis.key) == keys.end()) keys.push_back(axis.key);
-  return keys;
-}
-
 std::string Study::digest() const {
   Fnv1a hash;
   const auto add = [&](std::string_view text) {
