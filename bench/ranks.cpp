@@ -14,7 +14,6 @@
 #include <functional>
 #include <queue>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <numeric>
-#include <tuple>
 
 #include "placeto_studies.hpp"
 #include "trainyard/cluster/presets.hpp"

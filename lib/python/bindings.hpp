@@ -80,7 +80,6 @@ using Integers = py::array_t<std::int64_t, py::array::c_style | py::array::force
 using Devices = py::array_t<std::int32_t, py::array::c_style | py::array::forcecast>;
 using Reals = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-[[noreturn]] void refuse(std::string code, std::string message, std::string help);
 /// Whole numbers of any integer type, or an InputError that names `what`; a float is refused rather than cut.
 Integers integers(const py::handle& given, const std::string& what);
 /// Device indices; the same.

@@ -76,10 +76,6 @@ void bind_errors(py::module_& module) {
   py::register_exception_translator(translate);
 }
 
-void refuse(std::string code, std::string message, std::string help) {
-  throw InputError({.code = std::move(code), .message = std::move(message), .help = std::move(help)});
-}
-
 namespace {
 
 py::array whole_numbers(const py::handle& given, const std::string& what) {

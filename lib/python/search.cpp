@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <sstream>
 
 #include "bindings.hpp"
 #include "trainyard/place/catalogue.hpp"

@@ -11,11 +11,6 @@
 
 namespace trainyard::kernels {
 
-/// An axis of an array of this rank, counted from its end where negative.
-inline std::size_t axis_at(std::int64_t given, std::size_t rank) {
-  return static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(rank) : given);
-}
-
 /// The elements of an array along one axis: `outer` times `step` lines of `length` elements, `step` apart.
 struct Lines {
   std::size_t outer = 1, length = 1, step = 1;

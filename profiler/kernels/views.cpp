@@ -11,17 +11,10 @@
 namespace trainyard::kernels {
 namespace {
 
-/// The attribute, or the contents of the input, or nothing.
-std::vector<std::int64_t> numbers(const Model& model, const Node& node, const char* key, std::size_t input) {
-  if (node.has_attribute(key)) return node.integers(key);
-  const ValueId id = input_at(node, input);
-  return id.is_none() ? std::vector<std::int64_t>{} : model.values[id].integers;
-}
-
 Strided slice_view(const Model& model, const Node& node, const Shape& in) {
-  const auto starts = numbers(model, node, "starts", 1);
-  auto axes = numbers(model, node, "axes", 3);
-  const auto steps = numbers(model, node, "steps", 4);
+  const auto starts = numbers_of(model, node, "starts", 1);
+  auto axes = numbers_of(model, node, "axes", 3);
+  const auto steps = numbers_of(model, node, "steps", 4);
   Strided view{.strides = dense_strides(in)};
   const std::vector<std::int64_t> dense = view.strides;
   for (std::size_t i = 0; i < starts.size(); ++i) {

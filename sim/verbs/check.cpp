@@ -6,7 +6,6 @@
 
 #include "inputs.hpp"
 #include "print/result_json.hpp"
-#include "trainyard/core/nearest_name.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/io/formats/calibration_file.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"

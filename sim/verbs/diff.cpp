@@ -8,7 +8,6 @@
 #include "inputs.hpp"
 #include "print/result_json.hpp"
 #include "trainyard/core/units.hpp"
-#include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/io/formats/schedule_file.hpp"
 #include "trainyard/io/input_text.hpp"

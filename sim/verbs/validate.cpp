@@ -11,7 +11,6 @@
 #include "print/result_json.hpp"
 #include "profiler/host.hpp"
 #include "profiler/run/recorded/recorded_backend.hpp"
-#include "profiler/torch/recipe_file.hpp"
 #include "profiler/validate/judge.hpp"
 #include "profiler/validate/rank.hpp"
 #include "trainyard/core/printable.hpp"

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "calibrate/made_profile.hpp"
 #include "trainyard/core/error.hpp"
 

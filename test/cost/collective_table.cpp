@@ -2,9 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "../../bench/suites/published_collectives.hpp"

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "support/support.hpp"
 #include "trainyard/cost/kernel_table.hpp"

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <cmath>
 #include <string>
 
 #include "trainyard/cluster/presets.hpp"

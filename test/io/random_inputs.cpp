@@ -1,6 +1,5 @@
 #include "io/random_inputs.hpp"
 
-#include <algorithm>
 #include <string>
 
 namespace trainyard::test {

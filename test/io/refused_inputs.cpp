@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "io/bad_inputs.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/error_text.hpp"

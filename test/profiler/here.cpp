@@ -1,7 +1,6 @@
 #include "profiler/here.hpp"
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <cstdio>
 #include <string>

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <cstdint>
 #include <string>
 
 #include "sim/program.hpp"

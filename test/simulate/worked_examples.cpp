@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "simulate/best_schedule.hpp"
 #include "simulate/small_instance.hpp"
 #include "trainyard/simulate/model/run_events.hpp"

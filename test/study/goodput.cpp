@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <vector>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"

@@ -2,13 +2,10 @@
 //
 //     cpu_gradients MODEL FILE     writes each parameter's name, count and gradient (32-bit floats) to FILE; prints the
 //     loss
-#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <fstream>
 #include <iostream>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "profiler/kernels/cpu/program.hpp"

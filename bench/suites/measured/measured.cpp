@@ -1,7 +1,6 @@
 // Published training steps: what is predicted of them beside what was measured, each source by its own rows.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <utility>
 
 #include "one_gpu.hpp"
 #include "plans.hpp"

@@ -1,7 +1,5 @@
 #include "plans.hpp"
 
-#include <utility>
-
 #include "predict.hpp"
 
 namespace trainyard::bench {

@@ -1,5 +1,4 @@
 // Replicas from the row of one GPU: DLPerf and NVIDIA DeepLearningExamples.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>

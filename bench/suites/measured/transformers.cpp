@@ -6,7 +6,6 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>

@@ -60,6 +60,11 @@ class InputError : public std::runtime_error {
   std::vector<Finding> findings_;
 };
 
+/// Throws InputError of this one finding.
+[[noreturn]] inline void refuse(std::string code, std::string message, std::string help, std::string pointer = {}) {
+  throw InputError({std::move(code), std::move(message), std::move(help), std::move(pointer), {}});
+}
+
 /// This machine or this build lacks something that the request needs: a solver, a GPU, a package. `help` names the
 /// remedy.
 class MissingError : public std::runtime_error {

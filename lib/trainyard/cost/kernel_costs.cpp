@@ -1,7 +1,6 @@
 #include "trainyard/cost/kernel_costs.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <map>

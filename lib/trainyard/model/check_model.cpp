@@ -14,10 +14,6 @@
 namespace trainyard {
 namespace {
 
-[[noreturn]] void refuse_model(std::string code, std::string message, std::string help) {
-  throw InputError({.code = std::move(code), .message = std::move(message), .help = std::move(help)});
-}
-
 class ModelChecker {
  public:
   explicit ModelChecker(const Model& model) : model_(model), inferred_(model), made_(model.values.size(), false) {}
@@ -54,32 +50,30 @@ class ModelChecker {
     if (!value.shape_known) return;
     for (const std::int64_t extent : value.shape)
       if (extent < 0 || extent > kLargestDimension)
-        refuse_model("range", fmt::format("'{}' has a dimension of {}", value.name, extent),
-                     "dimensions are from 0 to 2^40");
+        refuse("range", fmt::format("'{}' has a dimension of {}", value.name, extent), "dimensions are from 0 to 2^40");
     if (value.shape.size() > kMostDimensions)
-      refuse_model("range", fmt::format("'{}' has {} dimensions", value.name, value.shape.size()), "64 are the most");
+      refuse("range", fmt::format("'{}' has {} dimensions", value.name, value.shape.size()), "64 are the most");
     elements(value.shape);  // throws where it is too large
   }
   void check_id(ValueId id, const std::string& where) const {
     if (id.index() >= model_.values.size())
-      refuse_model("unknown-value",
-                   fmt::format("{} names value {}, and there are {}", where,
-                               id.is_none() ? "none" : fmt::format("{}", id.index()), model_.values.size()),
-                   "add the value to the model's before what names it");
+      refuse("unknown-value",
+             fmt::format("{} names value {}, and there are {}", where,
+                         id.is_none() ? "none" : fmt::format("{}", id.index()), model_.values.size()),
+             "add the value to the model's before what names it");
   }
 
   void check_node(NodeId id) {
     const Node& node = model_.nodes[id];
     for (const ValueId input : node.inputs)
       if (!input.is_none() && model_.values[input].role == Value::Role::activation && !made_[input])
-        refuse_model("order", fmt::format("{} reads '{}', which no node before it makes", described(node), name(input)),
-                     "put nodes behind those whose outputs they read; what is given has role input");
+        refuse("order", fmt::format("{} reads '{}', which no node before it makes", described(node), name(input)),
+               "put nodes behind those whose outputs they read; what is given has role input");
     for (const ValueId output : node.outputs) {
       if (output.is_none()) continue;
       if (made_[output])
-        refuse_model("two-producers",
-                     fmt::format("{} makes '{}', which is there already", described(node), name(output)),
-                     "give each node outputs of its own");
+        refuse("two-producers", fmt::format("{} makes '{}', which is there already", described(node), name(output)),
+               "give each node outputs of its own");
       made_[output] = true;
     }
     const auto known = [&](ValueId value) { return value.is_none() || model_.values[value].shape_known; };
@@ -93,10 +87,10 @@ class ModelChecker {
       const Shape& given = model_.values[output].shape;
       if (found.shape == given) continue;
       const std::string made = text_of(std::exchange(found.shape, given));
-      refuse_model("shape-mismatch",
-                   fmt::format("{}: its output '{}' is {}, and its inputs make {}", described(node), name(output),
-                               text_of(given), made),
-                   "infer_shapes() fills in the shapes of outputs");
+      refuse("shape-mismatch",
+             fmt::format("{}: its output '{}' is {}, and its inputs make {}", described(node), name(output),
+                         text_of(given), made),
+             "infer_shapes() fills in the shapes of outputs");
     }
   }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "trainyard/model/number_arithmetic.hpp"
+#include "trainyard/model/op_kind.hpp"
 #include "trainyard/model/shape_inference.hpp"
 #include "trainyard/model/shape_rules.hpp"
 
@@ -117,10 +118,7 @@ class Follower {
  private:
   const Shape& out(std::size_t i = 0) const { return model_.values[node_.outputs[i]].shape; }
   /// The attribute "axis" of an array of the rank.
-  std::size_t axis(std::int64_t usual, std::size_t rank) const { return from_end(node_.integer("axis", usual), rank); }
-  static std::size_t from_end(std::int64_t axis, std::size_t rank) {
-    return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
-  }
+  std::size_t axis(std::int64_t usual, std::size_t rank) const { return axis_at(node_.integer("axis", usual), rank); }
   bool small(std::size_t i) const { return elements(out(i)) <= kMostContents; }
 
   void set(std::size_t i, Literal literal) {
@@ -189,7 +187,7 @@ std::optional<Literal> Follower::moved(const std::vector<Literal>& inputs) const
     return picked(from, out(), [&](std::vector<std::size_t>& index) {
       const std::vector<std::size_t> at = index;
       for (std::size_t d = 0; d < at.size(); ++d)
-        index[order.empty() ? at.size() - 1 - d : from_end(order[d], at.size())] = at[d];
+        index[order.empty() ? at.size() - 1 - d : axis_at(order[d], at.size())] = at[d];
     });
   }
   if (type == "Expand") return picked(from, out(), [](const std::vector<std::size_t>&) {});
@@ -245,7 +243,7 @@ std::optional<Literal> Follower::sliced(const std::vector<Literal>& inputs) cons
   const auto steps = inputs.size() > 4 ? inputs[4].whole : std::vector<std::int64_t>{};
   std::vector<std::int64_t> first(from.shape.size(), 0), step(from.shape.size(), 1);
   for (std::size_t i = 0; i < starts.size(); ++i) {
-    const std::size_t along = axes.empty() ? i : from_end(axes[i], from.shape.size());
+    const std::size_t along = axes.empty() ? i : axis_at(axes[i], from.shape.size());
     const std::int64_t extent = from.shape[along];
     step[along] = steps.empty() ? 1 : steps[i];
     const std::int64_t start = starts[i] < 0 ? starts[i] + extent : starts[i];

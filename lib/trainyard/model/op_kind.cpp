@@ -85,4 +85,10 @@ std::int64_t element_count(const Value& value) {
 
 Bytes byte_count(const Value& value) { return Bytes{element_count(value) * bytes_per_element(value.type)}; }
 
+std::vector<std::int64_t> numbers_of(const Model& model, const Node& node, const char* key, std::size_t input) {
+  if (node.has_attribute(key)) return node.integers(key);
+  const ValueId id = input_at(node, input);
+  return id.is_none() ? std::vector<std::int64_t>{} : model.values[id].integers;
+}
+
 }  // namespace trainyard

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "trainyard/model/model.hpp"
 
@@ -43,6 +44,14 @@ Bytes byte_count(const Value& value);
 /// Input `position` of the node; none() where it is left out or beyond the last.
 inline ValueId input_at(const Node& node, std::size_t position) {
   return position < node.inputs.size() ? node.inputs[position] : ValueId::none();
+}
+
+/// What the attribute says, or the contents of the input, or nothing.
+std::vector<std::int64_t> numbers_of(const Model& model, const Node& node, const char* key, std::size_t input);
+
+/// An axis of an array of this rank, counted from its end where negative.
+inline std::size_t axis_at(std::int64_t given, std::size_t rank) {
+  return static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(rank) : given);
 }
 
 }  // namespace trainyard

@@ -13,8 +13,7 @@ namespace {
 
 /// `pointer` is into a plan's file.
 [[noreturn]] void refuse_plan(std::string pointer, std::string message, std::string help) {
-  throw InputError(
-      {.code = "plan", .message = std::move(message), .help = std::move(help), .pointer = std::move(pointer)});
+  refuse("plan", std::move(message), std::move(help), std::move(pointer));
 }
 
 /// The number nearest to `wanted` that divides `whole`, and is no more than `most`.

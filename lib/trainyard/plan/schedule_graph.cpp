@@ -1,7 +1,6 @@
 #include "trainyard/plan/schedule_graph.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace trainyard {
 

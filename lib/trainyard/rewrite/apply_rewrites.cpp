@@ -27,14 +27,14 @@
 namespace trainyard {
 namespace {
 
-[[noreturn]] void refuse(std::size_t number, std::string code, std::string message, std::string help) {
-  throw InputError({std::move(code), std::move(message), std::move(help), fmt::format("/splits/{}", number), {}});
+[[noreturn]] void refuse_at(std::size_t number, std::string code, std::string message, std::string help) {
+  refuse(std::move(code), std::move(message), std::move(help), fmt::format("/splits/{}", number));
 }
 
 [[noreturn]] void refuse_unknown(const Graph& graph, const std::string& op, std::size_t number) {
   std::vector<std::string> names;
   for (const OpId each : graph.ops()) names.emplace_back(graph.name(each));
-  refuse(number, "unknown-op", fmt::format("no op is named '{}'", op), did_you_mean(op, names));
+  refuse_at(number, "unknown-op", fmt::format("no op is named '{}'", op), did_you_mean(op, names));
 }
 
 /// Ops, and what they read and wait for; in double, which does not overflow.
@@ -135,7 +135,7 @@ class MadeSoFar {
     made_.ops += size.ops;
     made_.reads += size.reads;
     if (made_.ops <= most_.ops && made_.reads <= most_.reads) return;
-    refuse(
+    refuse_at(
         number, "too-large",
         fmt::format("rewrites that make {:.0f} ops, which read {:.0f} tensors, are too many", made_.ops, made_.reads),
         fmt::format("this graph may become {:.0f} ops and {:.0f} reads: ask for fewer parts, replicas or microbatches, "
@@ -163,10 +163,11 @@ class PendingSplits {
     std::vector<OpSpec> specs;
     if (split.parts >= 2) specs = split_op_specs(*graph_, *op, split.dimension, split.parts);
     if (specs.empty())
-      refuse(number, "unsplittable",
-             fmt::format("op '{}' of type '{}' cannot be split in {} along its {} dimension", split.op,
-                         graph_->type(*op), split.parts, name_of(split.dimension)),
-             "convolutions, matrix products and their gradients can, in up to as many parts as the dimension is long");
+      refuse_at(
+          number, "unsplittable",
+          fmt::format("op '{}' of type '{}' cannot be split in {} along its {} dimension", split.op, graph_->type(*op),
+                      split.parts, name_of(split.dimension)),
+          "convolutions, matrix products and their gradients can, in up to as many parts as the dimension is long");
     parts_.emplace(split.op, split.parts);
     by_.emplace(*op, std::move(specs));
   }
@@ -237,11 +238,12 @@ std::vector<std::vector<OpId>> take_segments(const Graph& graph, std::span<const
       const auto op = index.find(name);
       if (!op) refuse_unknown(graph, name, number);
       if (graph.phase(*op) != Phase::forward || taken[*op])
-        refuse(number, "recompute",
-               taken[*op] ? fmt::format("op '{}' is to run again twice", name)
-                          : fmt::format(
-                                "op '{}' is not of the forward pass, and cannot run again for the backward pass", name),
-               "name each forward op once at most");
+        refuse_at(
+            number, "recompute",
+            taken[*op]
+                ? fmt::format("op '{}' is to run again twice", name)
+                : fmt::format("op '{}' is not of the forward pass, and cannot run again for the backward pass", name),
+            "name each forward op once at most");
       taken[*op] = true;
       segments.back().push_back(*op);
     }
@@ -258,7 +260,7 @@ std::vector<Offload> take_offloads(std::span<const Rewrite> rewrites, std::size_
 }
 
 void check_copies(std::size_t copies, const char* copy, std::size_t number) {
-  if (copies < 1) refuse(number, "unsplittable", fmt::format("a graph has at least one {}", copy), "give 1 or more");
+  if (copies < 1) refuse_at(number, "unsplittable", fmt::format("a graph has at least one {}", copy), "give 1 or more");
 }
 
 /// What `make` gives; what it throws is found at the rewrite of this number.
@@ -268,7 +270,7 @@ Graph made_at(std::size_t number, const Make& make) {
     return make();
   } catch (const InputError& error) {
     const Finding& first = error.findings().front();
-    refuse(number, first.code, first.message, first.help);
+    refuse_at(number, first.code, first.message, first.help);
   }
 }
 
@@ -279,9 +281,9 @@ Graph with_replicas(const Graph& graph, const Replicate& replicate, std::size_t 
 
 void check_collective_of_ranks(Collective collective, std::size_t number) {
   if (collective != Collective::ring && collective != Collective::whole)
-    refuse(number, "collective",
-           fmt::format("tensor ranks add and gather by a ring or whole, not by {}", name_of(collective)),
-           "take ring or whole");
+    refuse_at(number, "collective",
+              fmt::format("tensor ranks add and gather by a ring or whole, not by {}", name_of(collective)),
+              "take ring or whole");
 }
 
 Graph with_meshes(const Graph& graph, const StageMeshes& meshes, std::size_t number, MadeSoFar& made) {
@@ -321,8 +323,8 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites) {
       check_copies(parallel->ranks, "rank", number);
       check_collective_of_ranks(parallel->collective, number);
       if (parallel->fold > 0 && parallel->collective != Collective::whole)
-        refuse(number, "collective", "one tensor rank stands for all with whole collectives, not with a ring",
-               "take whole, or no fold");
+        refuse_at(number, "collective", "one tensor rank stands for all with whole collectives, not with a ring",
+                  "take whole, or no fold");
       current = tensor_parallel(current, *parallel).graph;
     } else if (meshes) {
       current = with_meshes(current, *meshes, number, made);

@@ -6,7 +6,6 @@
 #include <array>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "trainyard/core/error.hpp"
@@ -17,10 +16,6 @@ namespace trainyard::detail {
 namespace {
 
 constexpr std::string_view kForward = "Attention", kBackward = "AttentionGrad";
-
-[[noreturn]] void refuse(std::string message, std::string help) {
-  throw InputError({.code = "context", .message = std::move(message), .help = std::move(help)});
-}
 
 /// Ops that mix rows, also where their result is as large as what they read.
 bool mixes_rows(std::string_view type) {
@@ -65,7 +60,8 @@ ContextUse::ContextUse(const Graph& graph, std::size_t among, ContextExchange by
     const bool backward = type == kBackward;
     if (type != kForward && !backward) {
       if (graph.phase(op) == Phase::forward && !is_by_row(graph, op, use))
-        refuse(fmt::format("'{}' ({}) looks at several rows of the sequence that {} ranks are to share", graph.name(op),
+        refuse("context",
+               fmt::format("'{}' ({}) looks at several rows of the sequence that {} ranks are to share", graph.name(op),
                            type, ranks),
                type == "MatMul" ? kTakeFusedAttention
                                 : "context parallelism is of networks whose ops but attention go row by row");
@@ -76,10 +72,10 @@ ContextUse::ContextUse(const Graph& graph, std::size_t among, ContextExchange by
     const std::vector<TensorId> outputs = outputs_of(graph, op);
     const std::size_t first = backward ? 1 : 0;  // a backward op reads the gradient of the result before
     if (inputs.size() < first + 3 || outputs.size() < (backward ? 3 : 1))
-      refuse(fmt::format("attention '{}' has not queries, keys and values of its own", graph.name(op)),
+      refuse("context", fmt::format("attention '{}' has not queries, keys and values of its own", graph.name(op)),
              "context parallelism is of attention of three different tensors, which are all trained");
     if (!backward && inputs.size() > 3)
-      refuse(fmt::format("attention '{}' adds to the scores what is of all rows", graph.name(op)),
+      refuse("context", fmt::format("attention '{}' adds to the scores what is of all rows", graph.name(op)),
              "context parallelism is of attention without a bias or mask");
     queries[op] = inputs[first];
     keys[op] = inputs[first + 1];
@@ -95,12 +91,13 @@ ContextUse::ContextUse(const Graph& graph, std::size_t among, ContextExchange by
     for (const std::size_t i : {first, first + 1})
       if (const auto heads = static_cast<std::size_t>(shapes->reads[i].rank == 4 ? shapes->reads[i].dims[1] : 0);
           heads % ranks != 0)
-        refuse(fmt::format("the {} heads{} of '{}' are not divisible among {} ranks", heads,
+        refuse("context",
+               fmt::format("the {} heads{} of '{}' are not divisible among {} ranks", heads,
                            i == first ? "" : " of keys and values", graph.name(op), ranks),
                "take a divisor, or exchange by all-gather");
   }
   if (!any)
-    refuse(fmt::format("graph '{}' has no attention whose sequence ranks could share", graph.name()),
+    refuse("context", fmt::format("graph '{}' has no attention whose sequence ranks could share", graph.name()),
            kTakeFusedAttention);
 }
 

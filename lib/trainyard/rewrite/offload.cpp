@@ -19,10 +19,6 @@ namespace {
 
 constexpr std::size_t kStays = static_cast<std::size_t>(-1);
 
-[[noreturn]] void refuse_offload(std::string code, std::string message, std::string help) {
-  throw InputError({.code = std::move(code), .message = std::move(message), .help = std::move(help)});
-}
-
 class Offloading {
  public:
   Offloading(const Graph& graph, std::span<const Offload> tensors) : graph_(graph), tensors_(tensors), ops_(graph) {
@@ -79,22 +75,22 @@ class Offloading {
   [[noreturn]] void refuse_unknown_tensor(const std::string& name) const {
     std::vector<std::string> names;
     for (const TensorId tensor : graph_.tensors()) names.emplace_back(graph_.name(tensor));
-    refuse_offload("unknown-tensor", fmt::format("no tensor is named '{}'", name), did_you_mean(name, names));
+    refuse("unknown-tensor", fmt::format("no tensor is named '{}'", name), did_you_mean(name, names));
   }
 
   void check(TensorId tensor) const {
     const std::string_view name = graph_.name(tensor);
     if (number_[tensor] != kStays)
-      refuse_offload("offload", fmt::format("tensor '{}' is to be offloaded twice", name), "name each tensor once");
+      refuse("offload", fmt::format("tensor '{}' is to be offloaded twice", name), "name each tensor once");
     if (graph_.phase(graph_.producer(tensor)) != Phase::forward)
-      refuse_offload("offload", fmt::format("tensor '{}' is not made by the forward pass", name),
-                     "what the forward pass makes for the backward pass can be offloaded");
+      refuse("offload", fmt::format("tensor '{}' is not made by the forward pass", name),
+             "what the forward pass makes for the backward pass can be offloaded");
     if (graph_.kept(tensor))
-      refuse_offload("offload", fmt::format("tensor '{}' is kept where it is made until the end of the step", name),
-                     "leave it where it is");
+      refuse("offload", fmt::format("tensor '{}' is kept where it is made until the end of the step", name),
+             "leave it where it is");
     if (std::ranges::none_of(graph_.consumers(tensor), [&](OpId op) { return graph_.phase(op) != Phase::forward; }))
-      refuse_offload("offload", fmt::format("nothing after the forward pass reads tensor '{}'", name),
-                     "its memory is free without");
+      refuse("offload", fmt::format("nothing after the forward pass reads tensor '{}'", name),
+             "its memory is free without");
   }
 
   /// An op that waits for a transfer, or that one waits for.
@@ -103,12 +99,11 @@ class Offloading {
     if (!op) {
       std::vector<std::string> names;
       for (const OpId each : graph_.ops()) names.emplace_back(graph_.name(each));
-      refuse_offload("unknown-op", fmt::format("no op is named '{}'", name), did_you_mean(name, names));
+      refuse("unknown-op", fmt::format("no op is named '{}'", name), did_you_mean(name, names));
     }
     if (graph_.collective(*op))
-      refuse_offload("offload",
-                     fmt::format("op '{}' is a collective, which has members alone before and after it", name),
-                     "name one of its members");
+      refuse("offload", fmt::format("op '{}' is a collective, which has members alone before and after it", name),
+             "name one of its members");
   }
 
   const Graph& graph_;

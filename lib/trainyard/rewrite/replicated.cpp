@@ -327,40 +327,37 @@ void Replicas::fetch_weights(std::size_t b) {
 namespace {
 
 void check_experts(const Graph& graph, const Replicate& options) {
-  const auto refuse = [&](std::string message, std::string help) {
-    throw InputError({.code = "experts", .message = std::move(message), .help = std::move(help)});
-  };
   const std::size_t e = options.experts;
   if (e == 1) return;
   if (e == 0 || options.replicas % e != 0)
-    refuse(fmt::format("{} replicas are not groups of {} that hold different experts", options.replicas, e),
+    refuse("experts", fmt::format("{} replicas are not groups of {} that hold different experts", options.replicas, e),
            "the number that hold different experts divides the replicas");
   const std::vector<std::size_t> counts = ExpertUse{graph}.counts;
   if (counts.empty())
-    refuse("the graph has no experts that replicas could share", "take 1, or a network with experts (mixtral_8x7b)");
+    refuse("experts", "the graph has no experts that replicas could share",
+           "take 1, or a network with experts (mixtral_8x7b)");
   for (const std::size_t count : counts)
-    if (count % e != 0) refuse(fmt::format("{} experts are not divided among {} replicas", count, e), "take a divisor");
+    if (count % e != 0)
+      refuse("experts", fmt::format("{} experts are not divided among {} replicas", count, e), "take a divisor");
   if (options.zero > 0 && e != options.replicas)
-    refuse(fmt::format("ZeRO {} among replicas that hold the same experts, {} of each, is not modelled", options.zero,
+    refuse("experts",
+           fmt::format("ZeRO {} among replicas that hold the same experts, {} of each, is not modelled", options.zero,
                        options.replicas / e),
            "take stage 0, or as many as there are replicas");
   if (options.collective == Collective::hierarchical && e != options.replicas)
-    refuse("gradients of experts are not added hierarchically", "take the ring, or whole collectives");
+    refuse("experts", "gradients of experts are not added hierarchically", "take the ring, or whole collectives");
   if (options.fold > 0 && options.classes.size() > 1)
-    refuse("replicas of several classes that share experts are not folded", "take no fold");
+    refuse("experts", "replicas of several classes that share experts are not folded", "take no fold");
 }
 
 void check_context(const Replicate& options) {
-  const auto refuse = [&](std::string message, std::string help) {
-    throw InputError({.code = "context", .message = std::move(message), .help = std::move(help)});
-  };
   const std::size_t c = options.context;
   if (c == 1) return;
   if (c == 0 || options.replicas % c != 0)
-    refuse(fmt::format("{} replicas are not groups of {} that share a sequence", options.replicas, c),
+    refuse("context", fmt::format("{} replicas are not groups of {} that share a sequence", options.replicas, c),
            "the number that share it divides the replicas");
   if (options.experts > 1)
-    refuse("replicas that share a sequence and hold different experts are not modelled", "take 1 of either");
+    refuse("context", "replicas that share a sequence and hold different experts are not modelled", "take 1 of either");
 }
 
 }  // namespace

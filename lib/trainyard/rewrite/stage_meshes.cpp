@@ -18,15 +18,10 @@
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
-#include "trainyard/rewrite/parameter_use.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
 
 namespace trainyard {
 namespace {
-
-[[noreturn]] void refuse_stages(std::string message, std::string help) {
-  throw InputError({.code = "stages", .message = std::move(message), .help = std::move(help)});
-}
 
 IdMap<OpId, std::size_t> stages_of(const Graph& graph, const StageMeshes& meshes) {
   const std::size_t none = meshes.stages.size();
@@ -35,8 +30,8 @@ IdMap<OpId, std::size_t> stages_of(const Graph& graph, const StageMeshes& meshes
   for (std::size_t s = 0; s < meshes.stages.size(); ++s) {
     const StageMesh& mesh = meshes.stages[s];
     if (mesh.ops.empty() || mesh.replicas == 0 || mesh.ranks == 0)
-      refuse_stages(fmt::format("stage {} has no {}", s, mesh.ops.empty() ? "ops" : "devices"),
-                    "a stage has ops, and one replica and rank at least");
+      refuse("stages", fmt::format("stage {} has no {}", s, mesh.ops.empty() ? "ops" : "devices"),
+             "a stage has ops, and one replica and rank at least");
     for (const std::string& name : mesh.ops) {
       const auto op = index.find(name);
       if (!op) {
@@ -47,13 +42,13 @@ IdMap<OpId, std::size_t> stages_of(const Graph& graph, const StageMeshes& meshes
                           .help = did_you_mean(name, names)});
       }
       if (stage[*op] != none)
-        refuse_stages(fmt::format("op '{}' is in stage {} and in stage {}", name, stage[*op], s), "name it once");
+        refuse("stages", fmt::format("op '{}' is in stage {} and in stage {}", name, stage[*op], s), "name it once");
       stage[*op] = s;
     }
   }
   for (const OpId op : graph.ops())
     if (stage[op] == none)
-      refuse_stages(fmt::format("op '{}' is in no stage", graph.name(op)), "name every op in one of the stages");
+      refuse("stages", fmt::format("op '{}' is in no stage", graph.name(op)), "name every op in one of the stages");
   return stage;
 }
 
@@ -76,9 +71,10 @@ void check_gradients(const Graph& graph, const IdMap<OpId, std::size_t>& stage) 
     if (graph.phase(maker) == Phase::update || !gradients[tensor]) continue;
     for (const OpId reader : graph.consumers(tensor))
       if (stage[reader] != stage[maker] && !is_sent_as_sum(graph, stage, tensor, reader))
-        refuse_stages(fmt::format("tensor '{}', a gradient of parameters, goes from stage {} to stage {}",
-                                  graph.name(tensor), stage[maker], stage[reader]),
-                      "have what makes it, the parameters and their update in one stage, or tie copies");
+        refuse("stages",
+               fmt::format("tensor '{}', a gradient of parameters, goes from stage {} to stage {}", graph.name(tensor),
+                           stage[maker], stage[reader]),
+               "have what makes it, the parameters and their update in one stage, or tie copies");
   }
 }
 

@@ -21,10 +21,6 @@
 namespace trainyard {
 namespace {
 
-[[noreturn]] void refuse(std::string message, std::string help) {
-  throw InputError({.code = "tied", .message = std::move(message), .help = std::move(help)});
-}
-
 class Tying {
  public:
   Tying(const Graph& graph, const TiedCopies& tied) : graph_(graph), copies_(tied.copies.size()) {
@@ -86,15 +82,16 @@ class Tying {
 
   void take(OpId op, Copy& copy, std::size_t number) {
     const std::string_view name = graph_.name(op);
-    if (place_[op] > 0) refuse(fmt::format("op '{}' is to read two copies", name), "name each op once");
+    if (place_[op] > 0) refuse("tied", fmt::format("op '{}' is to read two copies", name), "name each op once");
     if (graph_.phase(op) == Phase::update)
-      refuse(fmt::format("op '{}' is an update", name), "name ops of the forward and the backward pass");
+      refuse("tied", fmt::format("op '{}' is an update", name), "name ops of the forward and the backward pass");
     place_[op] = number;
     copy.holds_others = copy.holds_others || holds_parameters(graph_, op);
     if (copy.first.is_none() && graph_.phase(op) == Phase::forward) copy.first = op;
     const std::string& group = graph_.colocation_group(op);
     if (group.empty() || (!copy.holder.is_none() && graph_.colocation_group(copy.holder) != group))
       refuse(
+          "tied",
           fmt::format("op '{}' {}", name,
                       group.empty() ? "is in no colocation group" : "is in another colocation group than the others"),
           "a copy is of the parameters of one group");
@@ -103,14 +100,15 @@ class Tying {
 
   void find_holder(Copy& copy, std::size_t number) {
     if (copy.first.is_none())
-      refuse(fmt::format("copy {} has no op of the forward pass", number), "name one that reads the parameters");
+      refuse("tied", fmt::format("copy {} has no op of the forward pass", number),
+             "name one that reads the parameters");
     const std::string& group = graph_.colocation_group(copy.holder);
     const auto ops = graph_.ops();
     const auto holder = std::find_if(ops.begin(), ops.end(), [&](OpId op) {
       return graph_.colocation_group(op) == group && holds_parameters(graph_, op) && place_[op] == 0;
     });
     if (holder == ops.end())
-      refuse(fmt::format("no op that reads no copy holds parameters of group '{}'", group),
+      refuse("tied", fmt::format("no op that reads no copy holds parameters of group '{}'", group),
              "leave out the op that holds what the others read");
     copy.holder = *holder;
   }

@@ -16,7 +16,6 @@
 #include "trainyard/simulate/delta/state.hpp"
 #include "trainyard/simulate/delta/walk.hpp"
 #include "trainyard/simulate/engine/choose_engine.hpp"
-#include "trainyard/simulate/engine/event_engine.hpp"
 
 namespace trainyard {
 
@@ -214,36 +213,33 @@ struct DeltaSimulation::State {
 
   // --- what the caller asks for ---
 
-  [[noreturn]] static void wrong(std::string code, std::string message, std::string help) {
-    throw InputError({.code = std::move(code), .message = std::move(message), .help = std::move(help)});
-  }
   std::string name(OpId op) const { return std::string{problem.problem.graph().name(op)}; }
   Position checked(OpId op) const {
     if (op.index() >= problem.ops)
-      wrong("unknown-op", "the change names an op that graph '" + problem.problem.graph().name() + "' does not have",
-            "ops are numbered from 0 to " + std::to_string(problem.ops - 1));
+      refuse("unknown-op", "the change names an op that graph '" + problem.problem.graph().name() + "' does not have",
+             "ops are numbered from 0 to " + std::to_string(problem.ops - 1));
     return problem.position(op);
   }
   Position checked(OpId op, DeviceId to) const {
     const Position at = checked(op);
     if (to.index() >= problem.devices)
-      wrong("unknown-device",
-            "the change names a device that cluster '" + problem.problem.cluster().name() + "' does not have",
-            "devices are numbered from 0 to " + std::to_string(problem.devices - 1));
+      refuse("unknown-device",
+             "the change names a device that cluster '" + problem.problem.cluster().name() + "' does not have",
+             "devices are numbered from 0 to " + std::to_string(problem.devices - 1));
     if (problem.duration_of(at, to) == Problem::kNever)
-      wrong("no-device",
-            "op '" + name(op) + "' cannot run on device '" + problem.problem.cluster().device(to).name + "'",
-            "move it to one that can (Problem::can_run)");
+      refuse("no-device",
+             "op '" + name(op) + "' cannot run on device '" + problem.problem.cluster().device(to).name + "'",
+             "move it to one that can (Problem::can_run)");
     return at;
   }
   void check_strict() const {
     if (!state.strict)
-      wrong("order", "the schedule gives its devices no order to change",
-            "begin with one of policy strict: in_started_order() reads it off a run");
+      refuse("order", "the schedule gives its devices no order to change",
+             "begin with one of policy strict: in_started_order() reads it off a run");
   }
   void check_behind(OpId op, bool there) const {
     if (!there)
-      wrong("order", "op '" + name(op) + "' is not another op of the device", "name one that is placed there");
+      refuse("order", "op '" + name(op) + "' is not another op of the device", "name one that is placed there");
   }
 
   DeltaResult run_change(Nanoseconds limit) {
@@ -252,9 +248,9 @@ struct DeltaSimulation::State {
     pending = true;
     if (full() || state.change.ops.empty()) {
       new_makespan = full() ? run_in_full(state.strict) : state.makespan;
-      if (new_makespan == detail::kDeadlock) return refuse({Outcome::deadlock, kLongestTime});
+      if (new_makespan == detail::kDeadlock) return rejected({Outcome::deadlock, kLongestTime});
       if (new_makespan <= limit) return {Outcome::complete, new_makespan};
-      return refuse({Outcome::above, new_makespan});
+      return rejected({Outcome::above, new_makespan});
     }
     detail::plan_restart(*all, state);
     const DeltaEnd end = detail::run_delta(*all, state, limit, false);
@@ -263,13 +259,13 @@ struct DeltaSimulation::State {
       case DeltaEnd::Kind::complete:
         return {Outcome::complete, end.makespan};
       case DeltaEnd::Kind::above:
-        return refuse({Outcome::above, end.makespan});
+        return rejected({Outcome::above, end.makespan});
       case DeltaEnd::Kind::deadlock:
         break;
     }
-    return refuse({Outcome::deadlock, kLongestTime});
+    return rejected({Outcome::deadlock, kLongestTime});
   }
-  DeltaResult refuse(DeltaResult result) {
+  DeltaResult rejected(DeltaResult result) {
     reject();
     return result;
   }
@@ -425,8 +421,8 @@ DeltaResult DeltaSimulation::try_priority(OpId op, double priority, Nanoseconds 
   State& s = *state_;
   s.checked(op);
   if (!std::isfinite(priority))
-    State::wrong("not-a-number", "the priority of op '" + s.name(op) + "' is not a finite number",
-                 "priorities are numbers, higher is more urgent");
+    refuse("not-a-number", "the priority of op '" + s.name(op) + "' is not a finite number",
+           "priorities are numbers, higher is more urgent");
   s.reject();
   s.had_no_priorities = s.schedule.priority.empty();
   if (s.had_no_priorities) s.schedule.priority.assign(s.problem.ops, 0);

@@ -28,18 +28,14 @@ struct EditedSimulation::State {
 
 namespace {
 
-[[noreturn]] void refuse_edit(std::string code, std::string message, std::string help) {
-  throw InputError({.code = std::move(code), .message = std::move(message), .help = std::move(help)});
-}
-
 void check_edit(const Graph& graph, const GraphEdit& edit) {
   const std::size_t first = edit.first.index(), ops = graph.op_count();
   if (first >= ops || edit.count == 0 || edit.count > ops - first)
-    refuse_edit("edit", "an edit is of ops that graph '" + graph.name() + "' does not have",
-                "give one or more of the ops from 0 to " + std::to_string(ops - 1));
+    refuse("edit", "an edit is of ops that graph '" + graph.name() + "' does not have",
+           "give one or more of the ops from 0 to " + std::to_string(ops - 1));
   for (const std::size_t number : edit.ordered)
     if (number >= edit.by.size())
-      refuse_edit("edit", "an edit orders an op that it does not add", "`ordered` are indices into `by`");
+      refuse("edit", "an edit orders an op that it does not add", "`ordered` are indices into `by`");
   const auto is_old = [&](OpId op) { return op.index() - first < edit.count; };
   const auto makes = [&](std::string_view name) {
     return std::ranges::any_of(edit.by, [&](const OpSpec& op) {
@@ -51,10 +47,10 @@ void check_edit(const Graph& graph, const GraphEdit& edit) {
       const auto readers = graph.consumers(tensor);
       const auto reader = std::ranges::find_if_not(readers, is_old);
       if (reader != readers.end() && !makes(graph.name(tensor)))
-        refuse_edit("missing-output",
-                    "no new op makes '" + std::string{graph.name(tensor)} + "', which '" +
-                        std::string{graph.name(*reader)} + "' reads",
-                    "name it among the outputs of one of them");
+        refuse("missing-output",
+               "no new op makes '" + std::string{graph.name(tensor)} + "', which '" + std::string{graph.name(*reader)} +
+                   "' reads",
+               "name it among the outputs of one of them");
     }
 }
 
@@ -62,8 +58,8 @@ void check_edit(const Graph& graph, const GraphEdit& edit) {
 
 EditedSimulation::EditedSimulation(const Problem& problem) {
   if (problem.needs_events())
-    refuse_edit("events", "an edited simulation knows no fair channels, no collectives and no ops that copies slow",
-                "build the edited graph, and simulate() it");
+    refuse("events", "an edited simulation knows no fair channels, no collectives and no ops that copies slow",
+           "build the edited graph, and simulate() it");
   state_ = std::make_unique<State>(problem);
 }
 EditedSimulation::EditedSimulation(EditedSimulation&&) noexcept = default;
@@ -73,7 +69,7 @@ EditedSimulation::~EditedSimulation() = default;
 void EditedSimulation::replace(const GraphEdit& edit) {
   const Problem& problem = state_->dense.problem;
   const Graph& graph = problem.graph();
-  if (state_->edited) refuse_edit("edit", "an edit is in force", "call restore() before the next one");
+  if (state_->edited) refuse("edit", "an edit is in force", "call restore() before the next one");
   check_edit(graph, edit);
   auto& reads = state_->reads;
   reads.clear();
@@ -110,10 +106,10 @@ std::size_t EditedSimulation::op_count() const { return state_->dense.live_ops; 
 
 Nanoseconds EditedSimulation::makespan(const Placement& placement) {
   if (placement.size() != op_count())
-    refuse_edit("size",
-                "the placement has " + std::to_string(placement.size()) + " ops, and the edited graph has " +
-                    std::to_string(op_count()),
-                "give one for the graph with the edit made");
+    refuse("size",
+           "the placement has " + std::to_string(placement.size()) + " ops, and the edited graph has " +
+               std::to_string(op_count()),
+           "give one for the graph with the edit made");
   state_->schedule.placement = placement;
   return detail::run_commits(state_->dense, state_->schedule, nullptr, false, state_->workspace);
 }

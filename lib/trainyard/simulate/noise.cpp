@@ -15,7 +15,6 @@
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/engine/choose_engine.hpp"
 #include "trainyard/simulate/engine/dense_problem.hpp"
-#include "trainyard/simulate/engine/event_engine.hpp"
 #include "trainyard/simulate/engine/workspace.hpp"
 
 namespace trainyard {
@@ -25,10 +24,6 @@ constexpr double kMostDeviation = 10;
 constexpr double kMostJitter = 1000;
 constexpr std::uint64_t kJitterStream = 0x6a69747465720000;  // apart from the seeds of ops
 constexpr double kMostNormal = 8.3;                          // quantile of the least number drawn, 2^-53: 8.2
-
-[[noreturn]] void refuse(const std::string& code, std::string message, std::string help) {
-  throw InputError({code, std::move(message), std::move(help), "", {}});
-}
 
 void check(const Problem& problem, const NoiseOptions& options) {
   if (options.samples == 0) refuse("range", "noise needs one sample or more", "1000 give quantiles that can be used");

@@ -1,14 +1,12 @@
 #include "trainyard/simulate/simulation.hpp"
 
 #include <string>
-#include <utility>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/simulate/account/peaks.hpp"
 #include "trainyard/simulate/account/timeline.hpp"
 #include "trainyard/simulate/engine/choose_engine.hpp"
 #include "trainyard/simulate/engine/dense_problem.hpp"
-#include "trainyard/simulate/engine/event_engine.hpp"
 #include "trainyard/simulate/engine/workspace.hpp"
 
 namespace trainyard {

@@ -3,21 +3,16 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <string>
-#include <utility>
 
 #include "trainyard/core/error.hpp"
 
 namespace trainyard {
 namespace {
 
-[[noreturn]] void refuse_program(std::string message, std::string help) {
-  throw InputError({.code = "range", .message = std::move(message), .help = std::move(help)});
-}
-
 void check_bounds(const char* of, std::size_t number, double lower, double upper) {
   if (!(lower <= upper && lower < LinearProgram::kInfinity && upper > -LinearProgram::kInfinity))
-    refuse_program(
+    refuse(
+        "range",
         fmt::format("no number is between the bounds {} and {} of {} {} of a linear program", lower, upper, of, number),
         "the lower bound comes first; what has none has -kInfinity, kInfinity");
 }
@@ -26,7 +21,7 @@ void check_bounds(const char* of, std::size_t number, double lower, double upper
 
 std::uint32_t LinearProgram::add_column(double cost, double lower, double upper) {
   if (!std::isfinite(cost))
-    refuse_program(fmt::format("column {} of a linear program costs {}", columns(), cost), "costs are finite");
+    refuse("range", fmt::format("column {} of a linear program costs {}", columns(), cost), "costs are finite");
   check_bounds("column", columns(), lower, upper);
   cost_.push_back(cost);
   lower_.push_back(lower);
@@ -38,9 +33,10 @@ std::uint32_t LinearProgram::add_row(double lower, double upper, std::span<const
   check_bounds("row", rows(), lower, upper);
   for (const Term& term : terms)
     if (term.column >= columns() || !std::isfinite(term.coefficient))
-      refuse_program(fmt::format("row {} of a linear program has {} times column {}, and there are {} columns", rows(),
-                                 term.coefficient, term.column, columns()),
-                     "add columns before the rows that they are in, with finite coefficients");
+      refuse("range",
+             fmt::format("row {} of a linear program has {} times column {}, and there are {} columns", rows(),
+                         term.coefficient, term.column, columns()),
+             "add columns before the rows that they are in, with finite coefficients");
   row_lower_.push_back(lower);
   row_upper_.push_back(upper);
   terms_.insert(terms_.end(), terms.begin(), terms.end());

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <vector>
 
 #include "trainyard/core/error.hpp"
@@ -16,10 +15,6 @@
 namespace trainyard {
 namespace {
 
-[[noreturn]] void refuse_failures(const std::string& code, std::string message, std::string help) {
-  throw InputError({code, std::move(message), std::move(help), "", {}});
-}
-
 /// e^x - 1, for small x by its series to x^18: the rest is below 2^-60 of it where |x| <= 1/2.
 double portable_expm1(double x) {
   if (std::abs(x) > 0.5) return portable_exp(x) - 1;
@@ -30,16 +25,15 @@ double portable_expm1(double x) {
 
 void check_failures(const Failures& failures, Nanoseconds step) {
   if (!(failures.mtbf_hours > 0 && failures.mtbf_hours <= 1e9))
-    refuse_failures("range",
-                    fmt::format("a mean time between failures of {} h is not from 0 to 10^9 h", failures.mtbf_hours),
-                    "give that of one device: 50,000 h is one failure in 5.7 years");
+    refuse("range", fmt::format("a mean time between failures of {} h is not from 0 to 10^9 h", failures.mtbf_hours),
+           "give that of one device: 50,000 h is one failure in 5.7 years");
   if (failures.devices == 0)
-    refuse_failures("range", "a job on no device does not fail", "give the number of devices, at least 1");
+    refuse("range", "a job on no device does not fail", "give the number of devices, at least 1");
   if (step <= Nanoseconds{0})
-    refuse_failures("range", "a step that takes no time has no goodput", "give a step of at least 1 ns");
+    refuse("range", "a step that takes no time has no goodput", "give a step of at least 1 ns");
   for (const auto& [time, what] :
        {std::pair{failures.checkpoint, "a checkpoint"}, std::pair{failures.restart, "a restart"}})
-    if (time < Nanoseconds{0}) refuse_failures("range", fmt::format("{} takes no negative time", what), "0 or more");
+    if (time < Nanoseconds{0}) refuse("range", fmt::format("{} takes no negative time", what), "0 or more");
 }
 
 /// All in seconds.
@@ -52,23 +46,22 @@ struct Renewal {
 Renewal renewal_of(const Failures& failures, Nanoseconds step, std::size_t steps) {
   check_failures(failures, step);
   if (steps == 0)
-    refuse_failures("range", "a checkpoint every 0 steps leaves no time to work", "give an interval of 1 step or more");
+    refuse("range", "a checkpoint every 0 steps leaves no time to work", "give an interval of 1 step or more");
   const Renewal renewal{failures.job_mtbf_s(), seconds(step) * static_cast<double>(steps), seconds(failures.checkpoint),
                         seconds(failures.restart)};
   const double needed = renewal.restart + renewal.interval();
   if (renewal.restart > kMostRestart * renewal.mtbf)
-    refuse_failures("too-often",
-                    fmt::format("{} devices fail every {:.3g} s, and a restart takes {:.3g} s: it hardly ever succeeds",
-                                failures.devices, renewal.mtbf, renewal.restart),
-                    fmt::format("restart faster: up to {:.0f} times the time between failures is taken", kMostRestart));
+    refuse("too-often",
+           fmt::format("{} devices fail every {:.3g} s, and a restart takes {:.3g} s: it hardly ever succeeds",
+                       failures.devices, renewal.mtbf, renewal.restart),
+           fmt::format("restart faster: up to {:.0f} times the time between failures is taken", kMostRestart));
   if (needed > kMostIntervals * renewal.mtbf)
-    refuse_failures(
-        "too-often",
-        fmt::format("{} devices fail every {:.3g} s, and restart, interval and checkpoint take {:.3g} s: next to no "
-                    "interval is ever completed",
-                    failures.devices, renewal.mtbf, needed),
-        fmt::format("checkpoint after fewer steps, or faster; up to {:.0f} times the time between failures is taken",
-                    kMostIntervals));
+    refuse("too-often",
+           fmt::format("{} devices fail every {:.3g} s, and restart, interval and checkpoint take {:.3g} s: next to no "
+                       "interval is ever completed",
+                       failures.devices, renewal.mtbf, needed),
+           fmt::format("checkpoint after fewer steps, or faster; up to {:.0f} times the time between failures is taken",
+                       kMostIntervals));
   return renewal;
 }
 
@@ -185,7 +178,7 @@ GoodputEstimate simulate_goodput(const Failures& failures, Nanoseconds step, std
                                  const GoodputOptions& options) {
   const Renewal renewal = renewal_of(failures, step, steps);
   if (options.cycles && *options.cycles < 2)
-    refuse_failures("range", "one cycle has no standard error", "give 2 cycles or more");
+    refuse("range", "one cycle has no standard error", "give 2 cycles or more");
   const std::size_t most = options.cycles.value_or(kMostCycles);
   CycleSums sums;
   for (std::size_t first = 0; sums.cycles < most; first += kRound) {

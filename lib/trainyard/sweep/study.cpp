@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "trainyard/core/error.hpp"
@@ -143,14 +142,6 @@ StudyRow Study::row(std::uint64_t index) const {
   for (std::size_t a = grid.size(); a-- > 0; index /= grid[a].values.size())
     row[a] = {grid[a].key, grid[a].values[index % grid[a].values.size()]};
   return row;
-}
-
-std::vector<std::string> Study::keys() const {
-  std::vector<std::string> keys;
-  for (const Grid& grid : grids_)
-    for (const StudyAxis& axis : grid)
-      if (std::ranges::find(keys, axis.key) == keys.end()) keys.push_back(axis.key);
-  return keys;
 }
 
 std::string Study::digest() const {

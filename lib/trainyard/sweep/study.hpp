@@ -36,8 +36,6 @@ class Study {
   const std::string& name() const { return name_; }
   std::uint64_t size() const { return size_; }
   StudyRow row(std::uint64_t index) const;
-  /// All keys that any grid has, in the order of their first grid.
-  std::vector<std::string> keys() const;
   /// 16 hexadecimal digits that tell this list of rows, and its terms, from others (FNV-1a, 64 bits).
   std::string digest() const;
 

@@ -9,8 +9,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -1,7 +1,5 @@
 #include "trainyard/training/draft_graph.hpp"
 
-#include <algorithm>
-
 namespace trainyard {
 
 DraftGraph::Index DraftGraph::add_op(OpSpec op, const std::vector<Index>& inputs) {
@@ -11,7 +9,7 @@ DraftGraph::Index DraftGraph::add_op(OpSpec op, const std::vector<Index>& inputs
   ops_.push_back({.spec = std::move(op), .inputs = {}, .outputs = {}});
   for (const Index input : inputs)
     if (input != kNone) ops_.back().inputs.push_back(input);
-  group_.push_back(ops_.size() - 1);
+  groups_.add();
   return ops_.size() - 1;
 }
 
@@ -28,20 +26,10 @@ DraftGraph::Index DraftGraph::add_slice(Index of, const std::string& name, Bytes
   return tensors_.size() - 1;
 }
 
-void DraftGraph::join_ops(Index a, Index b) {
-  const Index first = leader(a), second = leader(b);
-  group_[std::max(first, second)] = std::min(first, second);
-}
-
 void DraftGraph::join_thing(Index op, std::size_t thing, const std::string& name) {
   const auto [at, added] = thing_at_.try_emplace(thing, things_.size());
   if (added) things_.push_back({thing, name, op});
   join_ops(op, things_[at->second].op);
-}
-
-DraftGraph::Index DraftGraph::leader(Index op) {
-  while (group_[op] != op) op = group_[op] = group_[group_[op]];
-  return op;
 }
 
 std::string DraftGraph::unique(std::unordered_map<std::string, int>& taken, const std::string& name) {
@@ -85,16 +73,16 @@ void DraftGraph::name_groups() {
   constexpr std::size_t kNoThing = kNone;
   std::vector<std::size_t> lowest(ops_.size(), kNoThing);  // by leader: index into things_
   for (std::size_t i = 0; i < things_.size(); ++i) {
-    std::size_t& best = lowest[leader(things_[i].op)];
+    std::size_t& best = lowest[groups_.find(things_[i].op)];
     if (best == kNoThing || things_[i].number < things_[best].number) best = i;
   }
   std::vector<bool> shared(ops_.size(), false);
   for (Index op = 0; op < ops_.size(); ++op)
-    if (leader(op) != op) shared[leader(op)] = true;
+    if (groups_.find(op) != op) shared[groups_.find(op)] = true;
   std::unordered_map<std::string, int> taken;
   for (const Thing& thing : things_) taken.emplace(thing.name, 1);
   for (Index op = 0; op < ops_.size(); ++op) {
-    const Index first = leader(op);  // never above op, so its name stands already
+    const Index first = groups_.find(op);  // never above op, so its name stands already
     if (lowest[first] != kNoThing)
       ops_[op].spec.colocate = things_[lowest[first]].name;
     else if (shared[first])

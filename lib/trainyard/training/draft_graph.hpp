@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "trainyard/core/disjoint_sets.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/graph/graph.hpp"
 
@@ -31,7 +32,7 @@ class DraftGraph {
   Index whole(Index tensor) const { return tensors_[tensor].whole; }
 
   /// Two ops, or an op and the thing of that number (a parameter), must share a device.
-  void join_ops(Index a, Index b);
+  void join_ops(Index a, Index b) { groups_.join(a, b); }
   void join_thing(Index op, std::size_t thing, const std::string& name);
 
   struct Built {
@@ -61,12 +62,11 @@ class DraftGraph {
 
   void settle_slices();
   void name_groups();
-  Index leader(Index op);
   static std::string unique(std::unordered_map<std::string, int>& taken, const std::string& name);
 
   std::vector<Op> ops_;
   std::vector<Tensor> tensors_;
-  std::vector<Index> group_;  // union-find over ops; the leader is the lowest
+  DisjointSets groups_;  // of ops
   std::vector<Thing> things_;
   std::unordered_map<std::size_t, std::size_t> thing_at_;
   std::unordered_map<std::string, int> op_names_, tensor_names_;

@@ -35,10 +35,6 @@ namespace {
 const std::vector<std::string> kYardKeys{"tier", "family",  "model",  "seed",     "cluster",
                                          "also", "sharing", "memory", "bandwidth"};
 
-[[noreturn]] void refuse(std::string code, std::string message, std::string help) {
-  throw InputError(Finding{.code = std::move(code), .message = std::move(message), .help = std::move(help)});
-}
-
 bool is_graph_file(std::string_view word) { return word.ends_with(".json") || word.ends_with(".json.gz"); }
 bool is_cluster_file(std::string_view word) { return word.ends_with(".toml"); }
 

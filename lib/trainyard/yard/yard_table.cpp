@@ -8,7 +8,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <set>
 
 #include "trainyard/core/portable_math.hpp"
 #include "trainyard/core/printable.hpp"

@@ -9,6 +9,14 @@
 
 namespace trainyard::cpu {
 
+/// f(element of `large`, the element of `small` that is broadcast to it).
+template <class F>
+void each_broadcast(const Shape& large, const Shape& small, const F& f) {
+  std::size_t i = 0;
+  walk<1>(large, {broadcast_strides(small, large)},
+          [&](const std::array<std::int64_t, 1>& at) { f(i++, static_cast<std::size_t>(at[0])); });
+}
+
 /// Adds up what `to` was broadcast to: `from` has the larger shape. `to` is overwritten.
 inline void sum_to_shape(const float* from, const Shape& large, const Array& to) {
   if (*to.shape == large) {
@@ -16,9 +24,7 @@ inline void sum_to_shape(const float* from, const Shape& large, const Array& to)
     return;
   }
   std::fill(to.data, to.data + to.size(), 0.0F);
-  std::size_t i = 0;
-  walk<1>(large, {broadcast_strides(*to.shape, large)},
-          [&](const std::array<std::int64_t, 1>& at) { to.data[at[0]] += from[i++]; });
+  each_broadcast(large, *to.shape, [&](std::size_t i, std::size_t at) { to.data[at] += from[i]; });
 }
 
 }  // namespace trainyard::cpu

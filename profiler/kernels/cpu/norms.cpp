@@ -64,10 +64,8 @@ struct Moments {
   }
   float each_count() const { return static_cast<float>(elements(in)) / static_cast<float>(elements(out)); }
   template <class F>
-  void each(F&& f) const {
-    std::size_t i = 0;
-    walk<1>(in, {broadcast_strides(out, in)},
-            [&](const std::array<std::int64_t, 1>& at) { f(i++, static_cast<std::size_t>(at[0])); });
+  void each(const F& f) const {
+    each_broadcast(in, out, f);
   }
 };
 

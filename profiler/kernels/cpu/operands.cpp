@@ -88,10 +88,9 @@ void many_forward(OpArrays& c) {
   const Array& y = c.out[0];
   const std::size_t n = y.size();
   for (std::size_t k = 0; k < c.in.size(); ++k) {
-    std::size_t i = 0;
-    walk<1>(*y.shape, {broadcast_strides(*c.in[k].shape, *y.shape)}, [&](const std::array<std::int64_t, 1>& at) {
-      const float x = c.in[k].data[at[0]];
-      float& to = y.data[i++];
+    each_broadcast(*y.shape, *c.in[k].shape, [&](std::size_t i, std::size_t at) {
+      const float x = c.in[k].data[at];
+      float& to = y.data[i];
       if (k == 0)
         to = x;
       else if constexpr (How == Many::max)
@@ -123,20 +122,16 @@ void many_backward(OpArrays& c) {
     std::vector<float> best(n);
     std::vector<std::size_t> who(n, 0);
     for (std::size_t k = 0; k < c.in.size(); ++k) {
-      std::size_t i = 0;
-      walk<1>(shape, {broadcast_strides(*c.in[k].shape, shape)}, [&](const std::array<std::int64_t, 1>& at) {
-        const float x = c.in[k].data[at[0]];
+      each_broadcast(shape, *c.in[k].shape, [&](std::size_t i, std::size_t at) {
+        const float x = c.in[k].data[at];
         if (k == 0 || (How == Many::max ? x > best[i] : x < best[i])) best[i] = x, who[i] = k;
-        ++i;
       });
     }
     for (std::size_t k = 0; k < c.dx.size(); ++k) {
       if (!c.wants(k)) continue;
       std::fill(c.dx[k].data, c.dx[k].data + c.dx[k].size(), 0.0F);
-      std::size_t i = 0;
-      walk<1>(shape, {broadcast_strides(*c.dx[k].shape, shape)}, [&](const std::array<std::int64_t, 1>& at) {
-        if (who[i] == k) c.dx[k].data[at[0]] += dy.data[i];
-        ++i;
+      each_broadcast(shape, *c.dx[k].shape, [&](std::size_t i, std::size_t at) {
+        if (who[i] == k) c.dx[k].data[at] += dy.data[i];
       });
     }
   }

@@ -1,7 +1,6 @@
 #include "profiler/kernels/products.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "profiler/kernels/cpu/broadcast.hpp"
 #include "profiler/kernels/cpu/kernel_tables.hpp"
@@ -69,9 +68,7 @@ void gemm(OpArrays& c) {
   if (!c.input(2)) return;
   const Array& bias = c.in[2];
   if (n.beta == 1 && static_cast<std::int64_t>(bias.size()) == y.dim(1)) return add_rows(y, bias);
-  std::size_t i = 0;
-  walk<1>(*y.shape, {broadcast_strides(*bias.shape, *y.shape)},
-          [&](const std::array<std::int64_t, 1>& at) { y.data[i++] += n.beta * bias.data[at[0]]; });
+  each_broadcast(*y.shape, *bias.shape, [&](std::size_t i, std::size_t at) { y.data[i] += n.beta * bias.data[at]; });
 }
 
 void gemm_backward(OpArrays& c) {

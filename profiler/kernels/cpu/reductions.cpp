@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -16,10 +15,8 @@ struct Reduction {
   explicit Reduction(const OpArrays& c) : in(c.value(c.node.inputs[0]).shape), out(reduced_shape(c)) {}
   /// f(element of the input, element of the result).
   template <class F>
-  void each(F&& f) const {
-    std::size_t i = 0;
-    walk<1>(in, {broadcast_strides(out, in)},
-            [&](const std::array<std::int64_t, 1>& at) { f(i++, static_cast<std::size_t>(at[0])); });
+  void each(const F& f) const {
+    each_broadcast(in, out, f);
   }
   float count() const {
     return static_cast<float>(elements(in)) / static_cast<float>(std::max<std::int64_t>(1, elements(out)));

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "profiler/kernels/cpu/kernel_tables.hpp"
-#include "trainyard/model/op_kind.hpp"
 
 namespace trainyard::cpu {
 namespace {

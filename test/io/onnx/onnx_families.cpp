@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "io/onnx/onnx_writer.hpp"
 #include "trainyard/io/onnx/onnx.hpp"

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <string>
-
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
 #include "trainyard/core/error.hpp"

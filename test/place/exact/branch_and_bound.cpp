@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <string>
 
 #include "place/exact/layered.hpp"
 #include "place/instances.hpp"

@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <string>
-#include <vector>
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"

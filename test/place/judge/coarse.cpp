@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <string>
-
 #include "place/exact/layered.hpp"
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <utility>
-#include <vector>
 
 #include "place/instances.hpp"
 #include "trainyard/graph/builder.hpp"

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 #include "trainyard/core/error.hpp"
 
 using namespace trainyard;

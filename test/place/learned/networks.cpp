@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <numeric>
 
 #include "place/learned/placeto_by_tape.hpp"
 #include "place/learned/tasks.hpp"

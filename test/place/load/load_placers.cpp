@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <string>
-
 #include "place/instances.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <string>
 #include <utility>
 #include <vector>
 

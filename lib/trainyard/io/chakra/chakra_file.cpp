@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>

@@ -12,7 +12,6 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/printable.hpp"
-#include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/pesto/makespan_program.hpp"
 
 namespace trainyard {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "trainyard/core/statistics.hpp"
 #include "trainyard/io/foreign/log_lines.hpp"
 #include "trainyard/io/input_text.hpp"

@@ -13,9 +13,7 @@ namespace {
 constexpr std::size_t kMostLetters = std::size_t{1} << 20;
 
 [[noreturn]] void refuse_layout(std::string message) {
-  throw InputError({.code = "layout",
-                    .message = std::move(message),
-                    .help = "as in \"Et|(tt|)*3tL\": stages between bars, E and L once, at the ends"});
+  refuse("layout", std::move(message), "as in \"Et|(tt|)*3tL\": stages between bars, E and L once, at the ends");
 }
 
 /// A layout without its repetitions, by one pass.

@@ -159,4 +159,17 @@ bool check_format(const JsonValue& root, std::string_view expected, FindingList&
   return false;
 }
 
+void append_compact(std::string& text, const JsonValue& value) {
+  if (value.kind() != JsonKind::array) {
+    text += value.text();
+    return;
+  }
+  text += '[';
+  for (const JsonValue each : value.children()) {
+    if (text.back() != '[') text += ',';
+    append_compact(text, each);
+  }
+  text += ']';
+}
+
 }  // namespace trainyard::detail

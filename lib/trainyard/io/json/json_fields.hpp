@@ -43,5 +43,7 @@ bool check_format(const JsonValue& root, std::string_view expected, FindingList&
 const char* name_of(JsonKind kind);
 /// Name of a value in messages: its key in double quotes, or "the element".
 std::string label(const JsonValue& value);
+/// Adds the text of a number, or of (nested) lists of them: "[64,32]".
+void append_compact(std::string& text, const JsonValue& value);
 
 }  // namespace trainyard::detail

@@ -1,7 +1,5 @@
 #include "trainyard/io/pytorch/kineto.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -55,19 +53,6 @@ bool is_launch(std::string_view name) {
   for (const std::string_view part : {"aunch", "emcpy", "emset"})
     if (name.find(part) != std::string_view::npos) return true;
   return false;
-}
-
-void append_dims(std::string& text, const JsonValue& dims) {
-  if (dims.kind() != JsonKind::array) {
-    text += dims.text();
-    return;
-  }
-  text += '[';
-  for (const JsonValue each : dims.children()) {
-    if (text.back() != '[') text += ',';
-    append_dims(text, each);
-  }
-  text += ']';
 }
 
 class KinetoReader {
@@ -225,7 +210,7 @@ class KinetoReader {
         const std::string_view word = type.text();
         if (!word.empty() && word != "Scalar" && word != "ScalarList" && word != "GenericList") {
           signed_.emplace_back(word == "TensorList" ? "" : word, "");
-          append_dims(signed_.back().second, *shape);
+          append_compact(signed_.back().second, *shape);
         }
         ++shape;
       }

@@ -250,7 +250,6 @@ class FlowReader {
     }
     std::ranges::sort(flow_.touches);
     flow_.touches.erase(std::unique(flow_.touches.begin(), flow_.touches.end()), flow_.touches.end());
-    flow_.leaf_storages = static_cast<std::size_t>(std::ranges::count(leaf_, true, &Leaf::read));
   }
 
   void collect_written() {

@@ -41,7 +41,6 @@ struct TraceFlow {
   /// Storages that are there before the step, and that only the optimizer writes: in place.
   std::vector<Resident> residents;                               // by storage
   std::vector<std::pair<std::uint32_t, std::uint32_t>> touches;  // storage of a resident, piece that reads or writes it
-  std::size_t leaf_storages = 0;
   std::size_t unwritten = 0;  // pieces that read memory which was allocated, and which nothing has written
 
   /// Pairs of ops, and the bytes that pass between them: every byte once.

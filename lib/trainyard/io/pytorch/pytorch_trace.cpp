@@ -58,20 +58,6 @@ std::string_view element_type(std::string_view type) {
   return type.starts_with("nullptr") ? std::string_view{} : type;
 }
 
-/// "[64,32]" of numbers in (nested) lists.
-void append_shape(std::string& text, const JsonValue& shape) {
-  if (shape.kind() != JsonKind::array) {
-    text += shape.text();
-    return;
-  }
-  text += '[';
-  for (const JsonValue element : shape.children()) {
-    if (text.back() != '[') text += ',';
-    append_shape(text, element);
-  }
-  text += ']';
-}
-
 class TraceReader {
  public:
   TraceReader(std::string_view text, const std::string& name) : findings_(name, text), text_(text) {}
@@ -328,12 +314,12 @@ class TraceReader {
       const std::string_view element = element_type(type.text());
       if (!element.empty()) {
         signed_.emplace_back(element, "");
-        append_shape(signed_.back().second, *shape);
+        append_compact(signed_.back().second, *shape);
         if ((*shape).kind() == JsonKind::array)
           for (const JsonValue size : (*shape).children()) shapes_.back().push_back(whole_number(size).value_or(0));
       } else if (type.text().starts_with("GenericList") && type.text().find("Tensor(") != std::string_view::npos) {
         signed_.emplace_back("", "");
-        append_shape(signed_.back().second, *shape);
+        append_compact(signed_.back().second, *shape);
       }
       ++shape;
     }

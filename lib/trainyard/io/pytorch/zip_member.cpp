@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
-#include <optional>
 #include <utility>
 #include <vector>
 

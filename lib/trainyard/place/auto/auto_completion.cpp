@@ -17,6 +17,7 @@
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/kit/schedule_archive.hpp"
+#include "trainyard/place/kit/successors.hpp"
 #include "trainyard/place/talos/talos.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/rewrite/models.hpp"
@@ -190,15 +191,9 @@ class LateAcceptance {
 
   /// The order, each op that stands before a predecessor moved behind the last of them.
   void keep_dependencies(std::vector<OpId>& order) const {
-    const Graph& graph = problem_.graph();
     IdMap<OpId, std::size_t> position(order.size());
     for (std::size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
-    const auto each_successor = [&](OpId op, const auto& visit) {
-      for (const TensorId tensor : graph.outputs(op))
-        for (const OpId reader : graph.consumers(tensor)) visit(reader);
-      for (const OpId later : graph.before(op)) visit(later);
-    };
-    order = topological_order<OpId>(order.size(), each_successor,
+    order = topological_order<OpId>(order.size(), successors_in(problem_.graph()),
                                     [&](OpId a, OpId b) { return position[a] < position[b]; });
   }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
-#include <utility>
 
 #include "trainyard/place/celeritas/sequential_partition.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"

@@ -1,7 +1,6 @@
 #include "trainyard/place/kit/piece.hpp"
 
 #include <utility>
-#include <vector>
 
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/graph/builder.hpp"

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "trainyard/graph/topological_order.hpp"
+#include "trainyard/place/kit/successors.hpp"
 
 namespace trainyard {
 namespace {
@@ -121,13 +122,7 @@ PriorityOrder priority_order(const IdMap<OpId, ScaledTime>& priority) {
 }
 
 std::vector<OpId> by_priority_when_free(const Problem& problem, const IdMap<OpId, ScaledTime>& priority) {
-  const Graph& graph = problem.graph();
-  const auto each_successor = [&](OpId op, const auto& visit) {
-    for (const TensorId tensor : graph.outputs(op))
-      for (const OpId reader : graph.consumers(tensor)) visit(reader);
-    for (const OpId later : graph.before(op)) visit(later);
-  };
-  return topological_order<OpId>(problem.op_count(), each_successor, [&](OpId a, OpId b) {
+  return topological_order<OpId>(problem.op_count(), successors_in(problem.graph()), [&](OpId a, OpId b) {
     return priority[a] != priority[b] ? priority[a] > priority[b] : a < b;
   });
 }

@@ -17,4 +17,13 @@ inline std::vector<OpId> successors_of(const Graph& graph, OpId op) {
   return list;
 }
 
+/// For topological_order(): visits each reader of the op's tensors, as often as it reads, and what is behind an edge.
+inline auto successors_in(const Graph& graph) {
+  return [&graph](OpId op, const auto& visit) {
+    for (const TensorId tensor : graph.outputs(op))
+      for (const OpId reader : graph.consumers(tensor)) visit(reader);
+    for (const OpId later : graph.before(op)) visit(later);
+  };
+}
+
 }  // namespace trainyard

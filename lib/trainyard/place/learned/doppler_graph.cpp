@@ -1,6 +1,5 @@
 #include "trainyard/place/learned/doppler_graph.hpp"
 
-#include <algorithm>
 #include <optional>
 
 namespace trainyard::learned {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "trainyard/core/id_map.hpp"
+#include "trainyard/place/kit/successors.hpp"
 
 namespace trainyard::learned {
 
@@ -38,11 +39,7 @@ struct Levels {
 Levels levels_of(const Problem& problem, const IdMap<OpId, double>& time) {
   const Graph& graph = problem.graph();
   Levels levels{IdMap<OpId, double>(problem.op_count(), 0.0), IdMap<OpId, double>(problem.op_count(), 0.0)};
-  const auto each_next = [&](OpId op, auto visit) {
-    for (const TensorId tensor : graph.outputs(op))
-      for (const OpId reader : graph.consumers(tensor)) visit(reader);
-    for (const OpId later : graph.before(op)) visit(later);
-  };
+  const auto each_next = successors_in(graph);
   const auto& order = graph.topological_order();
   for (const OpId op : order)
     each_next(op,

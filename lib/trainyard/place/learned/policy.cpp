@@ -27,8 +27,7 @@ constexpr std::array<std::string_view, 8> kNames{"placeto",
                                                  "giph"};
 
 [[noreturn]] void wrong_weights(std::string message) {
-  throw InputError(
-      {.code = "policy-weights", .message = std::move(message), .help = "train the policy anew: trainyard train"});
+  refuse("policy-weights", std::move(message), "train the policy anew: trainyard train");
 }
 
 std::vector<std::string> device_names(const Problem& problem) {

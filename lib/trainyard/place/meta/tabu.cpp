@@ -1,6 +1,5 @@
 #include "trainyard/place/meta/tabu.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <vector>

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"

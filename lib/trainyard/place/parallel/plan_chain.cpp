@@ -1,7 +1,6 @@
 #include "trainyard/place/parallel/plan_chain.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
 namespace trainyard {

@@ -60,8 +60,6 @@ class PlanChain {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   bool passes(OpId op) const { return place_[op] != kNone; }
-  /// Forward passes of blocks, and then their backward passes, in the order of the chain.
-  std::size_t block_of_place(std::size_t place) const { return place < blocks_ ? place : 2 * blocks_ - 1 - place; }
   std::vector<OpId> longest_path() const;
   void set_posts();
   void order_by_posts();
@@ -82,7 +80,9 @@ class PlanChain {
   const Graph& graph_;
   const std::size_t blocks_;
   IdMap<OpId, Nanoseconds> time_, collective_;
-  IdMap<OpId, std::size_t> block_, place_;  // place: none of gradients of weights, and updates
+  /// place_: forward passes of blocks, and then their backward passes, in the order of the chain; none of gradients of
+  /// weights, and updates.
+  IdMap<OpId, std::size_t> block_, place_;
   IdMap<OpId, std::uint8_t> at_home_, weights_;
   RepeatedSegments repeated_blocks_, repeated_scores_;
   std::vector<bool> additions_take_time_;  // by block

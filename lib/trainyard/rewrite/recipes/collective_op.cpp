@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <string>
 
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/op_spec.hpp"

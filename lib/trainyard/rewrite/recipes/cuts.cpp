@@ -21,10 +21,6 @@ namespace {
                     .help = "`trainyard simulate` predicts them all the same"});
 }
 
-std::size_t dimension_at(std::int64_t given, std::size_t rank) {
-  return static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(rank) : given);
-}
-
 std::int64_t total(const std::vector<std::int64_t>& blocks) {
   return std::accumulate(blocks.begin(), blocks.end(), std::int64_t{0});
 }
@@ -94,14 +90,8 @@ std::vector<std::int64_t> permutation(const Node& node, std::size_t rank) {
   std::vector<std::int64_t> order = node.integers("perm");
   if (order.empty())
     for (std::size_t i = rank; i-- > 0;) order.push_back(static_cast<std::int64_t>(i));
-  for (std::int64_t& axis : order) axis = static_cast<std::int64_t>(dimension_at(axis, rank));
+  for (std::int64_t& axis : order) axis = static_cast<std::int64_t>(axis_at(axis, rank));
   return order;
-}
-
-std::vector<std::int64_t> numbers_of(const Model& model, const Node& node, const char* key, std::size_t input) {
-  if (node.has_attribute(key)) return node.integers(key);
-  const ValueId id = input_at(node, input);
-  return id.is_none() ? std::vector<std::int64_t>{} : model.values[id].integers;
 }
 
 MaybeCut after_output(const Model& model, const Node& node, std::size_t index, const Cut& cut, std::size_t parts) {
@@ -113,7 +103,7 @@ MaybeCut after_output(const Model& model, const Node& node, std::size_t index, c
     return Cut{static_cast<std::size_t>(at - order.begin()), cut.blocks};
   }
   if (node.type == "Split") {
-    const std::size_t axis = dimension_at(node.integer("axis", 0), in.size());
+    const std::size_t axis = axis_at(node.integer("axis", 0), in.size());
     if (axis != cut.dimension) return cut;
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < index; ++i) begin += model.values[node.outputs[i]].shape[axis];
@@ -124,7 +114,7 @@ MaybeCut after_output(const Model& model, const Node& node, std::size_t index, c
     const auto starts = numbers_of(model, node, "starts", 1), steps = numbers_of(model, node, "steps", 4);
     const auto axes = numbers_of(model, node, "axes", 3);
     for (std::size_t i = 0; i < starts.size(); ++i) {
-      const std::size_t axis = axes.empty() ? i : dimension_at(axes[i], in.size());
+      const std::size_t axis = axes.empty() ? i : axis_at(axes[i], in.size());
       if (axis != cut.dimension || (!steps.empty() && steps[i] != 1)) continue;
       const std::int64_t start = starts[i] < 0 ? starts[i] + in[axis] : starts[i];
       return range_of(cut, start, start + out[axis], parts);
@@ -132,7 +122,7 @@ MaybeCut after_output(const Model& model, const Node& node, std::size_t index, c
     return std::nullopt;
   }
   if (node.type == "Gather") {
-    const std::size_t axis = dimension_at(node.integer("axis", 0), in.size());
+    const std::size_t axis = axis_at(node.integer("axis", 0), in.size());
     if (axis == cut.dimension) return std::nullopt;
     const std::size_t index_rank = out.size() + 1 - in.size();
     return Cut{cut.dimension < axis ? cut.dimension : cut.dimension + index_rank - 1, cut.blocks};
@@ -153,7 +143,7 @@ MaybeCut after_undo(const Model& model, const Node& node, const Cut& cut, std::s
 
 MaybeCut after_part(const Model& model, const Node& node, std::size_t index, const Cut& cut, std::size_t parts) {
   const Shape& out = model.values[node.outputs[0]].shape;
-  const std::size_t axis = dimension_at(node.integer("axis", 0), out.size());
+  const std::size_t axis = axis_at(node.integer("axis", 0), out.size());
   if (axis != cut.dimension) return cut;
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < index; ++i) begin += model.values[node.inputs[i]].shape[axis];
@@ -334,7 +324,7 @@ class NodeRule {
     out() = Cut{cut.dimension, part(result()[cut.dimension])};
   }
   void gather() {
-    const std::size_t axis = dimension_at(node_.integer("axis", 0), shape(0).size());
+    const std::size_t axis = axis_at(node_.integer("axis", 0), shape(0).size());
     if (in(1)) {
       use(1);
       out() = Cut{axis + in(1)->dimension, in(1)->blocks};
@@ -345,7 +335,7 @@ class NodeRule {
     }
   }
   void concat() {
-    const std::size_t axis = dimension_at(node_.integer("axis", 0), result().size());
+    const std::size_t axis = axis_at(node_.integer("axis", 0), result().size());
     const auto first = std::ranges::find_if(made_.inputs, [](const MaybeCut& cut) { return cut.has_value(); });
     if (first == made_.inputs.end()) return;
     const Cut cut = **first;
@@ -464,7 +454,7 @@ class NodeRule {
   void rows() {
     const auto first = std::ranges::find_if(made_.inputs, [](const MaybeCut& cut) { return cut.has_value(); });
     const Cut cut = **first;
-    const std::size_t rank = shape(0).size(), axis = dimension_at(node_.integer("axis", -1), rank);
+    const std::size_t rank = shape(0).size(), axis = axis_at(node_.integer("axis", -1), rank);
     const bool norm = node_.type.ends_with("Normalization");
     if (norm ? cut.dimension >= axis : cut.dimension == axis) refuse("it looks at what is in different parts");
     if (norm && !in(0)) refuse("its parameters are cut, and its operand is not");
@@ -481,7 +471,7 @@ class NodeRule {
     const std::size_t rank = shape(0).size();
     std::size_t before = 0;  // dimensions that vanish
     for (const std::int64_t axis : axes) {
-      const std::size_t at = dimension_at(axis, rank);
+      const std::size_t at = axis_at(axis, rank);
       if (at == in(0)->dimension) refuse("it adds up what is in different parts");
       before += at < in(0)->dimension ? 1U : 0U;
     }

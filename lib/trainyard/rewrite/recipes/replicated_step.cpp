@@ -23,10 +23,6 @@
 namespace trainyard::detail {
 namespace {
 
-[[noreturn]] void refuse_replicas(std::string message, std::string help) {
-  throw InputError({.code = "not-executed", .message = std::move(message), .help = std::move(help)});
-}
-
 std::size_t count_of(const Model& model, ValueId id) {
   return static_cast<std::size_t>(elements(model.values[id].shape));
 }
@@ -50,7 +46,7 @@ class ReplicatedRecipe {
                  .experts = options.experts}),
         experts_(graph),
         context_(graph, options.context, options.exchange) {
-    if (options.fold > 0) refuse_replicas("replicas that stand for others are not executed", "take no fold");
+    if (options.fold > 0) refuse("not-executed", "replicas that stand for others are not executed", "take no fold");
     for (const OpId op : graph.ops()) shares_.is_attention[op] = options.context > 1 && context_.is_attention(op);
     shares_.find();
     if (options.experts > 1) find_experts();
@@ -168,11 +164,11 @@ class ReplicatedRecipe {
       if (how.kind != OpRecipe::Kind::update) continue;
       const Operand read = term_of(op, how.reads[0]);
       if (zero() > 0 && (!read.views.empty() || how.range || !updated.emplace(read.tensor, how.value).second))
-        refuse_replicas(
-            fmt::format("ZeRO {} of '{}', whose update reads part of a gradient, or one that another reads, "
-                        "is not executed",
-                        zero(), graph_.name(op)),
-            "take stage 0");
+        refuse("not-executed",
+               fmt::format("ZeRO {} of '{}', whose update reads part of a gradient, or one that another reads, "
+                           "is not executed",
+                           zero(), graph_.name(op)),
+               "take stage 0");
       updated.emplace(read.tensor, how.value);
     }
     for (std::size_t c = 0; c < made_.collectives.size(); ++c) {
@@ -211,7 +207,8 @@ class ReplicatedRecipe {
     for (const Operand& term : from_.ops[sum].reads)
       if (graph_.colocation_group(graph_.producer(term.tensor)) == graph_.colocation_group(update)) return term;
     if (zero() > 0)
-      refuse_replicas(fmt::format("'{}' updates a copy that makes no gradient", graph_.name(update)), "take stage 0");
+      refuse("not-executed", fmt::format("'{}' updates a copy that makes no gradient", graph_.name(update)),
+             "take stage 0");
     return read;
   }
 
@@ -224,9 +221,10 @@ class ReplicatedRecipe {
       sizes.insert(bundle && bundle->shared ? bundle->size() : 0);
     }
     if (sizes.size() > 1)
-      refuse_replicas(fmt::format("ZeRO {} of '{}', of which copies share other parameters too, is not executed",
-                                  zero(), graph_.name(sum)),
-                      "take stage 0");
+      refuse("not-executed",
+             fmt::format("ZeRO {} of '{}', of which copies share other parameters too, is not executed", zero(),
+                         graph_.name(sum)),
+             "take stage 0");
   }
 
   BatchIndex index(std::size_t replica) const {
@@ -247,9 +245,10 @@ class ReplicatedRecipe {
   Cut experts_of(ValueId value) const {
     const MaybeCut cut = even_cut(from_.model.values[value].shape, 0, options_.experts);
     if (!cut)
-      refuse_replicas(fmt::format("the experts of '{}' are not divided among {} replicas",
-                                  from_.model.values[value].name, options_.experts),
-                      "take a divisor");
+      refuse("not-executed",
+             fmt::format("the experts of '{}' are not divided among {} replicas", from_.model.values[value].name,
+                         options_.experts),
+             "take a divisor");
     return *cut;
   }
   /// What is computed of experts is of those of the replica, and of the samples of its group.
@@ -287,8 +286,8 @@ class ReplicatedRecipe {
           for (std::size_t d = 0; read.tensor == tensor && d < shape.size(); ++d)
             if (const MaybeCut cut = even_cut(shape, d, c); cut && shows_heads(read, *cut)) return *cut;
     }
-    refuse_replicas(fmt::format("the heads of '{}' are not divided among {} replicas", graph_.name(tensor), c),
-                    "exchange by all-gather");
+    refuse("not-executed", fmt::format("the heads of '{}' are not divided among {} replicas", graph_.name(tensor), c),
+           "exchange by all-gather");
   }
   bool shows_heads(const Operand& read, const Cut& cut) {
     Cuts cuts = shares_.local().whole();
@@ -349,7 +348,8 @@ class ReplicatedRecipe {
     for (OpRecipe::Result& result : how.results) {
       Operand& part = result.parts[0];
       if (!part.views.empty())
-        refuse_replicas(fmt::format("'{}' makes several tensors of one array", graph_.name(op)), "take context 1");
+        refuse("not-executed", fmt::format("'{}' makes several tensors of one array", graph_.name(op)),
+               "take context 1");
       if (how.kind == OpRecipe::Kind::forward)
         outputs[result.position] = form_of_part(part.tensor, context_.made[part.tensor]);
       part.tensor = named(part.tensor, replica, made);
@@ -431,7 +431,7 @@ class ReplicatedRecipe {
     using Part = ContextUse::Part;
     const TensorId tensor = each.tensors.front();
     const ValueId like = shares_.value_of(tensor);
-    if (like.is_none()) refuse_replicas(fmt::format("'{}' is part of an array", graph_.name(tensor)), "");
+    if (like.is_none()) refuse("not-executed", fmt::format("'{}' is part of an array", graph_.name(tensor)), "");
     Exchanged how{each.kind, std::nullopt, std::nullopt};
     Cuts after;
     if (options_.experts > 1) {
@@ -524,7 +524,7 @@ class ReplicatedRecipe {
         const auto inputs = made_.graph.inputs(made);
         if (use_.reads[op].empty()) continue;  // it makes gradients of these weights, without what they are
         if (by_replica.empty() || std::find(inputs.begin(), inputs.end(), by_replica[replica]) == inputs.end())
-          refuse_replicas(fmt::format("'{}' reads weights that are not fetched for it", graph_.name(op)), "");
+          refuse("not-executed", fmt::format("'{}' reads weights that are not fetched for it", graph_.name(op)), "");
         reads[i].tensor = by_replica[replica];
         reads[i].offset = bundles_[at->second.first].begins[at->second.second];
       }
@@ -570,7 +570,7 @@ class ReplicatedRecipe {
   ValueId gradient_shape(TensorId tensor) {
     const ValueId like = shares_.value_of(tensor);
     if (like.is_none())
-      refuse_replicas(fmt::format("'{}' is part of a gradient", graph_.name(tensor)), "take a parameter server");
+      refuse("not-executed", fmt::format("'{}' is part of a gradient", graph_.name(tensor)), "take a parameter server");
     if (!is_of_experts(graph_.producer(tensor))) return like;
     return shares_.local().value(like, form_of_experts(shares_.local().whole(), like));
   }

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <barrier>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

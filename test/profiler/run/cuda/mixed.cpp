@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>

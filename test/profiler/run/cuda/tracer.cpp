@@ -4,7 +4,6 @@
 
 #include <cstring>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "profiler/run/cuda/activity_records.hpp"

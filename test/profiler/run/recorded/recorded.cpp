@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <sstream>
 #include <string>
 
 #include "profiler/run/recorded/recorded_backend.hpp"
