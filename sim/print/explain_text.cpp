@@ -5,6 +5,7 @@
 
 #include "console.hpp"
 #include "print/explain.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/report/run_text.hpp"
 #include "trainyard/report/table.hpp"
@@ -102,7 +103,7 @@ class Text {
     const std::vector<PathRun> runs = path_runs(run_.schedule, run_.timeline, why_);
     std::vector<std::size_t> shown(runs.size());
     for (std::size_t i = 0; i < runs.size(); ++i) shown[i] = i;
-    std::ranges::stable_sort(shown, std::ranges::greater{}, [&](std::size_t i) { return runs[i].end - runs[i].start; });
+    sort_by_descending(shown, [&](std::size_t i) { return runs[i].end - runs[i].start; });
     if (shown.size() > result_.top) shown.resize(result_.top);
     std::ranges::sort(shown);
     TextTable table{{{"from", Align::right},

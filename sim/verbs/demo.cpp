@@ -12,6 +12,7 @@
 #include "profiler/run/cpu/cpu_backend.hpp"
 #include "profiler/validate/judge.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/report/page.hpp"
@@ -69,8 +70,7 @@ std::vector<Placed> place_by_all(const Problem& problem, const std::string& mode
       left_out.push_back(placer.name);
     }
   }
-  std::stable_sort(placed.begin(), placed.end(),
-                   [](const Placed& a, const Placed& b) { return a.predicted < b.predicted; });
+  sort_by(placed, &Placed::predicted);
   return placed;
 }
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "trainyard/bound/chains.hpp"
 #include "trainyard/bound/linear.hpp"
 #include "trainyard/bound/memory.hpp"
 #include "trainyard/bound/work.hpp"
 #include "trainyard/core/id_map.hpp"
+#include "trainyard/core/sort_by.hpp"
 
 namespace trainyard {
 namespace {
@@ -36,9 +36,7 @@ Nanoseconds head_tail_bound(const Problem& problem, const Chains& chains, const 
     }
     by_tail.push_back(op);
   }
-  std::ranges::sort(by_tail, [&](OpId a, OpId b) {
-    return std::pair{chains.tail[b], a} < std::pair{chains.tail[a], b};
-  });
+  sort_by_descending(by_tail, [&](OpId op) { return chains.tail[op]; });
 
   std::vector<Nanoseconds> heads = chains.head.values();
   std::ranges::sort(heads);

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "trainyard/core/sort_by.hpp"
+
 namespace trainyard::detail {
 namespace {
 
@@ -18,7 +20,7 @@ constexpr std::int64_t kUnreached = std::numeric_limits<std::int64_t>::max();
 
 PathFinder::PathFinder(const std::vector<Arc>& arcs, std::size_t vertices) : arcs_(arcs), leaving_(vertices) {
   for (std::size_t a = 0; a < arcs.size(); ++a) leaving_[arcs[a].from].push_back(a);
-  for (auto& list : leaving_) std::ranges::stable_sort(list, {}, [&](std::size_t a) { return arcs[a].latency; });
+  for (auto& list : leaving_) sort_by(list, [&](std::size_t a) { return arcs[a].latency; });
 }
 
 std::vector<std::int64_t> PathFinder::least_latencies(std::size_t source) const {

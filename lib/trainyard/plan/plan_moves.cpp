@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/plan/candidates.hpp"
 #include "trainyard/plan/stage_cost.hpp"
 
@@ -148,7 +149,7 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
     moved.schedule = schedule;
     offer(moved);
   }
-  std::ranges::stable_sort(moves, {}, [](const RatedPlan& each) { return each.run.step; });
+  sort_by(moves, [](const RatedPlan& each) { return each.run.step; });
   return moves;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainyard/core/parallel.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/plan/candidates.hpp"
 #include "trainyard/plan/fills.hpp"
 #include "trainyard/plan/layer_tables.hpp"
@@ -234,7 +235,7 @@ class PlanSearch {
     }
     if (best_.empty()) memory_.refuse();
     if (least_) bound = std::min(bound, *least_);
-    std::ranges::stable_sort(best_, {}, [&](const RatedPlan& each) { return outcome(each.run, costs_.memory); });
+    sort_best();
     if (best_.size() > options_.kept) best_.resize(std::max<std::size_t>(1, options_.kept));
     result_.best = std::move(best_);
     result_.bound = bound;
@@ -257,7 +258,7 @@ class PlanSearch {
       const Nanoseconds bound = bound_of(costs_, plan, false);
       if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
     });
-    std::ranges::stable_sort(candidates_, {}, &PlanCandidate::bound);
+    sort_by(candidates_, &PlanCandidate::bound);
   }
 
   /// What a stage may compute again.
@@ -430,12 +431,15 @@ class PlanSearch {
     return better(equal, cut) ? equal : cut;
   }
 
+  void sort_best() {
+    sort_by(best_, [&](const RatedPlan& each) { return outcome(each.run, costs_.memory); });
+  }
   void keep(RatedPlan plan) {
     if (plan.run.excess(costs_.memory) == Bytes{0}) least_ = std::min(least_.value_or(plan.run.step), plan.run.step);
     best_.push_back(std::move(plan));
     const std::size_t most = std::max(options_.kept, kImproved);
     if (best_.size() < 4 * most) return;
-    std::ranges::stable_sort(best_, {}, [&](const RatedPlan& each) { return outcome(each.run, costs_.memory); });
+    sort_best();
     best_.resize(most);
   }
 
@@ -454,7 +458,7 @@ class PlanSearch {
 
   /// Single moves, the first that is better, until none is.
   void improve() {
-    std::ranges::stable_sort(best_, {}, [&](const RatedPlan& each) { return outcome(each.run, costs_.memory); });
+    sort_best();
     const std::size_t count = std::min(best_.size(), kImproved);
     std::vector<std::uint64_t> evaluations(count, 0);
     parallel_for(thread_count(options_.threads), count, [&](std::size_t i) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "trainyard/core/parallel.hpp"
+#include "trainyard/core/sort_by.hpp"
 
 namespace trainyard {
 namespace {
@@ -32,7 +33,7 @@ void prove_bounds(const std::vector<PlanCandidate*>& candidates, Nanoseconds bes
     for (PlanCandidate* each : candidates)
       if (each->bound < aim && provable(each->plan)) open.push_back(each);
     // Where the effort does not suffice for all, the least bounds are to be better.
-    std::ranges::stable_sort(open, {}, &PlanCandidate::bound);
+    sort_by(open, &PlanCandidate::bound);
     for (std::size_t first = 0; first < open.size(); first += kProofsAtOnce) {
       if (work > kProofs || (options.stop && options.stop())) return;
       const std::size_t count = std::min(kProofsAtOnce, open.size() - first);

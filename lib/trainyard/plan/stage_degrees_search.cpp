@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trainyard/core/parallel.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/least_memory.hpp"
 #include "trainyard/plan/stage_choices.hpp"
@@ -41,7 +42,7 @@ class DegreesClass {
     all_ = exact_ = plans() <= kAllRun;
     chain_stages();
     std::vector<RatedPlan> found;
-    std::ranges::stable_sort(whole_, {}, [&](std::size_t at) { return ways_[at].estimate; });
+    sort_by(whole_, [&](std::size_t at) { return ways_[at].estimate; });
     for (const std::size_t at : whole_) {
       if ((!all_ && found.size() == kRun) || stopped()) break;
       ParallelPlan plan = plan_of(at);
@@ -209,7 +210,7 @@ class DegreesClass {
     return {std::move(plan), std::move(run)};
   }
   static void sort(std::vector<RatedPlan>& plans) {
-    std::ranges::stable_sort(plans, {}, [](const RatedPlan& each) { return each.run.step; });
+    sort_by(plans, [](const RatedPlan& each) { return each.run.step; });
   }
 
   const StageChoice& choice_of(const StageDegrees& degrees) const {
@@ -304,7 +305,7 @@ StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchO
     classes.emplace_back(std::move(bound));
   std::vector<std::size_t> order(classes.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return classes[i].bound(); });
+  sort_by(order, [&](std::size_t i) { return classes[i].bound(); });
   std::size_t next = 0;
   const auto shorter = [&](std::size_t i) { return !least || classes[order[i]].bound() < *least; };
   while (next < order.size() && shorter(next) && !(options.stop && options.stop())) {

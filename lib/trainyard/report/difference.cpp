@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
@@ -89,7 +90,7 @@ void add_layers(Differences& rows, const Simulated& a, const Simulated& b) {
   for (const auto& [name, moved] : layers)
     moves.push_back({"layer", name, fmt::format("{}", fmt::join(moved.before, ", ")),
                      fmt::format("{}", fmt::join(moved.after, ", ")), moved.bytes});
-  std::ranges::stable_sort(moves, std::ranges::greater{}, &Difference::bytes);
+  sort_by_descending(moves, &Difference::bytes);
   rows.insert(rows.end(), moves.begin(), moves.end());
 }
 
@@ -116,7 +117,7 @@ void add_transfers(Differences& rows, const Simulated& a, const Simulated& b) {
   };
   add(before, after, false);
   add(after, before, true);
-  std::ranges::stable_sort(changes, std::ranges::greater{}, &Difference::bytes);
+  sort_by_descending(changes, &Difference::bytes);
   rows.insert(rows.end(), changes.begin(), changes.end());
 }
 
@@ -127,9 +128,7 @@ void add_orders(Differences& rows, const Simulated& a, const Simulated& b) {
     for (const OpId op : run.problem.ops())
       if (a.schedule.placement[op] == b.schedule.placement[op]) ops[a.schedule.placement[op]].push_back(op);
     for (std::vector<OpId>& own : ops)
-      std::ranges::stable_sort(own, {}, [&](OpId op) {
-        return std::pair{run.timeline.ops[op].start, run.timeline.ops[op].end};
-      });
+      sort_by(own, [&](OpId op) { return std::pair{run.timeline.ops[op].start, run.timeline.ops[op].end}; });
     return ops;
   };
   const auto before = orders(a), after = orders(b);

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/problem/collective_run.hpp"
 
 namespace trainyard {
@@ -99,7 +100,7 @@ class Explainer {
       last_end = task.end;
     }
     for (const auto& [key, share] : shares) all.shares.push_back(share);
-    std::ranges::stable_sort(all.shares, [](const PathShare& a, const PathShare& b) {
+    sort_with(all.shares, [](const PathShare& a, const PathShare& b) {
       if (a.time != b.time) return a.time > b.time;
       return a.to.is_none() && !b.to.is_none();
     });
@@ -118,7 +119,7 @@ class Explainer {
       const Nanoseconds time = std::min(entry.end, task.start) - std::max(entry.start, task.ready);
       all.push_back({is_op ? OpId{entry.task} : OpId::none(), is_op ? 0 : entry.task, time});
     }
-    std::ranges::stable_sort(all, std::ranges::greater{}, &Occupant::time);
+    sort_by_descending(all, &Occupant::time);
     if (all.size() > most) all.resize(most);
     return all;
   }
@@ -242,8 +243,7 @@ std::vector<Wait> longest_waits(const Problem& problem, const Schedule& schedule
   std::vector<Wait> waits;
   for (std::size_t i = 0; i < explanation.path.size(); ++i)
     if (explanation.path[i].waited() > Nanoseconds{0}) waits.push_back({i, {}});
-  std::ranges::stable_sort(waits, std::ranges::greater{},
-                           [&](const Wait& wait) { return explanation.path[wait.task].waited(); });
+  sort_by_descending(waits, [&](const Wait& wait) { return explanation.path[wait.task].waited(); });
   if (waits.size() > count) waits.resize(count);
   const Explainer explainer{problem, schedule, timeline};
   for (Wait& wait : waits) wait.occupants = explainer.occupants(explanation.path[wait.task], most);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/text.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/report/comparison.hpp"
@@ -44,7 +45,7 @@ std::vector<PlacerLine> placer_lines(std::span<const Comparison> comparisons) {
         ++line.missing;
     line.mean_ratio = std::exp(logarithms / static_cast<double>(line.rows.size() - line.missing));
   }
-  std::ranges::stable_sort(lines, [](const PlacerLine& a, const PlacerLine& b) {
+  sort_with(lines, [](const PlacerLine& a, const PlacerLine& b) {
     return a.missing != b.missing ? a.missing < b.missing : a.mean_ratio < b.mean_ratio;
   });
   return lines;

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -37,7 +38,7 @@ std::string device_kind_name(const Device& device) {
 template <class IdType>
 std::vector<IdType> busiest(const std::vector<std::pair<Nanoseconds, IdType>>& used) {
   auto sorted = used;
-  std::ranges::stable_sort(sorted, std::ranges::greater{}, [](const auto& entry) { return entry.first; });
+  sort_by_descending(sorted, [](const auto& entry) { return entry.first; });
   if (sorted.size() > kMostAlone) sorted.resize(kMostAlone);
   std::vector<IdType> ids;
   for (const auto& [time, id] : sorted) ids.push_back(id);
@@ -146,7 +147,7 @@ std::vector<WhatIfResult> simulate_what_ifs(const Problem& problem, const Schedu
     results.push_back({what_if, timeline.makespan, timeline.fits()});
     if (place_again) results.back().placed_again = place_again(machine);
   }
-  std::ranges::stable_sort(results, [](const WhatIfResult& a, const WhatIfResult& b) {
+  sort_with(results, [](const WhatIfResult& a, const WhatIfResult& b) {
     if (a.fits != b.fits) return a.fits;
     return a.makespan < b.makespan;
   });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/graph/topological_order.hpp"
 
 namespace trainyard {
@@ -21,7 +22,7 @@ constexpr Vertex kNone = ~Vertex{0};
 
 /// One of each edge, with the bytes of all.
 Edges distinct(Edges edges) {
-  std::ranges::sort(edges, {}, &Edges::value_type::first);
+  sort_by(edges, &Edges::value_type::first);
   std::size_t count = 0;
   for (const auto& [edge, bytes] : edges)
     if (count > 0 && edges[count - 1].first == edge)
@@ -73,7 +74,7 @@ class Quotient {
   /// Those that carry the most bytes first.
   Edges by_bytes() const {
     Edges edges = edges_;
-    std::ranges::stable_sort(edges, std::greater<>{}, &Edges::value_type::second);
+    sort_by_descending(edges, &Edges::value_type::second);
     return edges;
   }
   bool is_alone(Vertex v) const { return after_[v].empty() && before_[v].empty(); }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/models.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
@@ -109,7 +110,7 @@ void GradientBuckets::fill_buckets() {
   std::vector<std::size_t> order;
   for (std::size_t u = 0; u < units.size(); ++u)
     if (!units[u].gradients.empty()) order.push_back(u);
-  std::ranges::stable_sort(order, {}, [&](std::size_t u) { return units[u].made; });
+  sort_by(order, [&](std::size_t u) { return units[u].made; });
   // The open bucket by model, stage, tensor rank, and whether of experts, or terms; of tied copies each its own, so
   // that replicas have the same shares of all copies.
   std::map<std::tuple<std::string, std::size_t, std::size_t, bool, bool, std::size_t>, std::size_t> open;

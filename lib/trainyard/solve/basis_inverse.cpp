@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "trainyard/core/sort_by.hpp"
+
 namespace trainyard::detail {
 namespace {
 
@@ -62,7 +64,7 @@ std::vector<std::uint32_t> BasisInverse::invert(const std::vector<std::span<cons
   std::vector<char> row_taken(rows_, 0), column_done(columns.size(), 0);
   std::vector<std::uint32_t> singles, rest(columns.size());
   std::iota(rest.begin(), rest.end(), 0U);
-  std::ranges::stable_sort(rest, {}, [&](std::uint32_t c) { return columns[c].size(); });
+  sort_by(rest, [&](std::uint32_t c) { return columns[c].size(); });
   for (const std::uint32_t c : rest)
     if (open[c] == 1) singles.push_back(c);
 

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/judge/orders.hpp"
 
@@ -33,7 +34,7 @@ ComparisonRow run_repeats(const Problem& problem, const Placer& placer, const Co
     seeds.push_back({place.seed, run.value(), run.summary.fits, !run.schedule.rewrites.empty(), *run.search_seconds});
   }
   for (const SeedRun& seed : seeds) search_seconds += seed.search_seconds / static_cast<double>(seeds.size());
-  std::ranges::stable_sort(runs, is_better);
+  sort_with(runs, is_better);
   Run& middle = runs[(runs.size() - 1) / 2];
   for (const Run& each : runs) {  // seeds may lead to different graphs
     if (each.summary.bound.value < middle.summary.bound.value) set_bound(middle.summary, each.summary.bound);
@@ -73,7 +74,7 @@ bool is_bounded(const ComparisonRow& row, Nanoseconds bound) {
 
 /// Puts the rows in their order, shares the bounds and relates each row to the best.
 void rank(std::vector<ComparisonRow>& rows, LowerBound highest) {
-  std::ranges::stable_sort(rows, is_better, &ComparisonRow::run);
+  sort_with(rows, [](const ComparisonRow& a, const ComparisonRow& b) { return is_better(a.run, b.run); });
   for (const ComparisonRow& row : rows)
     if (row.run.schedule.rewrites.empty() && row.run.summary.bound.value > highest.value)
       highest = row.run.summary.bound;

@@ -9,6 +9,7 @@
 #include "trainyard/core/fnv.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/nearest_name.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/toml/toml_value.hpp"
 
@@ -50,7 +51,7 @@ class StudyReader {
         Study::Grid grid = read_grid(*table.as_table(), false);
         for (const StudyAxis& axis : common)
           if (std::ranges::find(grid, axis.key, &StudyAxis::key) == grid.end()) grid.push_back(axis);
-        std::ranges::sort(grid, {}, [&](const StudyAxis& axis) { return std::ranges::find(keys_, axis.key); });
+        sort_by(grid, [&](const StudyAxis& axis) { return std::ranges::find(keys_, axis.key); });
         found.push_back(std::move(grid));
       }
     } else {

@@ -15,6 +15,7 @@
 
 #include "trainyard/core/fnv.hpp"
 #include "trainyard/core/parallel.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/formats/schedule_file.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -351,9 +352,7 @@ YardCheck check_claims(const std::vector<YardClaim>& claims, const fs::path& fol
   const auto line = [&](const Finding& finding) {
     return finding.at.file.ends_with("results.jsonl") ? finding.at.line : 0;
   };
-  std::ranges::stable_sort(result.findings, [&](const Finding& a, const Finding& b) {
-    return std::pair{line(a), a.message} < std::pair{line(b), b.message};
-  });
+  sort_by(result.findings, [&](const Finding& each) { return std::pair{line(each), each.message}; });
   return result;
 }
 

@@ -11,6 +11,7 @@
 
 #include "trainyard/core/portable_math.hpp"
 #include "trainyard/core/printable.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/units.hpp"
 
 namespace trainyard {
@@ -160,7 +161,7 @@ YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::str
     score.over_bound = geometric_mean(over_bounds);
     score.over_best = geometric_mean(over_best).value_or(1);
   }
-  std::ranges::stable_sort(table.scores, {}, &YardScore::rank);
+  sort_by(table.scores, &YardScore::rank);
   return table;
 }
 
@@ -270,7 +271,7 @@ std::string yard_text(const YardTable& table, std::span<const YardPoint> curves,
     std::vector<std::pair<std::string, std::size_t>> placers;
     for (const auto& placer : family.second)
       if (!placer.first.empty()) placers.push_back(placer);
-    std::ranges::stable_sort(placers, [](const auto& a, const auto& b) { return a.second > b.second; });
+    sort_by_descending(placers, [](const auto& each) { return each.second; });
     std::string list;
     for (const auto& placer : placers)
       list += fmt::format("{}{} {}", list.empty() ? "" : ", ", placer.first, placer.second);

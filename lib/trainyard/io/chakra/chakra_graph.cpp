@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/rewrite/collective.hpp"
@@ -195,7 +196,7 @@ class ChakraProblem {
     const auto& nodes = ranks_[rank].trace.nodes;
     for (std::size_t i = 0; i < nodes.size(); ++i)
       if (nodes[i].type == type && !nodes[i].on_host) list.push_back({rank, i});
-    std::ranges::stable_sort(list, {}, [&](NodeAt at) { return node_at(at).id; });
+    sort_by(list, [&](NodeAt at) { return node_at(at).id; });
     return list;
   }
 
@@ -402,7 +403,7 @@ ChakraGraph chakra_graph(const ChakraRank& rank) {
 }
 
 ChakraGraph chakra_graph(std::vector<ChakraRank> ranks, const std::string& folder) {
-  std::ranges::stable_sort(ranks, {}, &ChakraRank::rank);
+  sort_by(ranks, &ChakraRank::rank);
   for (std::size_t i = 0; i < ranks.size(); ++i)
     if (ranks[i].rank != static_cast<std::int64_t>(i))
       refuse_file(folder, "ranks",

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/problem/collective_run.hpp"
 #include "trainyard/simulate/critical_path.hpp"
 
@@ -142,7 +143,7 @@ class ChakraSchedule {
   }
 
   ChakraTrace trace_of(std::vector<Issue>& issues) const {
-    std::ranges::stable_sort(issues, {}, [](const Issue& issue) { return std::tuple{issue.at, issue.kind, issue.op}; });
+    sort_by(issues, [](const Issue& issue) { return std::tuple{issue.at, issue.kind, issue.op}; });
     ChakraTrace trace{"0.0.4", {}};
     std::map<OpId, std::uint64_t> ids;                    // of the device's ops
     std::map<OpId, std::vector<std::uint64_t>> arrivals;  // by reader: receives and collectives

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/text.hpp"
 #include "trainyard/io/foreign/log_lines.hpp"
 #include "trainyard/io/json/findings.hpp"
@@ -49,7 +50,7 @@ class LstopoReader {
     }
     if (!whole) fail(text_.size(), "the file is cut short: no </topology>");
     if (gpus_.empty()) fail(0, "the file has no PCI device of NVIDIA that is a GPU", "lstopo --of xml --filter io:all");
-    std::ranges::stable_sort(gpus_, {}, &FoundGpu::address);
+    sort_by(gpus_, &FoundGpu::address);
     return topology();
   }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/json_value.hpp"
 
@@ -58,9 +59,7 @@ void FindingList::raise_if_any() {
   }
   std::vector<std::size_t> order(findings_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return places[a].offset.value_or(0) < places[b].offset.value_or(0);
-  });
+  sort_by(order, [&](std::size_t i) { return places[i].offset.value_or(0); });
   std::vector<Finding> sorted;
   for (const std::size_t i : order) sorted.push_back(std::move(findings_[i]));
   throw InputError(std::move(sorted));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/json_fields.hpp"
 #include "trainyard/io/json/json_value.hpp"
@@ -221,7 +222,7 @@ class KinetoReader {
   /// By thread and start, longer ones first; and the innermost event around each.
   void sort_events() {
     auto& events = trace_.events;
-    std::ranges::sort(events, {}, [](const HostEvent& event) {
+    sort_by(events, [](const HostEvent& event) {
       return std::tuple{event.process, event.thread, event.start, -event.duration, event.index, event.position};
     });
     std::vector<std::uint32_t> open;
@@ -371,7 +372,7 @@ std::vector<OutermostOp> outermost_ops(const KinetoTrace& trace) {
     row.any = true;
   }
   std::vector<std::pair<std::uint32_t, Row>> order(rows.begin(), rows.end());
-  std::ranges::stable_sort(order, {}, [](const auto& each) { return each.second.start; });
+  sort_by(order, [](const auto& each) { return each.second.start; });
   std::vector<OutermostOp> ops;
   for (const auto& [event, row] : order)
     ops.push_back({trace.name(trace.events[event]), Nanoseconds{row.last - row.first}, Nanoseconds{row.sum}});

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/io/input_text.hpp"
 
 namespace trainyard {
@@ -117,7 +118,7 @@ class Linker {
       if (!is_profilers(trace_.nodes[i])) threads[trace_.nodes[i].thread].push_back(i);
     std::vector<std::vector<std::uint32_t>> order;
     for (auto& [thread, nodes] : threads) order.push_back(std::move(nodes));
-    std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.size() > b.size(); });
+    sort_by_descending(order, [](const auto& each) { return each.size(); });
     std::vector<std::pair<std::size_t, std::size_t>> host;  // events of each thread: [first, end)
     for (std::size_t e = 0; e < kineto_.events.size(); ++e) {
       const bool same = e > 0 && kineto_.events[e].thread == kineto_.events[e - 1].thread &&

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/io/json/json_write.hpp"
 
 namespace trainyard {
@@ -99,7 +100,7 @@ class KinetoWriter {
       if (each.start != each.end &&
           (each.from == rank_ || each.to == rank_ || std::ranges::count(each.also_to, rank_) > 0))
         own.push_back(&each);
-    std::ranges::stable_sort(own, {}, &Transfer::start);
+    sort_by(own, &Transfer::start);
     std::vector<Nanoseconds> streams;  // when each is free again
     for (const Transfer* const each : own) {
       const auto free = std::ranges::find_if(streams, [&](Nanoseconds end) { return end <= each->start; });

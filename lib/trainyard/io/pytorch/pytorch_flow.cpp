@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
+
+#include "trainyard/core/sort_by.hpp"
 
 namespace trainyard {
 namespace {
@@ -61,9 +62,7 @@ class FlowReader {
     flow_.unwritten = static_cast<std::size_t>(std::ranges::count(reads_unwritten_, true));
     find_residents();
     collect_written();
-    std::ranges::sort(flow_.reads, {}, [](const TraceRead& read) {
-      return std::tuple{read.from, read.to, read.storage, read.begin, read.end};
-    });
+    std::ranges::sort(flow_.reads);
     return std::move(flow_);
   }
 
@@ -116,7 +115,7 @@ class FlowReader {
       events.push_back({2 * node.id, i, false});
       events.push_back({2 * node.last + 1, i, true});
     }
-    std::ranges::sort(events, {}, [](const Event& event) { return std::pair{event.key, -std::int64_t{event.node}}; });
+    sort_by(events, [](const Event& event) { return std::pair{event.key, -std::int64_t{event.node}}; });
     return events;
   }
 
@@ -217,7 +216,7 @@ class FlowReader {
   void find_residents() {
     std::ranges::sort(uses_);
     uses_.erase(std::unique(uses_.begin(), uses_.end()), uses_.end());
-    std::ranges::stable_sort(writes_, {}, [](const Write& write) { return std::pair{write.storage, write.piece}; });
+    sort_by(writes_, [](const Write& write) { return std::pair{write.storage, write.piece}; });
     std::size_t use = 0;
     for (std::size_t i = 0; i < writes_.size();) {
       const std::uint32_t storage = writes_[i].storage;
@@ -253,7 +252,7 @@ class FlowReader {
   }
 
   void collect_written() {
-    std::ranges::sort(writes_, {}, [](const Write& write) { return std::pair{write.piece, write.storage}; });
+    sort_by(writes_, [](const Write& write) { return std::pair{write.piece, write.storage}; });
     for (const Write& write : writes_) {
       if (flow_.written.empty() || flow_.written.back().piece != write.piece ||
           flow_.written.back().storage != write.storage)
@@ -293,9 +292,7 @@ TraceFlow::Totals TraceFlow::between_ops(const PytorchTrace& trace, std::int64_t
     read.to = pieces[read.to].node;
     if (inside(read.from) && inside(read.to)) all.push_back(read);
   }
-  std::ranges::sort(all, {}, [](const TraceRead& read) {
-    return std::tuple{read.from, read.to, read.storage, read.begin, read.end};
-  });
+  std::ranges::sort(all);
   Totals totals;
   std::int64_t end = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {

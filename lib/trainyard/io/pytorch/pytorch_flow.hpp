@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct TracePiece {
 struct TraceRead {
   std::uint32_t from = 0, to = 0, storage = 0;  // pieces
   std::int64_t begin = 0, end = 0;
+
+  friend auto operator<=>(const TraceRead&, const TraceRead&) = default;
 };
 
 /// The data of a trace: who writes what, and who reads it. A storage is one line of bytes; an op that writes bytes of

@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/json_fields.hpp"
 #include "trainyard/io/json/json_value.hpp"
@@ -84,7 +85,7 @@ class TraceReader {
   void sort_nodes() {
     std::vector<std::uint32_t> order(trace_.nodes.size());
     std::iota(order.begin(), order.end(), 0u);
-    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return trace_.nodes[i].id; });
+    sort_by(order, [&](std::uint32_t i) { return trace_.nodes[i].id; });
     for (std::size_t i = 1; i < order.size(); ++i)
       if (trace_.nodes[order[i]].id == trace_.nodes[order[i - 1]].id)
         fault(order[i], fmt::format("the id {} stands twice", trace_.nodes[order[i]].id),

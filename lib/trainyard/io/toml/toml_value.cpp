@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <tuple>
+#include <utility>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/json_write.hpp"
 
@@ -85,9 +86,7 @@ void TomlFindings::add(const std::vector<Finding>& findings, const toml::table& 
 
 void TomlFindings::raise_if_any() {
   if (findings_.empty()) return;
-  std::stable_sort(findings_.begin(), findings_.end(), [](const Finding& a, const Finding& b) {
-    return std::tie(a.at.line, a.at.column) < std::tie(b.at.line, b.at.column);
-  });
+  sort_by(findings_, [](const Finding& each) { return std::pair{each.at.line, each.at.column}; });
   throw InputError(std::move(findings_));
 }
 

@@ -14,6 +14,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/core/portable_math.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/auto/auto_completion.hpp"
 #include "trainyard/place/auto/auto_load.hpp"
 #include "trainyard/place/auto/island.hpp"
@@ -132,13 +133,13 @@ class AutoPlacer {
     if (!fewer || !effort_.late(members_share())) found_ = members_answers();
     if (fewer) found_.push_back(std::move(*fewer));
     if (hurries()) fit_by_one_walk();
-    std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+    sort_by(found_, &Ordered::outcome);
     if (hurries()) order_in_time();
     for (const Ordered& each : found_) {
       evaluations_ += each.evaluations;
       if (each.schedule.plan_bound) plan_bound_ = each.schedule.plan_bound;
     }
-    std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+    sort_by(found_, &Ordered::outcome);
   }
 
   /// On large graphs before all members: whether it is worth the time, it knows from the first ops.
@@ -260,7 +261,7 @@ class AutoPlacer {
       evaluations_ += answer->evaluations;
       found_.push_back(std::move(*answer));
     }
-    std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+    sort_by(found_, &Ordered::outcome);
   }
 
   void offload() {
@@ -294,7 +295,7 @@ class AutoPlacer {
     const Outcome outcome = Evaluator{problem}.outcome(*result.schedule);
     if (outcome < plain->outcome) {
       found_.push_back({*result.schedule, outcome});
-      std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+      sort_by(found_, &Ordered::outcome);
     }
     report();
   }
@@ -333,7 +334,7 @@ class AutoPlacer {
       }
       found_.push_back(std::move(answer));
     }
-    std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+    sort_by(found_, &Ordered::outcome);
     report();
   }
 
@@ -379,7 +380,7 @@ class AutoPlacer {
       evaluations_ += evaluations[i];
       if (answers[i]) found_.push_back(std::move(*answers[i]));
     }
-    std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+    sort_by(found_, &Ordered::outcome);
     report();
   }
 
@@ -404,7 +405,7 @@ class AutoPlacer {
       evaluations_ += answer->evaluations;
       found_.push_back(std::move(*answer));
     }
-    std::ranges::stable_sort(found_, {}, &Ordered::outcome);
+    sort_by(found_, &Ordered::outcome);
     report();
   }
   static constexpr std::uint64_t kStreams = 1'000'000;  // of random numbers, beyond those of the islands
@@ -441,7 +442,7 @@ class AutoPlacer {
         runners[i].schedule.rewrites = ground->problem.rewrites();
       });
       share_values(team_, runners);
-      std::ranges::stable_sort(running, {}, [&](std::size_t i) { return runners[i].outcome; });
+      sort_by(running, [&](std::size_t i) { return runners[i].outcome; });
     }
     for (const Ordered& each : runners) evaluations_ += each.evaluations;
     const Ordered& first = runners[running.front()];
@@ -599,7 +600,7 @@ class AutoPlacer {
     std::vector<std::size_t> turns(standings_.size()), load(team_->count());
     std::iota(turns.begin(), turns.end(), std::size_t{0});
     const auto ops = [&](std::size_t i) { return standings_[i].ground->problem.op_count(); };
-    std::ranges::stable_sort(turns, std::ranges::greater{}, ops);
+    sort_by_descending(turns, ops);
     owner_.resize(turns.size());
     for (const std::size_t i : turns) {
       owner_[i] = static_cast<std::size_t>(std::ranges::min_element(load) - load.begin());

@@ -10,6 +10,7 @@
 #include "trainyard/bound/completion.hpp"
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/graph/topological_order.hpp"
 #include "trainyard/place/auto/auto.hpp"
 #include "trainyard/place/auto/members.hpp"
@@ -251,7 +252,7 @@ class AutoCompletion {
         },
         options_.budget.seconds);
     evaluations_ += 2 * found_.size();
-    std::ranges::stable_sort(found_, {}, &Completed::outcome);
+    sort_by(found_, &Completed::outcome);
   }
 
   /// The schedule, or its placement with the model that ends first first, whichever is better.
@@ -261,7 +262,7 @@ class AutoCompletion {
     const CompletionOutcome outcome = evaluator.outcome(schedule);
     const auto& ends = evaluator.ends();
     std::vector<OpId> order = evaluator.by_start();
-    std::ranges::stable_sort(order, {}, [&](OpId op) { return ends[models.of[op]]; });
+    sort_by(order, [&](OpId op) { return ends[models.of[op]]; });
     Schedule other = in_order(schedule, order);
     const CompletionOutcome of_other = evaluator.outcome(other);
     return of_other < outcome ? Completed{std::move(other), of_other} : Completed{std::move(schedule), outcome};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainyard/core/disjoint_sets.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/kit/layers.hpp"
 
@@ -95,7 +96,7 @@ std::vector<Clusters> cluster_levels(const Problem& problem) {
   std::vector<TensorId> tensors;
   for (const TensorId tensor : graph.tensors())
     if (!graph.consumers(tensor).empty()) tensors.push_back(tensor);
-  std::ranges::stable_sort(tensors, std::ranges::greater{}, [&](TensorId tensor) { return graph.bytes(tensor); });
+  sort_by_descending(tensors, [&](TensorId tensor) { return graph.bytes(tensor); });
   const auto devices = static_cast<std::int64_t>(problem.device_count());
   for (const std::int64_t share : {64, 16, 4}) {
     const Nanoseconds most{all.count / (share * devices)};

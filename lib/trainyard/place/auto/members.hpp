@@ -18,6 +18,7 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/auto/rehearsal.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/team.hpp"
@@ -87,7 +88,7 @@ inline std::vector<std::size_t> turns_of(std::span<const Placer* const> members,
                                          std::span<const std::optional<Forecast>> forecasts) {
   std::vector<std::size_t> turns(members.size());
   std::iota(turns.begin(), turns.end(), std::size_t{0});
-  std::ranges::stable_sort(turns, {}, [&](std::size_t i) { return turn_of(*members[i], problem); });
+  sort_by(turns, [&](std::size_t i) { return turn_of(*members[i], problem); });
   const auto known = [&](std::size_t i) { return !forecasts.empty() && forecasts[i].has_value(); };
   const auto group = [&](std::size_t i) {
     if (known(i)) return 1;
@@ -99,7 +100,7 @@ inline std::vector<std::size_t> turns_of(std::span<const Placer* const> members,
     const auto listed = std::ranges::find(kLargeFirst, members[i]->name) - kLargeFirst.begin();
     return std::tuple{-static_cast<std::int64_t>(forecast.ops), forecast.outcome, listed, forecast.seconds};
   };
-  std::ranges::stable_sort(turns, [&](std::size_t a, std::size_t b) {
+  sort_with(turns, [&](std::size_t a, std::size_t b) {
     if (group(a) != group(b)) return group(a) < group(b);
     return known(a) && worth(a) < worth(b);
   });

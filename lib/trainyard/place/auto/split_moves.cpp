@@ -1,6 +1,5 @@
 #include "trainyard/place/auto/split_moves.hpp"
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/rewrite/split_op.hpp"
@@ -24,7 +24,7 @@ std::vector<DeviceId> least_busy(const Problem& problem, const Timeline& timelin
   std::vector<DeviceId> devices;
   for (const DeviceId device : problem.devices())
     if (device != but) devices.push_back(device);
-  std::ranges::stable_sort(devices, {}, [&](DeviceId device) { return timeline.devices[device].busy; });
+  sort_by(devices, [&](DeviceId device) { return timeline.devices[device].busy; });
   if (devices.size() > kDevices) devices.resize(kDevices);
   return devices;
 }
@@ -62,7 +62,7 @@ class SplitMoves {
     for (const PathStep& step : critical_path(problem, best_.schedule, timeline))
       if (!step.op.is_none() && graph.colocation_group(step.op).empty())
         critical.emplace_back(timeline.ops[step.op].end - timeline.ops[step.op].start, step.op);
-    std::ranges::stable_sort(critical, std::ranges::greater{}, &std::pair<Nanoseconds, OpId>::first);
+    sort_by_descending(critical, &std::pair<Nanoseconds, OpId>::first);
     std::size_t seen = 0;
     for (const auto& [time, op] : critical) {
       if (time <= Nanoseconds{0} || seen == kOps) break;

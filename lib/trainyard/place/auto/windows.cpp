@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/exact/window_search.hpp"
 #include "trainyard/simulate/critical_path.hpp"
 
@@ -17,10 +18,7 @@ constexpr std::size_t kLeastOps = 6;
 }  // namespace
 
 WindowSearch::WindowSearch(const Problem& problem, Random random)
-    : problem_(problem), random_(random), evaluator_(problem), topological_(problem.op_count(), 0) {
-  std::uint32_t position = 0;
-  for (const OpId op : problem.graph().topological_order()) topological_[op] = position++;
-}
+    : problem_(problem), random_(random), evaluator_(problem) {}
 
 bool WindowSearch::run(Schedule& schedule, Outcome& outcome, const Effort& effort) {
   if (schedule.policy != Policy::strict || problem_.op_count() < 2 || problem_.device_count() > kMostDevices)
@@ -47,8 +45,8 @@ void WindowSearch::read(const Schedule& schedule) {
   const Graph& graph = problem_.graph();
   timeline_ = evaluator_.simulation().timeline(schedule);
   ++evaluations_;
-  by_start_.assign(problem_.ops().begin(), problem_.ops().end());
-  std::ranges::sort(by_start_, {}, [&](OpId op) { return std::pair{timeline_.ops[op].start, topological_[op]}; });
+  by_start_ = graph.topological_order();
+  sort_by(by_start_, [&](OpId op) { return timeline_.ops[op].start; });
   position_.assign(problem_.op_count(), 0);
   for (std::uint32_t i = 0; i < by_start_.size(); ++i) position_[by_start_[i]] = i;
   first_transfer_.assign(graph.tensor_count() + 1, 0);
@@ -195,7 +193,7 @@ Schedule WindowSearch::with_answer(const Schedule& schedule, std::size_t first, 
     order[i] = i;
     result.placement[ops[i]] = DeviceId{device[i]};
   }
-  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair{start[i], i}; });
+  sort_by(order, [&](std::size_t i) { return start[i]; });
   result.order.assign(problem_.device_count(), {});
   const auto append = [&](OpId op) { result.order[result.placement[op]].push_back(op); };
   for (std::size_t i = 0; i < first; ++i) append(by_start_[i]);

@@ -52,7 +52,6 @@ class WindowSearch {
   Random random_;
   Evaluator evaluator_;
   std::uint64_t evaluations_ = 0, charged_ = 0;
-  IdMap<OpId, std::uint32_t> topological_;  // position
 
   // The schedule that was read last.
   Timeline timeline_;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
-#include <functional>
 #include <iterator>
 #include <utility>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/solve/linear_program.hpp"
 
@@ -187,7 +187,7 @@ class Relaxation {
         if (from.gone) arc.base += from.shift, arc.from = from.onto;
         if (to.gone) arc.base += to.shift, arc.to = to.onto;
       }
-      std::ranges::stable_sort(block, {}, [](const Arc& arc) { return std::pair{arc.from, arc.to}; });
+      sort_by(block, [](const Arc& arc) { return std::pair{arc.from, arc.to}; });
     }
   }
 
@@ -272,7 +272,7 @@ class Relaxation {
       parents[edges_.to(edge)] -= 1 - result_.x[edge];
       if (cost_[edge] > 0) by_cost.push_back(edge);
     }
-    std::ranges::stable_sort(by_cost, std::greater{}, [&](EdgeId edge) { return cost_[edge]; });
+    sort_by_descending(by_cost, [&](EdgeId edge) { return cost_[edge]; });
     for (const EdgeId edge : by_cost) {
       double& of_parent = children[edges_.from(edge)];
       double& of_child = parents[edges_.to(edge)];
@@ -309,7 +309,7 @@ IdMap<OpId, OpId> favourite_children(const Problem& problem, const OpEdges& edge
   std::vector<EdgeId> by_x;
   for (const EdgeId edge : x.ids())
     if (x[edge] < threshold - 1e-9) by_x.push_back(edge);
-  std::ranges::stable_sort(by_x, {}, [&](EdgeId edge) { return x[edge]; });
+  sort_by(by_x, [&](EdgeId edge) { return x[edge]; });
   IdMap<OpId, OpId> child(problem.op_count());
   IdMap<OpId, bool> taken(problem.op_count(), false);
   for (const EdgeId edge : by_x) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/celeritas/sequential_partition.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/place/kit/predecessors.hpp"
@@ -16,8 +18,8 @@ std::vector<OpId> critical_depth_first(const Problem& problem) {
   Predecessors predecessors{problem.graph()};
   std::vector<OpId> order, open;
   const auto sort_from = [&](std::size_t first) {  // the most critical is last
-    std::sort(open.begin() + static_cast<std::ptrdiff_t>(first), open.end(),
-              [&](OpId a, OpId b) { return rank[a] != rank[b] ? rank[a] < rank[b] : a > b; });
+    const auto added = std::span{open}.subspan(first);
+    sort_with(added, [&](OpId a, OpId b) { return rank[a] != rank[b] ? rank[a] < rank[b] : a > b; });
   };
   for (const OpId op : problem.ops())
     if (predecessors.free(op)) open.push_back(op);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/judge/retreat.hpp"
 #include "trainyard/place/kit/groups.hpp"
@@ -93,7 +94,7 @@ void settle_groups(const Problem& problem, const GroupGraph& graph, int percent,
       if (other != devices[group]) best = std::max(best, shared[other]);
     stays.push_back({able.size() == 1 ? kLongestTime.count : shared[devices[group]] - best, group});
   }
-  std::ranges::stable_sort(stays, std::ranges::greater{}, &Stay::loss);
+  sort_by_descending(stays, &Stay::loss);
   for (const Stay& stay : stays) {
     if (graph.able[stay.group].size() > 1 && memory.excess_with(stay.group, devices[stay.group]) > Bytes{0}) {
       homeless.push_back(stay.group);
@@ -104,7 +105,7 @@ void settle_groups(const Problem& problem, const GroupGraph& graph, int percent,
   }
   for (const GroupId group : homeless) devices[group] = DeviceId::none();
   // The largest first, while there is room.
-  std::ranges::stable_sort(homeless, std::ranges::greater{}, [&](GroupId group) { return memory.need(group).held; });
+  sort_by_descending(homeless, [&](GroupId group) { return memory.need(group).held; });
   std::vector<DeviceId> with_room;
   for (const GroupId group : homeless) {
     memory.narrow(group, graph.able[group], with_room);

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "trainyard/core/sort_by.hpp"
+
 namespace trainyard {
 
 namespace {
@@ -75,7 +77,7 @@ std::vector<double> device_shares(const GroupGraph& graph, const Problem& proble
   // The device with the least to do fixed first: as long as all would be done before the next one's are, that has none.
   std::vector<std::size_t> order(speeds.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t d) { return fixed[d]; });
+  sort_by(order, [&](std::size_t d) { return fixed[d]; });
   double speed = 0, done = 0, end = 0;  // of those in use: sum of speeds, of speed x fixed; when all are done
   for (const std::size_t d : order) {
     if (speed > 0 && fixed[d] >= end) break;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainyard/core/random.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/cut/cut_graph.hpp"
 
 namespace trainyard {
@@ -23,7 +24,7 @@ class Bisection {
   GroupDevices run() {
     std::vector<DeviceId> devices;
     for (const DeviceId device : problem_.devices()) devices.push_back(device);
-    std::ranges::stable_sort(devices, {}, [&](DeviceId device) { return problem_.column(device); });
+    sort_by(devices, [&](DeviceId device) { return problem_.column(device); });
     std::vector<GroupId> groups;
     for (const GroupId group : result_.ids()) groups.push_back(group);
     split(devices, groups);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/exact/model.hpp"
 #include "trainyard/place/exact/placement_bound.hpp"
 #include "trainyard/place/exact/realize.hpp"
@@ -106,10 +107,8 @@ class PlacementSearch {
     if (bound >= state_.limit) return;
     by_urgency_.resize(model_.ops);
     for (std::uint32_t op = 0; op < model_.ops; ++op) by_urgency_[op] = op;
-    std::ranges::stable_sort(by_urgency_, [&](std::uint32_t a, std::uint32_t b) {
-      const auto &x = tasks_.tasks[a], &y = tasks_.tasks[b];
-      return x.duration + x.tail > y.duration + y.tail;
-    });
+    sort_by_descending(by_urgency_,
+                       [&](std::uint32_t op) { return tasks_.tasks[op].duration + tasks_.tasks[op].tail; });
     realization_.try_priority(device_, by_urgency_);
 
     // After some solutions that are out of reach the search goes on for the value of the relaxed problem alone.

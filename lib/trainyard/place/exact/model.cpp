@@ -38,8 +38,7 @@ ExactModel::ExactModel(const Problem& of, const Placement& fixed)
     for (const TensorId tensor : graph.inputs(op)) add(number(tensor), graph.producer(tensor));
     for (const OpId earlier : graph.after(op)) add(kNoTensor, earlier);
   }
-  for (auto& readers : outputs)  // tensor by tensor
-    std::ranges::sort(readers, {}, [](const Input& edge) { return std::pair{edge.tensor, edge.from}; });
+  for (auto& readers : outputs) std::ranges::sort(readers);  // tensor by tensor
   for (const OpId op : graph.topological_order()) order.push_back(number(op));
   const Chains chains = chains_with_transfers(problem);
   for (const OpId op : problem.ops()) {
@@ -136,8 +135,7 @@ ExactModel::ExactModel(const Problem& of, const ExactWindow& window)
     for (const TensorId tensor : graph.inputs(op)) add(number(tensor), graph.producer(tensor));
     for (const OpId earlier : graph.after(op)) add(kNoTensor, earlier);
   }
-  for (auto& readers : outputs)  // tensor by tensor
-    std::ranges::sort(readers, {}, [](const Input& edge) { return std::pair{edge.tensor, edge.from}; });
+  for (auto& readers : outputs) std::ranges::sort(readers);  // tensor by tensor
   arrival = window.arrival;
   beyond = window.beyond;
   held = window.held;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -32,6 +33,8 @@ struct ExactModel {
   struct Input {
     std::uint32_t tensor;  // kNoTensor: a control edge
     std::uint32_t from;    // op
+
+    friend auto operator<=>(const Input&, const Input&) = default;
   };
   struct PairRoute {
     std::vector<std::uint32_t> resources;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
@@ -38,7 +39,7 @@ class SplitSearch {
     shortest_ = engine_.plan();
     std::vector<std::pair<Nanoseconds, OpId>> by_time;
     for (const auto node : engine_.scheduled_path()) by_time.emplace_back(engine_.duration(node), OpId{node});
-    std::ranges::stable_sort(by_time, std::ranges::greater{}, &std::pair<Nanoseconds, OpId>::first);
+    sort_by_descending(by_time, &std::pair<Nanoseconds, OpId>::first);
     std::vector<SplitOp> splits;
     std::size_t idle = 0;
     try {

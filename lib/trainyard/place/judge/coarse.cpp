@@ -16,6 +16,7 @@
 
 #include "trainyard/core/disjoint_sets.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/cost/speeds.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/graph/strong_components.hpp"
@@ -186,7 +187,7 @@ Schedule expand(const Problem& problem, const Coarsening& coarsening, const Prob
   const Timeline timeline = simulate(coarse, schedule);
   std::vector<std::size_t> clusters(coarsening.members.rows());
   std::iota(clusters.begin(), clusters.end(), std::size_t{0});  // a topological order
-  std::ranges::stable_sort(clusters, {}, [&](std::size_t c) { return timeline.ops[OpId{c}].start; });
+  sort_by(clusters, [&](std::size_t c) { return timeline.ops[OpId{c}].start; });
 
   Schedule strict{.placement = Placement(problem.op_count(), DeviceId{0}), .policy = Policy::strict};
   strict.order.assign(problem.device_count(), {});

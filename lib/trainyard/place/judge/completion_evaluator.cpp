@@ -1,7 +1,6 @@
 #include "trainyard/place/judge/completion_evaluator.hpp"
 
-#include <algorithm>
-
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/simulate/completion.hpp"
 
@@ -19,7 +18,7 @@ std::vector<OpId> CompletionEvaluator::by_start() const {
   const IdMap<OpId, Span>& spans = simulation_.spans();
   std::vector<OpId> order;
   for (const OpId op : spans.ids()) order.push_back(op);
-  std::ranges::stable_sort(order, {}, [&](OpId op) { return spans[op].start; });
+  sort_by(order, [&](OpId op) { return spans[op].start; });
   return order;
 }
 

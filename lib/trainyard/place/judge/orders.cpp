@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "trainyard/core/sort_by.hpp"
+
 namespace trainyard {
 namespace {
 
@@ -62,7 +64,7 @@ Schedule in_started_order(const Problem& problem, const Placement& placement, co
   // Ties by topological order: of ops that start together, one of no duration may have to come first.
   for (const OpId op : problem.graph().topological_order()) schedule.order[placement[op]].push_back(op);
   for (auto& ops : schedule.order)
-    std::ranges::stable_sort(ops, {}, [&](OpId op) { return std::pair{timeline.ops[op].start, timeline.ops[op].end}; });
+    sort_by(ops, [&](OpId op) { return std::pair{timeline.ops[op].start, timeline.ops[op].end}; });
   return schedule;
 }
 

@@ -1,14 +1,15 @@
 #include "trainyard/place/judge/plan_order.hpp"
 
-#include <algorithm>
 #include <cassert>
+
+#include "trainyard/core/sort_by.hpp"
 
 namespace trainyard {
 
 void set_order(const Problem& problem, std::vector<OpId> taken, PlanOrder order, Schedule& schedule) {
   assert(schedule.plan && order != PlanOrder::best);
   // Ops that start together stay as they were taken, so an op of no duration stays before those that wait for it.
-  if (order != PlanOrder::rank) std::ranges::stable_sort(taken, {}, [&](OpId op) { return schedule.plan->start[op]; });
+  if (order != PlanOrder::rank) sort_by(taken, [&](OpId op) { return schedule.plan->start[op]; });
   schedule.order = {};
   schedule.priority = {};
   if (order == PlanOrder::strict) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <numeric>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/graph/topological_order.hpp"
 #include "trainyard/place/kit/successors.hpp"
 
@@ -109,14 +109,14 @@ IdMap<OpId, ScaledTime> downward_ranks(const Problem& problem, const MeanCosts& 
 
 std::vector<OpId> by_descending_rank(const Problem& problem, const IdMap<OpId, ScaledTime>& ranks) {
   std::vector<OpId> order = problem.graph().topological_order();
-  std::ranges::stable_sort(order, std::ranges::greater{}, [&](OpId op) { return ranks[op]; });
+  sort_by_descending(order, [&](OpId op) { return ranks[op]; });
   return order;
 }
 
 PriorityOrder priority_order(const IdMap<OpId, ScaledTime>& priority) {
   PriorityOrder order{.ops = {priority.ids().begin(), priority.ids().end()},
                       .position = IdMap<OpId, std::uint32_t>(priority.size())};
-  std::ranges::stable_sort(order.ops, std::ranges::greater{}, [&](OpId op) { return priority[op]; });
+  sort_by_descending(order.ops, [&](OpId op) { return priority[op]; });
   for (std::size_t i = 0; i < order.ops.size(); ++i) order.position[order.ops[i]] = static_cast<std::uint32_t>(i);
   return order;
 }

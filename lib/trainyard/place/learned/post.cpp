@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/learn/adam.hpp"
 #include "trainyard/learn/policy_gradient.hpp"
 
@@ -106,7 +107,7 @@ class Post {
   }
 
   void move_to_elite(std::vector<Sample>& samples) {
-    std::ranges::stable_sort(samples, {}, &Sample::cost);
+    sort_by(samples, &Sample::cost);
     const std::size_t count =
         std::max<std::size_t>(1, static_cast<std::size_t>(options_.elite * static_cast<double>(samples.size())));
     Distributions p = all_probabilities();

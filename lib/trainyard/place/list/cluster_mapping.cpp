@@ -1,9 +1,10 @@
 #include "trainyard/place/list/cluster_mapping.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <utility>
+
+#include "trainyard/core/sort_by.hpp"
 
 namespace trainyard {
 namespace {
@@ -29,7 +30,7 @@ class Mapper {
   void assign_all(bool count_crossings) {
     std::vector<ClusterId> order;
     for (std::size_t c = 0; c < clusters_.rows(); ++c) order.push_back(ClusterId{c});
-    std::ranges::stable_sort(order, std::ranges::greater{}, [&](ClusterId cluster) {
+    sort_by_descending(order, [&](ClusterId cluster) {
       Nanoseconds longest{0};
       for (std::size_t column = 0; column < columns_; ++column)
         longest = std::max(longest, times_[cluster.index() * columns_ + column]);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/place/kit/successors.hpp"
 
@@ -33,7 +34,7 @@ Schedule lookahead_heft(const Problem& problem, const ListOptions& options) {
   return list_schedule(problem, options, [&](AnalyticPlan& plan) {
     for (const OpId op : order) {
       std::vector<OpId> next = successors_of(problem.graph(), op);
-      std::ranges::sort(next, {}, [&](OpId each) { return position[each]; });
+      sort_by(next, [&](OpId each) { return position[each]; });
       AnalyticPlan::Slot best{};
       std::pair<Nanoseconds, Nanoseconds> least;
       for (const DeviceId device : plan.candidates(op)) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/solve/integer_program.hpp"
 
 namespace trainyard {
@@ -151,7 +152,7 @@ class ProgramBuilder {
       for (std::size_t i = 0; i < devices_; ++i) most[color] = std::max(most[color], time(color, i));
     order_.resize(most.size());
     std::iota(order_.begin(), order_.end(), 0U);
-    std::ranges::stable_sort(order_, [&](std::uint32_t a, std::uint32_t b) { return most[a] > most[b]; });
+    sort_by_descending(order_, [&](std::uint32_t color) { return most[color]; });
   }
 
   bool costs(const TensorColumns& tensor, std::size_t device) const {

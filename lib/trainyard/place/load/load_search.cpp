@@ -12,6 +12,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/portable_math.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/load/dpl.hpp"
 #include "trainyard/place/load/load_state.hpp"
@@ -88,7 +89,7 @@ class Annealer {
     };
     std::vector<Picoseconds> times;
     for (const std::size_t color : order) times.push_back(shortest(color));
-    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return times[a] > times[b]; });
+    sort_by_descending(order, [&](std::size_t color) { return times[color]; });
     std::vector<Picoseconds> load(problem_.device_count());
     std::vector<std::int64_t> room(problem_.device_count(), INT64_MAX);
     for (const DeviceId device : problem_.devices())

@@ -8,6 +8,7 @@
 
 #include "trainyard/core/parallel.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/kit/groups.hpp"
 
@@ -36,7 +37,7 @@ class Population {
         mutate(copy, std::max(1.0, static_cast<double>(genes_.size()) / 10));
         return copy;
       });
-    std::ranges::stable_sort(members_, {}, &Member::outcome);
+    sort_by(members_, &Member::outcome);
     while (!genes_.empty() && !search_.over(spent_)) {
       const std::size_t parents = members_.size();
       const std::size_t elite = std::min<std::size_t>({options_.elite, size - 1, parents});
@@ -44,7 +45,7 @@ class Population {
       if (members_.size() == parents) break;  // no time for one more
       members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(elite),
                      members_.begin() + static_cast<std::ptrdiff_t>(parents));
-      std::ranges::stable_sort(members_, {}, &Member::outcome);
+      sort_by(members_, &Member::outcome);
       search_.report(members_.front().outcome, spent_);
     }
     return search_.finish(members_.front().placement, members_.front().outcome, spent_);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "trainyard/core/random.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/place/baechi/m_topo.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
@@ -111,7 +112,7 @@ class OffloadSearch {
     std::iota(list.begin(), list.end(), std::size_t{0});
     const auto by = [&](auto worth) {
       std::vector<std::size_t> sorted = list;
-      std::ranges::stable_sort(sorted, std::ranges::greater{}, [&](std::size_t t) { return worth(tensors[t]); });
+      sort_by_descending(sorted, [&](std::size_t t) { return worth(tensors[t]); });
       return sorted;
     };
     try_first(list);

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/simulate/account/holdings.hpp"
 
 namespace trainyard {
@@ -16,9 +17,7 @@ OffloadPlan::OffloadPlan(const Problem& problem, const Placement& placement, con
       by_start_(problem.graph().topological_order()),
       sent_(problem.graph().tensor_count(), Nanoseconds{0}),
       lanes_(problem.device_count()) {
-  std::ranges::stable_sort(by_start_, {}, [&](OpId op) {
-    return std::pair{timeline.ops[op].start, timeline.ops[op].end};
-  });
+  sort_by(by_start_, [&](OpId op) { return std::pair{timeline.ops[op].start, timeline.ops[op].end}; });
   for (const OpId op : by_start_)
     if (timeline.ops[op].end > timeline.ops[op].start) lanes_[placement[op]].ops.push_back(op);
   for (const Transfer& transfer : timeline.transfers)
@@ -163,7 +162,7 @@ std::optional<OffloadPlan::Leaving> OffloadPlan::plan(const std::vector<bool>& a
       found.push_back({timeline_.ops[lane.ops[next]].start, t, lane.ops[stay.from], lane.ops[stay.until]});
     }
   }
-  std::ranges::stable_sort(found, {}, &Found::next);
+  sort_by(found, &Found::next);
   Leaving leaving;
   for (const Found& each : found) {
     leaving.tensors.push_back(each.tensor);

@@ -12,6 +12,7 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/limits.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
@@ -56,7 +57,7 @@ std::vector<RatedPlan> by_likely_step(std::vector<RatedPlan> plans, std::optiona
   std::vector<RatedPlan> almost, turns;
   for (auto each = beyond; each != plans.end(); ++each)
     if (*std::ranges::max_element(each->run.peaks) <= Bytes{memory->count / 5 * 6}) almost.push_back(*each);
-  std::ranges::stable_sort(almost, {}, [](const RatedPlan& each) { return each.run.step; });
+  sort_by(almost, [](const RatedPlan& each) { return each.run.step; });
   auto next = almost.begin();
   for (auto each = plans.begin(); each != beyond || next != almost.end();) {
     if (each != beyond) turns.push_back(*each++);

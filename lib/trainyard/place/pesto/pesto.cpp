@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/auto/auto.hpp"
 #include "trainyard/place/exact/exact.hpp"
 #include "trainyard/place/judge/coarse.hpp"
@@ -24,10 +25,8 @@ namespace {
 /// The solution's ops by start, under both policies that keep an order.
 std::vector<Schedule> replays(const Problem& problem, const Placement& placement, const IdMap<OpId, double>& starts,
                               double unit) {
-  IdMap<OpId, std::size_t> position(problem.op_count(), 0);
   std::vector<OpId> order = problem.graph().topological_order();
-  for (std::size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
-  std::ranges::sort(order, {}, [&](OpId op) { return std::pair{std::llround(starts[op] * unit), position[op]}; });
+  sort_by(order, [&](OpId op) { return std::llround(starts[op] * unit); });
   Schedule strict{.placement = placement, .policy = Policy::strict};
   Schedule priority{.placement = placement, .policy = Policy::priority};
   strict.order.assign(problem.device_count(), {});

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/sort_by.hpp"
 
 namespace trainyard {
 namespace {
@@ -130,7 +131,7 @@ class StateSearch {
     }
     std::vector<std::size_t> order(count), position(count);
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [&](std::size_t s) { return found[s].layers.size(); });
+    sort_by(order, [&](std::size_t s) { return found[s].layers.size(); });
     for (std::size_t i = 0; i < count; ++i) position[order[i]] = i;
 
     PipelineStates result;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
 #include "trainyard/place/kit/layers.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
@@ -125,7 +126,7 @@ std::optional<LayerDevices> by_branches(const Problem& problem, const Layers& la
       longest_first.emplace_back(layer_time(problem, layers.ops[branch], devices.front()), branch);
       in_branches += longest_first.back().first;
     }
-    std::ranges::stable_sort(longest_first, std::ranges::greater{}, [](const auto& entry) { return entry.first; });
+    sort_by_descending(longest_first, [](const auto& entry) { return entry.first; });
     std::vector<Nanoseconds> loads(devices.size());
     for (const auto& [time, branch] : longest_first) {
       const auto at = static_cast<std::size_t>(std::ranges::min_element(loads) - loads.begin());

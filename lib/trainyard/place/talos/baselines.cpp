@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/judge/plan_order.hpp"
 #include "trainyard/place/kit/analytic_plan.hpp"
 #include "trainyard/place/kit/groups.hpp"
@@ -22,7 +23,7 @@ std::vector<DeviceId> fastest_first(const Problem& problem) {
   const std::vector<double> times = common_times(problem);
   std::vector<DeviceId> devices;
   for (const DeviceId device : problem.devices()) devices.push_back(device);
-  std::ranges::stable_sort(devices, {}, [&](DeviceId device) {
+  sort_by(devices, [&](DeviceId device) {
     return std::tuple{bool{reference[problem.column(device)]}, times[problem.column(device)],
                       problem.cluster().device(device).device_class == "cpu"};
   });
@@ -43,7 +44,7 @@ Schedule place_whole_models(const Problem& problem, const std::function<bool()>&
   const IdMap<ModelId, double> speedups = model_speedups(problem, models);
   std::vector<ModelId> order;
   for (const ModelId model : speedups.ids()) order.push_back(model);
-  std::ranges::stable_sort(order, std::ranges::greater{}, [&](ModelId model) { return speedups[model]; });
+  sort_by_descending(order, [&](ModelId model) { return speedups[model]; });
   std::vector<DeviceId> devices = fastest_first(problem);
   IdMap<ModelId, DeviceId> home(models.size());
   const std::size_t used = std::min(devices.size(), order.size());

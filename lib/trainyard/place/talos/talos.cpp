@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/judge/completion_evaluator.hpp"
 #include "trainyard/place/judge/plan_order.hpp"
 #include "trainyard/place/judge/retreat.hpp"
@@ -43,7 +44,7 @@ IdMap<ModelId, std::size_t> turns(const Problem& problem, const Models& models, 
   for (const ModelId model : turn.ids())
     if (!paired[model.index()]) parties.push_back({work[model], {model}});
   // The mean work of its models: what waits for a turn are all models behind it.
-  std::ranges::stable_sort(parties, {}, [](const Party& party) {
+  sort_by(parties, [](const Party& party) {
     return static_cast<double>(party.work) / static_cast<double>(party.models.size());
   });
   for (std::size_t i = 0; i < parties.size(); ++i)

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/planners/meshes.hpp"
 
@@ -138,7 +139,7 @@ class Alleviation {
   static std::vector<std::size_t> idlest(const Config& config) {
     std::vector<std::size_t> stages(config.times.size());
     std::iota(stages.begin(), stages.end(), std::size_t{0});
-    std::ranges::stable_sort(stages, {}, [&](std::size_t s) { return config.times[s]; });
+    sort_by(stages, [&](std::size_t s) { return config.times[s]; });
     return stages;
   }
   /// A layer of the bottleneck to each other stage, over those between.
@@ -244,7 +245,7 @@ class Alleviation {
       if (each < base) return each;
       next.push_back(std::move(each));
     }
-    std::ranges::stable_sort(next, [](const Config& a, const Config& b) { return a < b; });
+    sort_with(next, std::less<>{});
     for (const Config& each : next)
       if (auto better = hop(base, each, depth + 1)) return better;
     return std::nullopt;

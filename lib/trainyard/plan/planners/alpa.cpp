@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/plan/planners/meshes.hpp"
 #include "trainyard/plan/stage_choices.hpp"
 
@@ -112,7 +113,7 @@ class AlpaSubmeshes {
       for (; from < to; ++from)
         if (known_[from].begin > 0) extend(known_[from], from, behind, limit, next);
     }
-    std::ranges::stable_sort(whole, {}, [&](std::size_t at) { return step(known_[at]); });
+    sort_by(whole, [&](std::size_t at) { return step(known_[at]); });
     std::vector<PlannerAnswer> answers;
     for (const std::size_t at : whole) answers.push_back({plan_of(at), static_cast<double>(step(known_[at]).count)});
     return answers;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/plan/planners/meshes.hpp"
 
 namespace trainyard {
@@ -68,7 +69,7 @@ PlannerAnswer plan_megatron(const PlanCosts& costs, const PlannerOptions& option
   std::size_t most = 1;
   for (const Mesh& mesh : all) most = std::max(most, mesh.tensor.ranks);
   std::erase_if(all, [&](const Mesh& mesh) { return mesh.row > 1 && mesh.tensor.ranks < most; });
-  std::ranges::stable_sort(all, {}, [](const Mesh& mesh) { return mesh.tensor.ranks * mesh.row; });
+  sort_by(all, [](const Mesh& mesh) { return mesh.tensor.ranks * mesh.row; });
   for (const Mesh& mesh : all)
     if (auto best = best_microbatch(costs, mesh, options)) return *std::move(best);
   refuse_all(costs, "megatron", all, 1);

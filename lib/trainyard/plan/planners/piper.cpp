@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/planners/meshes.hpp"
 #include "trainyard/plan/stage_choices.hpp"
@@ -73,7 +74,7 @@ class PiperStages {
         if (known_[from].begin > 0) extend(known_[from], from, behind);
     }
     const auto load = [&](std::size_t at) { return std::max(known_[at].own, known_[at].most); };
-    std::ranges::stable_sort(whole, {}, load);
+    sort_by(whole, load);
     std::vector<PlannerAnswer> answers;
     for (const std::size_t at : whole) {
       ParallelPlan plan = plan_of(at);
@@ -172,7 +173,7 @@ PlannerAnswer plan_piper(const PlanCosts& costs, const PlannerOptions& options) 
           {mesh, microbatch,
            static_cast<double>(at->second.count) / static_cast<double>(mesh.row * mesh.data * microbatch)});
     }
-  std::ranges::stable_sort(candidates, {}, &PiperCandidate::least);
+  sort_by(candidates, &PiperCandidate::least);
   std::optional<PlannerAnswer> best;
   std::map<std::pair<std::size_t, LayerDegree>, StageTable> tables;
   for (const PiperCandidate& candidate : candidates) {

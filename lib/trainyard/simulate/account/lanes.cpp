@@ -1,7 +1,8 @@
 #include "trainyard/simulate/account/lanes.hpp"
 
-#include <algorithm>
 #include <utility>
+
+#include "trainyard/core/sort_by.hpp"
 
 namespace trainyard {
 namespace {
@@ -12,15 +13,6 @@ std::string channel_name(const Channel& channel) {
   return channel.from + " → " + channel.to + "  " + channel.name;
 }
 
-template <class SpanOf>
-void sort_by_start(Lane& lane, const SpanOf& span_of) {
-  const auto before = [&](std::size_t a, std::size_t b) {
-    return std::pair{span_of(a).start, a} < std::pair{span_of(b).start, b};
-  };
-  std::sort(lane.spans.begin(), lane.spans.end(), before);
-  std::sort(lane.instants.begin(), lane.instants.end(), before);
-}
-
 void add(Lane& lane, Span span, std::size_t index) {
   (span.start == span.end ? lane.instants : lane.spans).push_back(index);
 }
@@ -28,9 +20,7 @@ void add(Lane& lane, Span span, std::size_t index) {
 /// Spreads transfers that may overlap over as few lanes as possible, from lane `first` on.
 void add_lanes(std::vector<Lane>& lanes, const Timeline& timeline, const Lane& first,
                std::vector<std::size_t> transfers) {
-  std::sort(transfers.begin(), transfers.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair{timeline.transfers[a].start, a} < std::pair{timeline.transfers[b].start, b};
-  });
+  sort_by(transfers, [&](std::size_t i) { return timeline.transfers[i].start; });
   const std::size_t base = lanes.size();
   std::vector<Nanoseconds> free_at;
   for (const std::size_t index : transfers) {
@@ -56,8 +46,9 @@ std::vector<Lane> lanes(const Problem& problem, const Placement& placement, cons
   for (const DeviceId device : problem.devices())
     result.push_back({Lane::Kind::device, device, ChannelId::none(), cluster.device(device).name, {}, {}});
   for (const OpId op : problem.ops()) add(result[placement[op].index()], timeline.ops[op], op.index());
-  const auto op_span = [&](std::size_t i) { return timeline.ops[OpId{i}]; };
-  for (Lane& lane : result) sort_by_start(lane, op_span);
+  for (Lane& lane : result)
+    for (auto* const list : {&lane.spans, &lane.instants})
+      sort_by(*list, [&](std::size_t i) { return timeline.ops[OpId{i}].start; });
 
   IdMap<ChannelId, std::vector<std::size_t>> carried(cluster.channel_count());
   IdMap<DeviceId, std::vector<std::size_t>> unshared(problem.device_count());

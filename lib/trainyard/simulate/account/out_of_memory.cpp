@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "trainyard/core/sort_by.hpp"
 #include "trainyard/simulate/account/holdings.hpp"
 
 namespace trainyard::detail {
@@ -53,7 +54,7 @@ OutOfMemory diagnose(const Problem& problem, const Placement& placement, DeviceI
     if (h.holding.kind == Holding::Kind::arrived) found.arrived += h.holding.bytes;
     if (h.holding.kind == Holding::Kind::workspace) found.workspace += h.holding.bytes;
   }
-  std::ranges::sort(found.largest, [](const Holding& a, const Holding& b) {
+  sort_with(found.largest, [](const Holding& a, const Holding& b) {
     return std::tie(b.bytes, a.kind, a.op, a.tensor) < std::tie(a.bytes, b.kind, b.op, b.tensor);
   });
   if (found.largest.size() > kLargestShown) found.largest.resize(kLargestShown);
