@@ -55,6 +55,9 @@ class PlanEvents {
       count_memory(i, finish(i));
     }
     for (std::size_t i = 0; i < p_; ++i) exchange_tied(i);
+    for (std::size_t i = 0; costs_.share_of_memory && i < p_; ++i)
+      run_.peaks[i] =
+          Bytes{static_cast<std::int64_t>(static_cast<double>(run_.peaks[i].count) / costs_.share_of_memory(plan_, i))};
     return std::move(run_);
   }
 

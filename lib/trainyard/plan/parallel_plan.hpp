@@ -176,9 +176,11 @@ Nanoseconds again_of(const LayerCost& cost, StageRecompute recompute);
 /// The input of plans: a chain of layers, equal devices, and costs, by functions of the caller's.
 struct PlanCosts {
   std::size_t layers = 0;
-  std::size_t batch = 1;    // samples of a step
-  std::size_t devices = 1;  // at hand; a plan need not use all
-  std::optional<Bytes> memory = {};
+  std::size_t batch = 1;             // samples of a step
+  std::size_t devices = 1;           // at hand; a plan need not use all
+  std::optional<Bytes> memory = {};  // of the device that has most
+  /// The share of it that the devices of device i of the pipeline have; none: all of it.
+  std::function<double(const ParallelPlan&, std::size_t device)> share_of_memory = {};
   std::vector<LayerDegree> layer_degrees = {{1}};
   bool overlap = false;  // with one stage, gradients are added while the last backward task runs,
   Bytes bucket = {};     // those of layers of so many bytes of weights or more at a time; 0: one stage those of each
@@ -240,7 +242,7 @@ struct PlanCosts {
 struct PlanStep {
   Nanoseconds step;                              // the latest end
   std::vector<std::vector<Nanoseconds>> starts;  // by device: of its tasks, in their order
-  std::vector<Bytes> peaks;                      // by device of the pipeline
+  std::vector<Bytes> peaks;                      // by device of the pipeline; over its share_of_memory
   std::vector<std::size_t> held;                 // by device: microbatches of a chunk in flight, at most
 
   Bytes excess(std::optional<Bytes> memory) const;  // beyond it, all devices of the pipeline together

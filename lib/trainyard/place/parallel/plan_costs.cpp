@@ -27,6 +27,8 @@ namespace {
 
 /// Tensor ranks at most of plans that are searched for; NVSwitch domains are larger.
 constexpr std::size_t kMostRanks = 64;
+/// The memory of a device without a limit, beside others that have one.
+constexpr Bytes kUnlimited{std::int64_t{1} << 50};
 /// Any number of tensor ranks of one host up to so many; more where it divides the host, or heads of attention.
 constexpr std::size_t kAnyRanks = 4;
 /// Ranks at most that share a sequence: any number of one host up to the first, and powers of two.
@@ -511,9 +513,21 @@ std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tens
 PlanCosts ChainOfBlocks::own_costs(const ParallelPlan& asked) {
   PlanCosts costs{
       .layers = count_, .batch = batch_, .devices = devices_.size(), .overlap = true, .bucket = Replicate::kBucket};
-  for (const DeviceId device : devices_)
-    if (const auto memory = problem_.cluster().device(device).memory)
-      costs.memory = std::min(costs.memory.value_or(*memory), *memory);
+  std::vector<double> memories;
+  std::optional<Bytes> largest, smallest;
+  for (const DeviceId device : devices_) {
+    const auto memory = problem_.cluster().device(device).memory;
+    memories.push_back(static_cast<double>(memory.value_or(kUnlimited).count));
+    largest = std::max(largest, std::optional{memory.value_or(kUnlimited)});
+    if (memory) smallest = std::min(smallest.value_or(*memory), *memory);
+  }
+  if (smallest) costs.memory = largest;
+  if (smallest && smallest != largest)
+    costs.share_of_memory = [memories, all = static_cast<double>(largest->count)](const ParallelPlan& plan,
+                                                                                  std::size_t device) {
+      const auto at = memories.begin() + static_cast<std::ptrdiff_t>(plan.first_device(device));
+      return *std::min_element(at, at + static_cast<std::ptrdiff_t>(plan.degrees_of(device).devices())) / all;
+    };
   std::set<std::size_t> ranks;
   for (std::size_t i = 0; i < (asked.degrees.empty() ? 1 : asked.degrees.size()); ++i)
     if (const std::size_t t = asked.degrees_of(i).tensor.ranks; t > 1 && t <= devices_.size()) ranks.insert(t);

@@ -107,7 +107,9 @@ std::string beyond_memory(PlanCosts costs, const PlanSetting& setting, const Par
   costs.memory = std::min(memory, estimated_when_full(run, memory, spare));
   const std::optional<RatedPlan> fits = nearest_that_fits(costs, plan);
   return fmt::format(
-      "the plan needs {} of a device's {}; {}", format_bytes(memory - spare), format_bytes(memory),
+      "the plan needs {}; {}",
+      costs.share_of_memory ? fmt::format("{} more than a device has", format_bytes(Bytes{0} - spare))
+                            : fmt::format("{} of a device's {}", format_bytes(memory - spare), format_bytes(memory)),
       fits ? fmt::format("the nearest that fits by the estimate, {}, needs {}", describe(fits->plan),
                          format_bytes(peak_of(fits->run)))
            : fmt::format("none with its degrees fits by the estimate: the placer plan looks for others on {} devices",
@@ -134,7 +136,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
       search.schedules.push_back(each);
   search.allowed = [&](const ParallelPlan& plan) { return setting.detail_of(plan).has_value(); };
   PlanTrials trials{setting, std::move(search)};
-  PlanSearchResult found = trials.find();
+  PlanSearchResult found = search_plans(trials.costs(), trials.search());
   const Nanoseconds promised = found.best.front().run.step;
   found.best = by_likely_step(std::move(found.best), trials.costs().memory);
   trials.choose(found.best);
@@ -154,11 +156,9 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   }
   best.add(std::move(more));
   Schedule schedule = std::move(best.best->schedule);
-  if (found.bound > Nanoseconds{0}) {
-    LeastCosts least = setting.chain.least_costs();
-    least.plan.memory = trials.costs().memory;
-    schedule.plan_bound = {least_step(least, trials.search(), best.best->outcome.makespan), found.bound};
-  }
+  if (found.bound > Nanoseconds{0})
+    schedule.plan_bound = {least_step(setting.chain.least_costs(), trials.search(), best.best->outcome.makespan),
+                           found.bound};
   return schedule;
 }
 
@@ -183,6 +183,10 @@ Schedule place_by_planner(const Problem& problem, const Planner& planner, const 
                              .stop = options.stop,
                              .stage_degrees = setting.may_differ_by_stage()};
   std::optional<PlannedSchedule> found;
+  // Planners take devices for equal.
+  for (const DeviceId device : setting.devices)
+    if (const auto own = problem.cluster().device(device).memory) costs.memory = std::min(costs.memory, own);
+  costs.share_of_memory = {};
   const auto memory = costs.memory;
   for (std::int64_t tenths = 10; tenths >= kLeastTenths; --tenths) {
     if (memory) costs.memory = Bytes{memory->count / 10 * tenths};

@@ -80,16 +80,6 @@ PlanSetting::PlanSetting(const Problem& on, const PlanPlacerOptions& asked)
 
 bool PlanSetting::has_hosts() const { return spans_hosts(problem.cluster()); }
 
-std::optional<Bytes> PlanSetting::largest_memory() const {
-  std::optional<Bytes> largest = Bytes{0};
-  for (const DeviceId device : devices) {
-    const auto memory = problem.cluster().device(device).memory;
-    if (!memory) return std::nullopt;
-    largest = std::max(largest, memory);
-  }
-  return largest;
-}
-
 bool PlanSetting::may_differ_by_stage() const {
   std::vector<std::size_t> cuts(chain.names().size() - 1);
   std::iota(cuts.begin(), cuts.end(), std::size_t{1});

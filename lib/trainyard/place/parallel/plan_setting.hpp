@@ -32,8 +32,6 @@ struct PlanSetting {
   PlanSetting& operator=(const PlanSetting&) = delete;
 
   bool has_hosts() const;
-  /// Of the device that has most; nothing where one has no limit.
-  std::optional<Bytes> largest_memory() const;
   /// Stages of replicas of their own cannot add up what other stages make of each microbatch: every gradient of
   /// parameters is to be read in the block that makes it, or by an update.
   bool may_differ_by_stage() const;

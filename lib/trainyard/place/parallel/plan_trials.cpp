@@ -43,27 +43,6 @@ double PlanTrials::ops_of(const ParallelPlan& plan) const {
   return planned_ops(setting_.problem.graph(), plan, setting_.batch / plan.data / plan.microbatch);
 }
 
-PlanSearchResult PlanTrials::find() const {
-  PlanSearchResult found = search_plans(costs_, search_);
-  if (least_memory_ == costs_.memory) return found;
-  PlanCosts tight = costs_;
-  tight.memory = least_memory_;
-  PlanSearchOptions unproven = search_;
-  unproven.proves = false;
-  std::vector<RatedPlan> all, within;
-  try {
-    within = search_plans(tight, unproven).best;
-  } catch (const InputError&) {  // none is that small
-  }
-  for (std::size_t i = 0; i < std::max(found.best.size(), within.size()); ++i)
-    for (std::vector<RatedPlan>* from : {&found.best, &within})
-      if (i < from->size() &&
-          std::ranges::none_of(all, [&](const RatedPlan& known) { return known.plan == (*from)[i].plan; }))
-        all.push_back((*from)[i]);
-  found.best = std::move(all);
-  return found;
-}
-
 void PlanTrials::choose(std::vector<RatedPlan>& plans) {
   std::size_t within = 0;
   for (double ops = 0; within < plans.size(); ++within)

@@ -44,15 +44,10 @@ struct SimulatedPlans {
 class PlanTrials {
  public:
   PlanTrials(PlanSetting& setting, PlanSearchOptions search)
-      : setting_(setting), costs_(setting.chain.costs()), search_(std::move(search)) {
-    least_memory_ = std::exchange(costs_.memory, setting.largest_memory());
-  }
+      : setting_(setting), costs_(setting.chain.costs()), search_(std::move(search)) {}
 
   const PlanCosts& costs() const { return costs_; }
   const PlanSearchOptions& search() const { return search_; }
-  /// The plans that search_plans() finds where each device has the largest memory, which the bound is of, in turn with
-  /// those where each has the smallest: which stage has which device, the simulation knows.
-  PlanSearchResult find() const;
   /// Leaves what is simulated of plans in this order: the first ones, and of small plans all of so many ops together,
   /// of the same degrees and schedules too.
   void choose(std::vector<RatedPlan>& plans);
@@ -81,8 +76,7 @@ class PlanTrials {
   SimulatedPlans best_of(const std::vector<RatedPlan>& rated, std::size_t candidates, bool different, bool fitted);
 
   const PlanSetting& setting_;
-  PlanCosts costs_;                    // of the largest memory
-  std::optional<Bytes> least_memory_;  // of a device
+  PlanCosts costs_;
   PlanSearchOptions search_;
   bool small_ = false, answered_ = false;
 };
