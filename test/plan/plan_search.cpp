@@ -663,7 +663,7 @@ TEST_CASE("degrees of stages that cannot be are refused with what can") {
   CHECK(refusal(costs, {.degrees = {{.data = 2}, {}}, .cuts = {2}, .microbatch = 1}) ==
         "a microbatch of 1 samples is not divisible among the 2 replicas of stage 0: data 1 would divide it");
   CHECK(refusal(costs, {.degrees = {{.data = 4}, {}}, .cuts = {2}, .microbatch = 4}) ==
-        "the stages have 5 devices together, and there are 4: fewer ranks, replicas or stages, or a larger cluster");
+        "the stages have 5 devices together, and there are 4: data 2 of stage 0 would fit");
   CHECK(refusal(costs, {.degrees = {{}}, .cuts = {2}}) ==
         "degrees are told of 1 devices in a row, and there are 2: tell them of each stage, or of none");
   CHECK(refusal(costs, {.data = 2, .degrees = {{}, {}}, .cuts = {2}})
@@ -799,6 +799,10 @@ TEST_CASE("a plan that cannot be is refused by name, with the nearest that can")
         "data 1 x tensor 8 x 1 device in a row are 8, and there are 4: tensor 4 would fit");
   CHECK(refusal(costs, {.tensor = 2, .cuts = {1, 2}}) ==
         "data 1 x tensor 2 x 3 devices in a row are 6, and there are 4: tensor 1 would fit");
+  PlanCosts shared = costs;
+  shared.layer_degrees.push_back({.context = 2});
+  CHECK(refusal(shared, {.context = 8}) ==
+        "data 1 x context 8 x tensor 1 x 1 device in a row are 8, and there are 4: context 2 would fit");
   PlanCosts small = costs;
   small.memory = Bytes{1000};
   CHECK_THROWS_WITH_AS(search_plans(small), doctest::Contains("no plan fits"), InputError);

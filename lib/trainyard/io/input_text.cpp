@@ -73,6 +73,7 @@ std::string read_raw(const fs::path& path, std::size_t limit) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored))
     refuse_input(path, fmt::format("'{}' is a folder, not a file", path.string()), "give the name of a file in it");
+  if (const auto size = fs::file_size(path, ignored); !ignored && size > limit) fail_too_large(path, limit);
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };

@@ -52,9 +52,10 @@ std::string nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) 
 /// Those of a plan whose stages have the same.
 void check_equal_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
   if (plan.devices() > costs.devices)
-    refuse_plan(plan.data > 1     ? "/data"
-                : plan.tensor > 1 ? "/tensor"
-                                  : "/stages",
+    refuse_plan(plan.data > 1      ? "/data"
+                : plan.tensor > 1  ? "/tensor"
+                : plan.context > 1 ? "/context"
+                                   : "/stages",
                 fmt::format("data {} x{} tensor {} x {} device{} in a row are {}, and there {} {}", plan.data,
                             plan.context > 1 ? fmt::format(" context {} x", plan.context) : "", plan.tensor,
                             plan.devices_in_row(), plan.devices_in_row() > 1 ? "s" : "", plan.devices(),

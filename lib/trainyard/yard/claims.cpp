@@ -182,7 +182,7 @@ class ClaimCheck {
     std::error_code ignored;  // then the path is empty
     const fs::path within =
         fs::weakly_canonical(file, ignored).lexically_relative(fs::weakly_canonical(folder_, ignored));
-    if (within.empty() || *within.begin() == "..")
+    if (within.empty() || *within.begin() == ".." || claim_.schedule.find('\0') != std::string::npos)
       return fail("outside-folder", fmt::format("the schedule '{}' is not in the folder", claim_.schedule));
     refuse_other(file);
     const Run run = run_schedule(problem, read_schedule(file, problem), bound);

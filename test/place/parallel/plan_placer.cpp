@@ -462,6 +462,63 @@ TEST_CASE("three devices divide heads that two do not, and no plan is below the 
   CHECK(found.plan_bound->simulated <= simulate(problem, ranks).makespan);
 }
 
+TEST_CASE("ranks need not divide the devices: three of four share nine heads, or a sequence") {
+  const Problem nine{
+      training_graph(make_network(
+          "llama3_8b:batch=1,seq=1024,layers=2,hidden=576,heads=9,kv_heads=3,inner=1536,vocabulary=8000,fused=1")),
+      make_cluster(preset_cluster("4xA100"))};
+  const Schedule found = place_plan(nine, {.batch = 1});
+  const auto step_of = [&](const ParallelPlan& plan) {
+    return simulate(nine, place_by_plan(nine, plan, {.batch = 1})).makespan;
+  };
+  REQUIRE(found.plan_bound);
+  REQUIRE(found.parallel);
+  CHECK(found.parallel->tensor == 3);
+  const Nanoseconds three = step_of({.tensor = 3});
+  CHECK(simulate(nine, found).makespan <= three);
+  CHECK(found.plan_bound->simulated <= three);
+  const Problem positions{
+      training_graph(make_network(
+          "llama3_8b:batch=1,seq=768,layers=2,hidden=256,heads=4,kv_heads=2,inner=704,vocabulary=4000,fused=1")),
+      make_cluster(preset_cluster("3xA100"))};
+  const Schedule shared = place_by_plan(positions, {.context = 3, .exchange = ContextExchange::ring}, {.batch = 1});
+  const Schedule best = place_plan(positions, {.batch = 1});
+  REQUIRE(best.plan_bound);
+  CHECK(simulate(positions, best).makespan <= simulate(positions, shared).makespan);
+  CHECK(best.plan_bound->simulated <= simulate(positions, shared).makespan);
+}
+
+TEST_CASE("a plan uses each device's own memory: most layers are on those that have more") {
+  ClusterSpec spec = preset_cluster("4xV100");
+  spec.devices[0].memory = Bytes{140'000'000};
+  const Problem problem{
+      training_graph(make_network("llama3_8b:batch=8,seq=192,layers=4,hidden=512,heads=8,kv_heads=2,inner=1408,"
+                                  "vocabulary=16000")),
+      make_cluster(spec)};
+  const Schedule found = place_plan(problem, {.batch = 8});
+  const Timeline timeline = simulate(problem, found);
+  CHECK(timeline.fits());
+  // In a quarter of the time of four devices that all have 140 MB, where attention is computed again.
+  for (Device& device : spec.devices) device.memory = Bytes{140'000'000};
+  const Problem tight{problem.graph(), make_cluster(spec)};
+  CHECK(simulate(tight, place_plan(tight, {.batch = 8})).makespan > 3 * timeline.makespan);
+}
+
+TEST_CASE("gradients beside what experts exchange are tried in buckets of other sizes, and with other ZeRO stages") {
+  const Problem problem{
+      training_graph(make_network("mixtral_8x7b:batch=6,seq=128,layers=2,hidden=256,heads=4,kv_heads=2,inner=512,"
+                                  "experts=6,vocabulary=4000")),
+      make_cluster(preset_cluster("3xV100"))};
+  const auto by_bucket = [&](std::int64_t bytes) {
+    return simulate(problem, place_by_plan(
+                                 problem, {.data = 3, .microbatch = 2, .zero = 1, .experts = 3, .bucket = Bytes{bytes}},
+                                 {.batch = 6}))
+        .makespan;
+  };
+  CHECK(by_bucket(4'915'200) < by_bucket(0));  // of 25 MiB
+  CHECK(simulate(problem, place_plan(problem, {.batch = 6})).makespan <= by_bucket(4'915'200));
+}
+
 TEST_CASE("gradients that fit into one bucket are added in smaller ones, while the backward pass goes on") {
   const Problem problem{training_graph(make_network("vit_b_16:batch=32,layers=2,hidden=256,heads=4")),
                         make_cluster(preset_cluster("4xV100"))};

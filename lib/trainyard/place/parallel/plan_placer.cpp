@@ -32,9 +32,10 @@ namespace {
 
 /// Small plans that are simulated at most.
 constexpr std::size_t kSmallTried = 256;
-/// Plans are simulated though others are estimated to take so much less: estimates are so far off where collectives
-/// hold up each other, or kinds of devices are mixed.
+/// On few devices plans are simulated though others are estimated to take so much less: estimates are so far off where
+/// collectives hold up each other, or kinds of devices are mixed.
 constexpr double kWithin = 1.1;
+constexpr std::size_t kFewDevices = 16;
 /// Slices of microbatches: two hide all that many can, where ops take longer than what ranks communicate.
 constexpr std::size_t kSlices = 2;
 
@@ -127,7 +128,7 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
                            .stage_degrees = setting.may_differ_by_stage(),
                            .by_layer = true,
                            .kept = kSmallTried,
-                           .within = kWithin,
+                           .within = setting.devices.size() <= kFewDevices ? kWithin : 1,
                            .threads = options.threads,
                            .stop = options.stop};
   if (has_weight_gradients(graph, ParameterUse{graph}))

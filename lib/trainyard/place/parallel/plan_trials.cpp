@@ -20,6 +20,8 @@ constexpr std::size_t kImproved = 6, kMoves = 12;
 constexpr double kMovedOps = 800'000;
 /// Plans of so many ops together are all simulated, if they are kTried or more, and the best of these improved.
 constexpr double kSmallOps = 100'000;
+/// The best plan is tried with many sizes of buckets where it has so many ops at most.
+constexpr double kOftenOps = 20'000;
 /// A plan of so many ops, which take a second or two, is simulated though the search took all the time.
 constexpr double kHastyOps = 250'000;
 
@@ -242,6 +244,7 @@ void PlanTrials::improve(SimulatedPlans& found) {
     if (is_within(3)) try_sizes(bucket_sizes_of(costs_, plan));
   }
   now = std::move(best);
+  if (ops_of(now.rated.plan) > kOftenOps) return;
   for (bool goes_on = true; goes_on;) {
     goes_on = try_sizes(distant_bucket_sizes_of(costs_, now.rated.plan, true));
     goes_on = try_sizes(bucket_sizes_of(costs_, now.rated.plan)) || goes_on;
