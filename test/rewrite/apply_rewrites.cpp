@@ -166,3 +166,29 @@ TEST_CASE("rewrites that would make too much of a graph are refused before they 
   // Rewrites that change nothing take time all the same.
   CHECK_THROWS_AS(apply_rewrites(graph, std::vector<Rewrite>(50'000, Microbatch{1})), InputError);
 }
+
+TEST_CASE("rewrites end where their checkpoint does: before they begin, and among the ops that they make") {
+  const Graph graph = whole_lenet();
+  for (const Collective collective : {Collective::parameter_server, Collective::ring}) {
+    const std::vector<Rewrite> rewrites{Replicate{.replicas = 64, .collective = collective}};
+    CHECK_THROWS_AS(apply_rewrites(graph, rewrites, Checkpoint{[] { return true; }}), OutOfTime);
+    std::size_t asked = 0, most = 1'000'000;
+    const Checkpoint counting{[&] { return ++asked > most; }};
+    const Graph replicas = apply_rewrites(graph, rewrites, counting);
+    CHECK(asked == 1 + replicas.op_count() / Checkpoint::kLooks);
+    CHECK(replicas == apply_rewrites(graph, rewrites));
+    most = std::exchange(asked, 0) / 2;
+    CHECK_THROWS_AS(apply_rewrites(graph, rewrites, counting), OutOfTime);
+    CHECK(asked == most + 1);
+    // Of a problem's graph there are the times to be found, too.
+    most = 1 + replicas.op_count() / Checkpoint::kLooks;
+    asked = 0;
+    const Problem problem{graph, make_cluster(preset_cluster("2xV100"))};
+    CHECK_THROWS_AS(apply_rewrites(problem, rewrites, counting), OutOfTime);
+    most = 1'000'000;
+    CHECK(apply_rewrites(problem, rewrites, counting).graph() == replicas);
+  }
+  const Graph replicas = data_parallel(graph, {.replicas = 64}).graph;
+  const std::vector<Rewrite> split{SplitOp{"conv1/conv@1", SplitDimension::batch, 2}};
+  CHECK_THROWS_AS(apply_rewrites(replicas, split, Checkpoint{[] { return true; }}), OutOfTime);
+}

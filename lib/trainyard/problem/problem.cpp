@@ -101,18 +101,19 @@ std::uint8_t source_index(std::vector<std::pair<std::string, Evidence>>& known, 
 
 }  // namespace
 
-Problem Problem::with_graph(Graph graph, std::vector<Rewrite> rewrites) const {
-  return {std::move(graph), data_->cluster, data_->costs, std::move(rewrites)};
+Problem Problem::with_graph(Graph graph, std::vector<Rewrite> rewrites, Checkpoint checkpoint) const {
+  return {std::move(graph), data_->cluster, data_->costs, std::move(rewrites), std::move(checkpoint)};
 }
 
 Problem Problem::with_machine(Cluster cluster, Costs costs) const {
-  return {data_->graph, std::move(cluster), std::move(costs), data_->rewrites};
+  return {data_->graph, std::move(cluster), std::move(costs), data_->rewrites, Checkpoint{}};
 }
 
 /// The dense arrays of a graph, a cluster and their costs.
 class Problem::Compilation {
  public:
-  explicit Compilation(Data& data) : data_(data), graph_(data.graph), cluster_(data.cluster) {
+  Compilation(Data& data, Checkpoint checkpoint)
+      : data_(data), graph_(data.graph), cluster_(data.cluster), checkpoint_(std::move(checkpoint)) {
     if (graph_.op_count() == 0)
       throw InputError({.code = "empty-graph",
                         .message = "a problem's graph has no ops",
@@ -145,6 +146,7 @@ class Problem::Compilation {
     for (const CostSource& source : kStandardSources) data_.sources.emplace_back(source.name, source.evidence);
     data_.source.resize(graph_.op_count() * columns.size());
     for (const OpId op : graph_.ops()) {
+      checkpoint_(columns.size());
       Nanoseconds longest = kNever;
       std::uint32_t most_sensitive = 0;
       const auto row = data_.durations.begin() + static_cast<std::ptrdiff_t>(op.index() * columns.size());
@@ -188,6 +190,7 @@ class Problem::Compilation {
     data_.rates = rate_routes.size();
     data_.byte_times.reserve(graph_.tensor_count() * rate_routes.size());
     for (const TensorId tensor : graph_.tensors()) {
+      checkpoint_(rate_routes.size());
       Nanoseconds longest{0};
       for (const RouteClass& route : rate_routes) {
         data_.byte_times.push_back(data_.costs.byte_time(graph_.bytes(tensor), route));
@@ -269,18 +272,19 @@ class Problem::Compilation {
   Data& data_;
   const Graph& graph_;
   const Cluster& cluster_;
+  Checkpoint checkpoint_;
   Nanoseconds longest_gap_{0};  // of devices, then of channels too
   Wide total_ = 0;              // everything that could ever run, one after the other
   std::vector<Finding> findings_;
 };
 
-Problem::Problem(Graph graph, Cluster cluster, Costs own_costs, std::vector<Rewrite> rewrites) {
+Problem::Problem(Graph graph, Cluster cluster, Costs own_costs, std::vector<Rewrite> rewrites, Checkpoint checkpoint) {
   auto data = std::make_shared<Data>();
   data->graph = std::move(graph);
   data->cluster = std::move(cluster);
   data->costs = std::move(own_costs);
   data->rewrites = std::move(rewrites);
-  Compilation{*data};
+  Compilation{*data, std::move(checkpoint)};
   data_ = std::move(data);
 }
 

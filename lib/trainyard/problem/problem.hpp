@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainyard/cluster/cluster.hpp"
+#include "trainyard/core/checkpoint.hpp"
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
@@ -28,7 +29,7 @@ class Problem {
   /// ("no-device"), a colocation group without a common device ("colocation"), times whose sum over the whole problem
   /// could pass kLongestTime ("too-large"), costs that fail ("costs").
   Problem(Graph graph, Cluster cluster, Costs costs = {})
-      : Problem(std::move(graph), std::move(cluster), std::move(costs), {}) {}
+      : Problem(std::move(graph), std::move(cluster), std::move(costs), {}, Checkpoint{}) {}
   /// A graph made of copies of the ops of `of`, with their times (problem/copies.cpp): `original` names the op of `of`
   /// that each op is a copy of, with the same outputs; none: it takes no time, and has no outputs. A tensor has
   /// consumers on no more devices than its original. Throws InputError where the times may add up to too much
@@ -36,8 +37,8 @@ class Problem {
   Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& original);
 
   /// Another graph with this cluster and these costs; `rewrites` made it (rewrite/apply_rewrites.hpp). Throws as the
-  /// first constructor does.
-  Problem with_graph(Graph graph, std::vector<Rewrite> rewrites = {}) const;
+  /// first constructor does, and OutOfTime where the checkpoint does, which it passes for each op and tensor.
+  Problem with_graph(Graph graph, std::vector<Rewrite> rewrites = {}, Checkpoint checkpoint = Checkpoint{}) const;
   /// This graph, rewrites applied, on another machine. Throws as the first constructor does.
   Problem with_machine(Cluster cluster, Costs costs) const;
   /// The rewrites that made the graph, in order.
@@ -139,7 +140,7 @@ class Problem {
   }
 
  private:
-  Problem(Graph graph, Cluster cluster, Costs costs, std::vector<Rewrite> rewrites);
+  Problem(Graph graph, Cluster cluster, Costs costs, std::vector<Rewrite> rewrites, Checkpoint checkpoint);
 
   struct TransferClass {
     Nanoseconds latency;

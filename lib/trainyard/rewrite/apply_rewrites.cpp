@@ -150,7 +150,8 @@ class MadeSoFar {
 /// Splits of different ops of one graph, which do not touch each other: made together.
 class PendingSplits {
  public:
-  PendingSplits(const Graph& graph, MadeSoFar& made) : graph_(&graph), index_(graph), made_(&made) {}
+  PendingSplits(const Graph& graph, MadeSoFar& made, Checkpoint& checkpoint)
+      : graph_(&graph), index_(graph), made_(&made), checkpoint_(&checkpoint) {}
 
   bool empty() const { return parts_.empty(); }
   bool has(const std::string& op) const { return index_.find(op) && !parts_.contains(op); }
@@ -178,6 +179,7 @@ class PendingSplits {
     made_->add({static_cast<double>(graph_->op_count()), reads()}, number);
     GraphBuilder builder{graph_->name()};
     for (const OpId op : graph_->ops()) {
+      (*checkpoint_)(copies(op));
       const auto at = by_.find(op);
       if (at == by_.end()) {
         add_after_parts(spec_of(*graph_, op), builder);
@@ -222,6 +224,7 @@ class PendingSplits {
   const Graph* graph_;
   OpIndex index_;
   MadeSoFar* made_;
+  Checkpoint* checkpoint_;
   std::map<std::string, std::size_t> parts_;
   std::map<OpId, std::vector<OpSpec>> by_;
 };
@@ -274,9 +277,9 @@ Graph made_at(std::size_t number, const Make& make) {
   }
 }
 
-Graph with_replicas(const Graph& graph, const Replicate& replicate, std::size_t number) {
+Graph with_replicas(const Graph& graph, const Replicate& replicate, std::size_t number, const Checkpoint& checkpoint) {
   check_copies(replicate.replicas, "replica", number);
-  return made_at(number, [&] { return data_parallel(graph, replicate).graph; });
+  return made_at(number, [&] { return data_parallel(graph, replicate, true, 0, checkpoint).graph; });
 }
 
 void check_collective_of_ranks(Collective collective, std::size_t number) {
@@ -300,10 +303,10 @@ Graph with_meshes(const Graph& graph, const StageMeshes& meshes, std::size_t num
 
 void check_size(const Graph& graph, const Rewrite& rewrite) { MadeSoFar{graph}.add(size_after(graph, rewrite), 0); }
 
-Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites) {
+Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites, Checkpoint checkpoint) {
   Graph current = graph;
   MadeSoFar made{graph};
-  PendingSplits pending{current, made};
+  PendingSplits pending{current, made, checkpoint};
   for (std::size_t number = 0; number < rewrites.size(); ++number) {
     const Rewrite& rewrite = rewrites[number];
     const auto* split = std::get_if<SplitOp>(&rewrite);
@@ -311,11 +314,12 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites) {
       pending.add(*split, number);
       continue;
     }
+    checkpoint();
     current = pending.made(number);
     const auto* meshes = std::get_if<StageMeshes>(&rewrite);
     if (!split && !meshes) made.add(size_after(current, rewrite), number);
     if (const auto* replicate = std::get_if<Replicate>(&rewrite)) {
-      current = with_replicas(current, *replicate, number);
+      current = with_replicas(current, *replicate, number, checkpoint);
     } else if (const auto* batch = std::get_if<Microbatch>(&rewrite)) {
       check_copies(batch->parts, "microbatch", number);
       current = split_batch(current, batch->parts).graph;
@@ -337,20 +341,22 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites) {
     } else if (const auto* tied = std::get_if<TiedCopies>(&rewrite)) {
       current = made_at(number, [&] { return tie_copies(current, *tied).graph; });
     }
-    pending = PendingSplits{current, made};
+    pending = PendingSplits{current, made, checkpoint};
     if (split) pending.add(*split, number);  // a part of an op that was split before
   }
   return pending.made(rewrites.empty() ? 0 : rewrites.size() - 1);
 }
 
-Problem apply_rewrites(const Problem& problem, const std::vector<Rewrite>& rewrites) {
+Problem apply_rewrites(const Problem& problem, const std::vector<Rewrite>& rewrites, Checkpoint checkpoint) {
   if (rewrites.empty()) return problem;
   std::vector<Rewrite> all = problem.rewrites();
   all.insert(all.end(), rewrites.begin(), rewrites.end());
-  return problem.with_graph(apply_rewrites(problem.graph(), std::span{rewrites}), std::move(all));
+  Graph graph = apply_rewrites(problem.graph(), std::span{rewrites}, checkpoint);
+  checkpoint();
+  return problem.with_graph(std::move(graph), std::move(all), std::move(checkpoint));
 }
 
-Problem scheduled_problem(const Problem& problem, const Schedule& schedule) {
+Problem scheduled_problem(const Problem& problem, const Schedule& schedule, Checkpoint checkpoint) {
   if (schedule.rewrites == problem.rewrites() || schedule.rewrites.empty()) return problem;
   if (!problem.rewrites().empty())
     throw InputError({"other-rewrites",
@@ -358,7 +364,7 @@ Problem scheduled_problem(const Problem& problem, const Schedule& schedule) {
                       "give the problem as it is before rewrites",
                       "/splits",
                       {}});
-  return apply_rewrites(problem, schedule.rewrites);
+  return apply_rewrites(problem, schedule.rewrites, std::move(checkpoint));
 }
 
 }  // namespace trainyard

@@ -18,8 +18,12 @@ namespace {
 
 class Replication {
  public:
-  Replication(const Graph& graph, std::size_t replicas, bool divide_batch)
-      : graph_(graph), replicas_(replicas), parts_(divide_batch ? replicas : 1), use_(graph) {}
+  Replication(const Graph& graph, std::size_t replicas, bool divide_batch, Checkpoint checkpoint)
+      : graph_(graph),
+        replicas_(replicas),
+        parts_(divide_batch ? replicas : 1),
+        use_(graph),
+        checkpoint_(std::move(checkpoint)) {}
 
   DataParallelGraph run() {
     for (const OpId op : graph_.ops()) {
@@ -42,6 +46,7 @@ class Replication {
   }
 
   void add(OpSpec spec, std::size_t replica, OpId original) {
+    checkpoint_(1);
     builder_.add(spec);
     result_.replica.push_back(replica);
     result_.original.push_back(original);
@@ -121,6 +126,7 @@ class Replication {
   const Graph& graph_;
   const std::size_t replicas_, parts_;
   const ParameterUse use_;
+  Checkpoint checkpoint_;
   std::map<TensorId, std::string> sums_;
   DataParallelGraph result_;
   GraphBuilder builder_{graph_.name()};
@@ -129,10 +135,10 @@ class Replication {
 }  // namespace
 
 DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch,
-                                std::size_t first_bucket) {
+                                std::size_t first_bucket, Checkpoint checkpoint) {
   assert(replicate.replicas >= 1);
   if (replicate.collective != Collective::parameter_server)
-    return detail::replicate(graph, replicate, divide_batch, first_bucket);
+    return detail::replicate(graph, replicate, divide_batch, first_bucket, std::move(checkpoint));
   if (replicate.zero > 0)
     throw InputError({.code = "zero",
                       .message = "ZeRO shards what replicas hold, and behind a parameter server they hold nothing",
@@ -145,7 +151,7 @@ DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, 
     throw InputError({.code = "context",
                       .message = "replicas behind a parameter server do not share a sequence",
                       .help = "take the ring, or whole collectives"});
-  return Replication{graph, replicate.replicas, divide_batch}.run();
+  return Replication{graph, replicate.replicas, divide_batch, std::move(checkpoint)}.run();
 }
 
 }  // namespace trainyard

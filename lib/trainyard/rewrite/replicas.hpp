@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainyard/core/checkpoint.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/context_use.hpp"
@@ -20,7 +21,8 @@ namespace trainyard::detail {
 /// what groups of them exchange, for experts and for a shared sequence, in replicas_exchange.cpp.
 class Replicas {
  public:
-  Replicas(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket);
+  Replicas(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket,
+           Checkpoint checkpoint);
 
   DataParallelGraph run();
 
@@ -107,6 +109,7 @@ class Replicas {
   const ExpertUse experts_;
   const ContextUse context_;
   GradientBuckets buckets_;
+  Checkpoint checkpoint_;
   DataParallelGraph result_;
   GraphBuilder builder_;
   OpCopy copy_;

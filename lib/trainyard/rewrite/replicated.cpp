@@ -16,7 +16,8 @@
 
 namespace trainyard::detail {
 
-Replicas::Replicas(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket)
+Replicas::Replicas(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket,
+                   Checkpoint checkpoint)
     : graph_(graph),
       options_(options),
       n_(options.replicas),
@@ -30,6 +31,7 @@ Replicas::Replicas(const Graph& graph, const Replicate& options, bool divide_bat
       experts_(graph),
       context_(graph, options.context, options.exchange),
       buckets_(graph, options, use_, experts_),
+      checkpoint_(std::move(checkpoint)),
       builder_(graph.name()),
       copy_(graph, parts_) {
   for (std::size_t r = 0; r < made_; ++r) suffixes_.push_back(copy_of("", r));
@@ -81,11 +83,13 @@ DataParallelGraph Replicas::run() {
 }
 
 void Replicas::add(const OpSpec& spec, std::size_t replica, OpId original) {
+  checkpoint_(1);
   builder_.add(spec);
   result_.replica.push_back(replica);
   result_.original.push_back(original);
 }
 void Replicas::add_plain(OpId op, std::size_t replica) {
+  checkpoint_(1);
   OpView& view = copy_.start(op);
   if (take_share_of_work(view, graph_, op, use_, replica % parts_, parts_))
     copy_.divide_signature(use_.multiplies_weights(graph_, op));
@@ -362,7 +366,8 @@ void check_context(const Replicate& options) {
 
 }  // namespace
 
-DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket) {
+DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket,
+                            Checkpoint checkpoint) {
   check_collective(options.collective, options.replicas, options.per_node);
   if (options.fold > 0 && options.collective != Collective::whole)
     throw InputError({.code = "collective",
@@ -398,7 +403,7 @@ DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool d
          .help = "take the ring, whole collectives, or stage 0"});
   check_experts(graph, options);
   check_context(options);
-  return Replicas{graph, options, divide_batch, first_bucket}.run();
+  return Replicas{graph, options, divide_batch, first_bucket, std::move(checkpoint)}.run();
 }
 
 }  // namespace trainyard::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "trainyard/core/checkpoint.hpp"
 #include "trainyard/graph/graph.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
 
@@ -54,6 +55,7 @@ namespace trainyard::detail {
 /// section 3. S. Rajbhandari, J. Rasley, O. Ruwase, Y. He: ZeRO: memory optimizations toward training trillion
 /// parameter models. SC 2020. S. Li et al.: PyTorch distributed: experiences on accelerating data parallel training.
 /// VLDB 2020.
-DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket);
+DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket,
+                            Checkpoint checkpoint);
 
 }  // namespace trainyard::detail

@@ -49,7 +49,7 @@ struct Ground {
   Problem problem;
   Models models;
   Nanoseconds bound;
-  CompressedRows<GroupId, DeviceId> able;
+  AbleDevices able;
 };
 
 /// Priorities that take the ops in this order.
@@ -210,7 +210,7 @@ class LateAcceptance {
 
   const Problem& problem_;
   const Models& models_;
-  const CompressedRows<GroupId, DeviceId>& able_;
+  const AbleDevices& able_;
   const Policy policy_;
   CompletionEvaluator evaluator_;
   Random random_;

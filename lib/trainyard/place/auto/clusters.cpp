@@ -15,8 +15,7 @@ namespace trainyard {
 namespace {
 
 /// `label` of each group, numbered by first appearance.
-Clusters clusters_by(const Problem& problem, const CompressedRows<GroupId, DeviceId>& able,
-                     const std::vector<std::uint32_t>& label) {
+Clusters clusters_by(const Problem& problem, const AbleDevices& able, const std::vector<std::uint32_t>& label) {
   constexpr auto kNone = static_cast<std::uint32_t>(-1);
   std::vector<std::uint32_t> number(*std::ranges::max_element(label) + std::size_t{1}, kNone);
   std::vector<std::vector<GroupId>> groups;

@@ -304,7 +304,7 @@ class Run {
   const IdMap<OpId, OpId>& favourite_;
   BaechiMemory memory_;
   BaechiChannels channels_{problem_, edges_};
-  CompressedRows<GroupId, DeviceId> able_{group_devices(problem_)};
+  AbleDevices able_{group_devices(problem_)};
   IdMap<OpId, std::size_t> rank_{problem_.op_count()}, waits_for_{problem_.op_count()}, unread_{problem_.op_count()};
   IdMap<GroupId, DeviceId> group_device_{problem_.group_count()};
   IdMap<DeviceId, DeviceState> devices_{problem_.device_count()};

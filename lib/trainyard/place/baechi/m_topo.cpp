@@ -93,7 +93,7 @@ class Walk {
 
   const Problem& problem_;
   MTopoOptions options_;
-  CompressedRows<GroupId, DeviceId> able_{group_devices(problem_)};
+  AbleDevices able_{group_devices(problem_)};
   MemoryLedger ledger_{problem_};
   IdMap<GroupId, Bytes> need_{problem_.group_count()};   // what the group adds to a device
   IdMap<GroupId, Bytes> entry_{problem_.group_count()};  // what it has to have room for

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainyard/core/compressed_rows.hpp"
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
+#include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
@@ -27,7 +27,7 @@ struct GroupGraph {
   std::vector<std::uint32_t> starts{0};  // of each group in `neighbours`, and one more
   std::vector<GroupId> neighbours;       // ascending
   std::vector<std::int64_t> weights;     // of the edges, beside `neighbours`; each edge is there from both ends
-  CompressedRows<GroupId, DeviceId> able;
+  AbleDevices able;
   std::vector<std::int64_t> times;  // group x column of the problem's; meaningless where the group cannot run
   std::size_t columns = 0;
 

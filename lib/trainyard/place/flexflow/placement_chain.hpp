@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "trainyard/core/compressed_rows.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/place/judge/outcome.hpp"
+#include "trainyard/place/kit/groups.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/simulate/delta.hpp"
@@ -69,7 +69,7 @@ class PlacementChain {
   Bytes excess();
 
   const Problem& problem_;
-  CompressedRows<GroupId, DeviceId> able_;
+  AbleDevices able_;
   std::vector<GroupId> movable_;  // those with a choice
   bool memory_binds_;
   Random random_;

@@ -4,12 +4,12 @@
 #include <utility>
 #include <vector>
 
-#include "trainyard/core/compressed_rows.hpp"
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/place/kit/calendar.hpp"
 #include "trainyard/place/kit/effort.hpp"
+#include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
@@ -77,7 +77,7 @@ class AnalyticPlan {
   const Problem& problem_;
   bool insertion_;
   Checkpoint checkpoint_;
-  CompressedRows<GroupId, DeviceId> able_;
+  AbleDevices able_;
   MemoryLedger memory_;
   IdMap<GroupId, DeviceId> group_device_{problem_.group_count()};
   IdMap<DeviceId, Calendar> calendars_{problem_.device_count()};

@@ -6,27 +6,32 @@
 
 namespace trainyard {
 
-CompressedRows<GroupId, DeviceId> group_devices(const Problem& problem) {
-  CompressedRows<GroupId, DeviceId> rows;
-  std::vector<DeviceId> able;
+AbleDevices::AbleDevices(const Problem& problem) : list_(problem.group_count()) {
+  const std::size_t columns = problem.column_count();
+  std::map<std::vector<bool>, std::uint32_t> known;  // by the columns that can run a group
+  std::vector<bool> able(columns);
   for (const GroupId group : problem.groups()) {
-    able.clear();
+    able.assign(columns, true);
+    for (const OpId op : problem.group_ops(group)) {
+      const auto row = problem.durations().subspan(op.index() * columns, columns);
+      for (std::size_t column = 0; column < columns; ++column)
+        if (row[column] == Problem::kNever) able[column] = false;
+    }
+    const auto [at, added] = known.try_emplace(able, static_cast<std::uint32_t>(lists_.size()));
+    list_[group] = at->second;
+    if (!added) continue;
+    lists_.emplace_back();
     for (const DeviceId device : problem.devices())
-      if (problem.can_run(group, device)) able.push_back(device);
-    rows.append_row(able);
+      if (able[problem.column(device)]) lists_.back().push_back(device);
   }
-  return rows;
 }
+
+AbleDevices group_devices(const Problem& problem) { return AbleDevices{problem}; }
 
 IdMap<OpId, std::uint32_t> device_sets(const Problem& problem) {
   IdMap<OpId, std::uint32_t> sets(problem.op_count());
-  std::map<std::vector<DeviceId>, std::uint32_t> number;
-  const auto able = group_devices(problem);
-  for (const GroupId group : problem.groups()) {
-    const std::vector<DeviceId> devices(able[group].begin(), able[group].end());
-    const std::uint32_t set = number.emplace(devices, static_cast<std::uint32_t>(number.size())).first->second;
-    for (const OpId op : problem.group_ops(group)) sets[op] = set;
-  }
+  const AbleDevices able{problem};
+  for (const OpId op : problem.ops()) sets[op] = able.list(problem.group(op));
   return sets;
 }
 

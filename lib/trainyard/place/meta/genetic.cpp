@@ -112,7 +112,7 @@ class Population {
   const Problem& problem_;
   const GeneticOptions& options_;
   const PlacementSearch search_;
-  CompressedRows<GroupId, DeviceId> able_;
+  AbleDevices able_;
   std::vector<GroupId> genes_;
   Random random_;
   std::vector<std::optional<Evaluator>> evaluators_;  // by thread

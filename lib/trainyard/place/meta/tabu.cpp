@@ -104,7 +104,7 @@ class TabuSearch {
   const Problem& problem_;
   const TabuOptions& options_;
   const PlacementSearch& search_;
-  CompressedRows<GroupId, DeviceId> able_;
+  AbleDevices able_;
   std::vector<GroupId> movable_, critical_;
   bool memory_binds_;
   Random random_;
