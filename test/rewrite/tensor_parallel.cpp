@@ -217,6 +217,25 @@ TEST_CASE("of grouped queries several ranks read the keys and values of one head
   CHECK(whole.name(heads_shared(whole, {16}).whole) == "layers.0/matmul");
 }
 
+TEST_CASE("keys with the extents of their queries are keys: ranks add up the terms of their gradient") {
+  // 2 keys, each of 4 heads of 4 rows, as many as a head is wide: queries [1,2,16,16], keys [1,2,16,4].
+  const std::string network = "llama3_8b:layers=1,batch=1,seq=4,hidden=128,heads=8,kv_heads=2,inner=64,vocabulary=64";
+  const auto parallel = ranks_of(network, 4);
+  CHECK(signature(parallel, "layers.0/matmul^2") == "MatMul(float32[1,1,8,16],float32[1,1,16,4])->float32[1,1,8,4]");
+  CHECK(signature(parallel, "layers.0/matmul/grad^2") ==
+        "MatMulGrad(float32[1,1,8,4],float32[1,1,16,4],float32[1,1,8,16])->float32[1,1,8,16],float32[1,1,16,4]");
+  CHECK(signature(parallel, "layers.0/matmul_2/grad^2") ==
+        "MatMulGrad(float32[1,1,8,16],float32[1,1,4,16],float32[1,1,8,4])->float32[1,1,8,4],float32[1,1,4,16]");
+  // 2 heads x 4 x 16 numbers of keys and of values, 4 rows of 128
+  CHECK(sums(parallel, Phase::backward) == Counts{{"reduce-scatter 512", 2}, {"all-reduce 2048", 3}});
+  const auto fine = ranks_of(network, 4, Granularity::fine);
+  CHECK(signature(fine, "layers.0/matmul/grad_a^2") ==
+        "MatMulGradA(float32[1,1,8,4],float32[1,1,16,4])->float32[1,1,8,16]");
+  CHECK(signature(fine, "layers.0/matmul/grad_b^2") ==
+        "MatMulGradB(float32[1,1,8,4],float32[1,1,8,16])->float32[1,1,16,4]");
+  CHECK(sums(fine, Phase::backward) == sums(parallel, Phase::backward));
+}
+
 TEST_CASE("gradients of the parts of latent queries, keys and values stay shares of heads") {
   // Gathered are those of the positions that all heads share of the keys: 4,096 of 64 numbers.
   for (const auto& [what, count] : sums(ranks_of("deepseek_v3:layers=1,batch=1", 4), Phase::backward))
