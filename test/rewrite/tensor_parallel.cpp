@@ -221,6 +221,9 @@ TEST_CASE("of grouped queries several ranks read the keys and values of one head
         "Softmax(float32[1,8,16,16])->float32[1,8,16,16]");
   CHECK(heads_shared(whole, {4}).whole.is_none());
   CHECK(whole.name(heads_shared(whole, {16}).whole) == "layers.0/matmul");
+  const auto named = [&](const char* name) { return [&whole, name](OpId op) { return whole.name(op) == name; }; };
+  CHECK(whole.name(heads_shared(whole, {16}, named("layers.0/matmul_2")).whole) == "layers.0/matmul_2");
+  CHECK_FALSE(heads_shared(whole, {16}, named("layers.0/linear")).any);
 }
 
 TEST_CASE("keys with the extents of their queries are keys: ranks add up the terms of their gradient") {
