@@ -49,7 +49,8 @@ std::string run_text(const RunResult& run, const TextFormat& format);
 std::vector<std::string> unused_warnings(const Run& run);
 /// Warnings where a rewrite cuts the batch into parts that are no whole samples.
 std::vector<std::string> share_warnings(const Schedule& schedule, const std::optional<std::int64_t>& batch);
-/// A warning where tensor ranks do not share the heads of an attention; `graph` is that before the schedule's rewrites.
+/// Warnings where tensor ranks, of some stage, do not share the heads of an attention; `graph` is that before the
+/// schedule's rewrites.
 std::vector<std::string> head_warnings(const Graph& graph, const Schedule& schedule);
 /// One error per device that holds more than it has.
 InputError out_of_memory_error(const Run& run);

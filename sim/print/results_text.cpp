@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <numeric>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "print/results.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/report/run_text.hpp"
 #include "trainyard/report/table.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
 
 namespace trainyard::program {
@@ -220,18 +225,28 @@ std::vector<std::string> share_warnings(const Schedule& schedule, const std::opt
 }
 
 std::vector<std::string> head_warnings(const Graph& graph, const Schedule& schedule) {
-  std::size_t ranks = 1;
+  std::vector<std::string> warnings;
+  const auto warn = [&](std::size_t ranks, const std::function<bool(OpId)>& among) {
+    const auto whole = [&](std::size_t number) { return heads_shared(graph, {.ranks = number}, among).whole; };
+    const OpId first = whole(ranks);
+    if (first.is_none()) return;
+    std::size_t fewer = ranks - 1;
+    while (!whole(fewer).is_none()) --fewer;
+    warnings.push_back(fmt::format("{} tensor ranks do not share the heads of '{}', and compute all of them each{}",
+                                   ranks, graph.name(first),
+                                   fewer > 1 ? fmt::format("; tensor {} shares them", fewer) : ""));
+  };
   for (const Rewrite& rewrite : schedule.rewrites) {
-    if (const auto* parallel = std::get_if<TensorParallel>(&rewrite)) ranks = std::max(ranks, parallel->ranks);
-    if (const auto* meshes = std::get_if<StageMeshes>(&rewrite))
-      for (const StageMesh& mesh : meshes->stages) ranks = std::max(ranks, mesh.ranks);
+    if (const auto* parallel = std::get_if<TensorParallel>(&rewrite)) warn(parallel->ranks, {});
+    const auto* meshes = std::get_if<StageMeshes>(&rewrite);
+    if (!meshes) continue;
+    std::map<std::size_t, std::set<std::string_view>> ops;  // by ranks: of microbatches, without their marks
+    for (const StageMesh& mesh : meshes->stages)
+      for (const std::string_view name : mesh.ops) ops[mesh.ranks].insert(name.substr(0, name.rfind(kMicrobatchMark)));
+    for (const auto& [ranks, names] : ops)
+      warn(ranks, [&names = names, &graph](OpId op) { return names.contains(graph.name(op)); });
   }
-  const OpId whole = heads_shared(graph, {.ranks = ranks}).whole;
-  if (whole.is_none()) return {};
-  std::size_t fewer = ranks - 1;
-  while (!heads_shared(graph, {.ranks = fewer}).whole.is_none()) --fewer;
-  return {fmt::format("{} tensor ranks do not share the heads of '{}', and compute all of them each{}", ranks,
-                      graph.name(whole), fewer > 1 ? fmt::format("; tensor {} shares them", fewer) : "")};
+  return warnings;
 }
 
 InputError out_of_memory_error(const Run& run) {

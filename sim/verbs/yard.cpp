@@ -182,7 +182,7 @@ struct YardVerb {
       throw UsageError("yard check takes one folder", "trainyard yard check results");
     if (words.front() == "table" && words.size() < 2)
       throw UsageError("yard table needs a folder", "trainyard yard table results");
-    if (words.front() == "table") refuse_repeated(std::vector(words.begin() + 1, words.end()), "yard table");
+    if (words.front() == "table") refuse_repeated_folders();
     if (seeds > static_cast<std::uint64_t>(kMostSeeds))
       throw UsageError(fmt::format("--seeds: {} is more than {}", seeds, with_separators(kMostSeeds)));
     if (seconds && !budgets.empty()) throw UsageError("--time and --evaluations do not go together");
@@ -369,6 +369,18 @@ struct YardVerb {
   }
 
   // table
+
+  /// However they are written, as "mine" and "mine/".
+  void refuse_repeated_folders() const {
+    std::vector<std::filesystem::path> folders;
+    for (std::size_t w = 1; w < words.size(); ++w) {
+      std::error_code unknown;
+      folders.push_back(std::filesystem::weakly_canonical(words[w], unknown));
+      if (unknown) folders.back() = words[w];
+      if (std::ranges::find(folders.begin(), folders.end() - 1, folders.back()) != folders.end() - 1)
+        throw UsageError(fmt::format("yard table: '{}' is given twice", words[w]), "keep one");
+    }
+  }
 
   int run_table(Console& console) const {
     std::vector<std::vector<YardClaim>> folders;

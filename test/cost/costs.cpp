@@ -36,6 +36,15 @@ static_assert(OpCosts<Nanoseconds (*)(const Graph&, OpId, const Device&)>);
 static_assert(OpCosts<CostModel>);
 static_assert(!OpCosts<TransfersAlone>);
 static_assert(!OpCosts<int>);
+// A function of other arguments is found by its name, of a class too, and then does not compile; data is not.
+struct OfOtherArguments : Smallest {
+  Nanoseconds latency(int) const;
+  static Nanoseconds byte_time(int);
+  Nanoseconds alike;
+};
+static_assert(detail::AnyFunction<decltype(&OfOtherArguments::latency)>);
+static_assert(detail::AnyFunction<decltype(&OfOtherArguments::byte_time)>);
+static_assert(!detail::AnyFunction<decltype(&OfOtherArguments::alike)>);
 // A source's name outlives the costs' answer: one that is made for it does not compile.
 static_assert(std::is_constructible_v<CostSource, const std::string&, Evidence>);
 static_assert(!std::is_constructible_v<CostSource, std::string, Evidence>);
@@ -83,6 +92,15 @@ TEST_CASE("costs may have data of the names of functions that they leave out") {
   };
   CHECK(Costs{WithData{}}.latency(kRoute) == Nanoseconds{5});
   CHECK(Costs{WithData{}}.byte_time(Bytes{8}, kRoute) == Nanoseconds{8});
+}
+
+TEST_CASE("functions of costs may be of their class") {
+  struct OfClass : Smallest {
+    static Nanoseconds latency(const RouteClass&) { return Nanoseconds{1}; }
+    static Nanoseconds byte_time(Bytes, const RouteClass&) { return Nanoseconds{2}; }
+  };
+  CHECK(Costs{OfClass{}}.latency(kRoute) == Nanoseconds{1});
+  CHECK(Costs{OfClass{}}.byte_time(Bytes{8}, kRoute) == Nanoseconds{2});
 }
 
 TEST_CASE("what the graph says comes first: its times, and the devices that it names") {

@@ -57,6 +57,11 @@ TEST_CASE("a network by hand is refused where its parts do not fit, and the mess
         "unknown-value: Linear 'fc' names value 99, and there are 4");
   CHECK(refused([&](Model& m) { m.outputs = {ValueId{99}}; }) ==
         "unknown-value: a list of inputs or outputs names value 99, and there are 4");
+  CHECK(refused([&](Model& m) {
+          m.values.push_back({.name = "other"});
+          m.outputs = {ValueId{4}};
+        }) == "unknown-value: the output 'other' is made by no node, and is not given");
+  CHECK(refused([&](Model& m) { m.outputs = {y, x, w}; }) == "accepted");
   CHECK(refused([&](Model& m) { std::swap(m.nodes[fc], m.nodes[relu]); }) ==
         "order: Relu 'relu' reads 'y', which no node before it makes");
   CHECK(refused([&](Model& m) { m.nodes[relu].outputs = {y}; }) ==

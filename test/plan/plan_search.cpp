@@ -720,6 +720,10 @@ TEST_CASE("where devices together cannot hold parameters, gradients and state on
   // Two layers of 40 bytes of weights, as much of gradients, and 80 of state: 320.
   CHECK(why(150) == "they are 320 B, and 2 devices of 150 B are at hand: 3 or more could hold them");
   CHECK(why(160) == "give more devices, or devices with more memory");  // nothing is left for a microbatch
+  CHECK_THROWS_WITH_AS(
+      search_plans(costs),
+      "no plan fits: what is kept of a microbatch exceeds the memories, with weights, gradients and optimizer state",
+      InputError);
   // Without ranks four devices hold each layer twice, and with ZeRO its state once: 80 + 80 / 2, were there stages.
   costs.layer_degrees = {{1}};
   costs.layers = 1;
@@ -768,6 +772,33 @@ TEST_CASE("the gradients of a stage's only microbatch need not all be there, by 
   costs.memory = Bytes{160};
   CHECK(memory.may_hold({.data = 2, .microbatch = 2, .zero = 1}));
   CHECK(!memory.may_hold({.data = 2, .microbatch = 1, .zero = 1}));
+}
+
+TEST_CASE("where a plan on one device cannot hold all gradients, it is said that another placer need not") {
+  PlanCosts costs = two_layers(1);
+  costs.memory = Bytes{300};
+  const auto why = [&]() -> std::string {
+    LayerTables tables{costs};
+    const LeastMemory memory{costs, tables};
+    CHECK(!memory.may_fit());
+    try {
+      memory.refuse();
+    } catch (const InputError& error) {
+      return error.findings().front().message + "; " + error.findings().front().help;
+    }
+  };
+  // 80 bytes of weights, as much of gradients, and 160 of state
+  const std::string help = "they are 320 B, and 1 device of 300 B is at hand: 2 or more could hold them";
+  CHECK(why() == "no plan fits: weights, gradients and optimizer state alone exceed the memories; " + help);
+  costs.layer = [given = costs.layer](std::size_t layer, std::size_t samples, LayerDegree tensor) {
+    LayerCost cost = given(layer, samples, tensor);
+    cost.backward_memory = BackwardMemory{};
+    return cost;
+  };
+  CHECK(why() ==
+        "no plan fits: the weights, gradients and optimizer state that a plan on one device keeps alone exceed its "
+        "memory; " +
+            help + "; the placer single does not keep all gradients");
 }
 
 TEST_CASE("a plan that cannot be is refused by name, with the nearest that can") {

@@ -3,11 +3,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rewrite/by_name.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -84,24 +88,59 @@ TEST_CASE("a replica reads of a table what a step of its samples reads") {
   CHECK(compared == 2);
 }
 
-TEST_CASE("a replica makes and reads the whole of a bias that all samples have") {
+TEST_CASE("a replica makes and reads the whole of a bias that all samples have, and of its gradient") {
   const auto step = [](const std::string& batch) {
     return training_graph(make_network("t5_small:layers=2,seq=6,targets=5,batch=" + batch));
   };
   const Graph own = step("2"), whole = step("4");
   const Graph replicas = data_parallel(whole, {.replicas = 2, .collective = Collective::whole}).graph;
-  std::size_t biases = 0;
+  const Graph microbatches = split_batch(whole, 2).graph;
+  std::map<std::string, std::size_t> biases;
   for (const OpId op : own.ops()) {
-    if (own.phase(op) != Phase::forward || (own.type(op) != "Gather" && own.type(op) != "Add")) continue;
-    const OpId same = op_named(replicas, std::string{own.name(op)} + "@2");
-    CHECK(replicas.bytes_accessed(same) == own.bytes_accessed(op));
-    CHECK(replicas.flops(same).value == own.flops(op).value);
-    CHECK(replicas.bytes(*replicas.outputs(same).begin()) == own.bytes(*own.outputs(op).begin()));
+    const std::string& type = own.type(op);
+    if (own.phase(op) == Phase::update) continue;
+    if (type != "Gather" && type != "Add" && type != "SumToShape" && type != "AddGrad" && type != "EmbeddingGrad")
+      continue;
+    for (const auto& [graph, mark] : {std::pair{&replicas, "@2"}, std::pair{&microbatches, "~2"}}) {
+      const OpId same = op_named(*graph, std::string{own.name(op)} + mark);
+      CHECK(graph->bytes_accessed(same) == own.bytes_accessed(op));
+      CHECK(graph->flops(same).value == own.flops(op).value);
+      CHECK(graph->bytes(*graph->outputs(same).begin()) == own.bytes(*own.outputs(op).begin()));
+    }
     // 8 heads x 6 x 6 numbers of the encoder's, 8 x 5 x 5 of the decoder's: as many in the whole batch
     const std::int64_t made = own.bytes(*own.outputs(op).begin()).count;
-    if (own.type(op) == "Gather") biases += made == 4 * 8 * 36 || made == 4 * 8 * 25;
+    if (made == 4 * 8 * 36 || made == 4 * 8 * 25) ++biases[type];
   }
-  CHECK(biases == 2);
+  // Each is read by two layers, whose gradients are added up.
+  CHECK(biases == std::map<std::string, std::size_t>{{"AddGrad", 2}, {"Gather", 2}, {"SumToShape", 4}});
+}
+
+TEST_CASE("positions of all samples are whole in each replica, but for the rows of a sequence that others have") {
+  // 8 positions of 8 bytes, and as many rows of 16 numbers: of one sample, however many there are
+  const Graph whole = training_graph(make_network("gpt2:batch=4,layers=1,hidden=16,heads=2,seq=8,positions=8,fused=1"));
+  const auto made = [](const Graph& graph, const std::string& op) {
+    return graph.bytes(*graph.outputs(op_named(graph, op)).begin()).count;
+  };
+  for (const std::size_t context : {1u, 2u}) {
+    CAPTURE(context);
+    const Graph graph =
+        data_parallel(whole, {.replicas = 4, .collective = Collective::whole, .context = context}).graph;
+    const auto share = 1 / static_cast<double>(context);
+    CHECK(made(graph, "positions@3") * static_cast<std::int64_t>(context) == 64);
+    CHECK(made(graph, "embedding/gather@3") * static_cast<std::int64_t>(context) == 512);
+    CHECK(made(graph, "embedding/add/grad@3") * static_cast<std::int64_t>(context) == 512);
+    CHECK(made(graph, "embedding/gather_2@3") == 512);  // of 4 x 8 words, among 4
+    // dY of a share of the words, and what it is summed up to
+    CHECK(graph.bytes_accessed(op_named(graph, "embedding/add/grad@3")).count == 512 + 512 / static_cast<int>(context));
+    for (const char* op : {"embedding/gather", "embedding/gather/grad"})
+      CHECK(graph.flops(op_named(graph, std::string{op} + "@3")).value ==
+            share * whole.flops(op_named(whole, op)).value);
+    CHECK(graph.signature(op_named(graph, "embedding/gather@3")) ==
+          (context > 1 ? "0.5 of " : "") + std::string{"Gather(float32[8,16],int64[1,8])->float32[1,8,16]"});
+  }
+  // A batch of one, of which parts are not whole samples, has positions as it has words.
+  const Graph one = training_graph(make_network("gpt2:batch=1,layers=1,hidden=16,heads=2,seq=8,positions=8"));
+  CHECK(made(data_parallel(one, {.replicas = 2}).graph, "positions@1") == 32);
 }
 
 TEST_CASE("replicas add up to the whole: FLOPs, activations, parameters; whole replicas are copies") {

@@ -43,6 +43,12 @@ std::map<std::string, int> sums(const TensorParallelGraph& parallel, Phase phase
 
 using Counts = std::map<std::string, int>;
 
+Counts all_gathers(const TensorParallelGraph& parallel, Phase phase) {
+  Counts counts = sums(parallel, phase);
+  std::erase_if(counts, [](const auto& each) { return !each.first.starts_with("all-gather"); });
+  return counts;
+}
+
 }  // namespace
 
 TEST_CASE("a transformer's layer is a column and a row twice, with two all-reduces in each pass") {
@@ -215,26 +221,42 @@ TEST_CASE("of grouped queries several ranks read the keys and values of one head
         "Softmax(float32[1,8,16,16])->float32[1,8,16,16]");
   CHECK(heads_shared(whole, {4}).whole.is_none());
   CHECK(whole.name(heads_shared(whole, {16}).whole) == "layers.0/matmul");
+  const auto named = [&](const char* name) { return [&whole, name](OpId op) { return whole.name(op) == name; }; };
+  CHECK(whole.name(heads_shared(whole, {16}, named("layers.0/matmul_2")).whole) == "layers.0/matmul_2");
+  CHECK_FALSE(heads_shared(whole, {16}, named("layers.0/linear")).any);
+}
+
+TEST_CASE("keys with the extents of their queries are keys: ranks add up the terms of their gradient") {
+  // 2 keys, each of 4 heads of 4 rows, as many as a head is wide: queries [1,2,16,16], keys [1,2,16,4].
+  const std::string network = "llama3_8b:layers=1,batch=1,seq=4,hidden=128,heads=8,kv_heads=2,inner=64,vocabulary=64";
+  const auto parallel = ranks_of(network, 4);
+  CHECK(signature(parallel, "layers.0/matmul^2") == "MatMul(float32[1,1,8,16],float32[1,1,16,4])->float32[1,1,8,4]");
+  CHECK(signature(parallel, "layers.0/matmul/grad^2") ==
+        "MatMulGrad(float32[1,1,8,4],float32[1,1,16,4],float32[1,1,8,16])->float32[1,1,8,16],float32[1,1,16,4]");
+  CHECK(signature(parallel, "layers.0/matmul_2/grad^2") ==
+        "MatMulGrad(float32[1,1,8,16],float32[1,1,4,16],float32[1,1,8,4])->float32[1,1,8,4],float32[1,1,4,16]");
+  // 2 heads x 4 x 16 numbers of keys and of values, 4 rows of 128
+  CHECK(sums(parallel, Phase::backward) == Counts{{"reduce-scatter 512", 2}, {"all-reduce 2048", 3}});
+  const auto fine = ranks_of(network, 4, Granularity::fine);
+  CHECK(signature(fine, "layers.0/matmul/grad_a^2") ==
+        "MatMulGradA(float32[1,1,8,4],float32[1,1,16,4])->float32[1,1,8,16]");
+  CHECK(signature(fine, "layers.0/matmul/grad_b^2") ==
+        "MatMulGradB(float32[1,1,8,4],float32[1,1,8,16])->float32[1,1,16,4]");
+  CHECK(sums(fine, Phase::backward) == sums(parallel, Phase::backward));
 }
 
 TEST_CASE("gradients of the parts of latent queries, keys and values stay shares of heads") {
-  // Gathered are those of the positions that all heads share of the keys: 4,096 of 64 numbers.
-  for (const auto& [what, count] : sums(ranks_of("deepseek_v3:layers=1,batch=1", 4), Phase::backward))
-    if (what.starts_with("all-gather")) CHECK(what == "all-gather 1048576");
+  // Gathered is that of the positions that all heads share of the keys: 4,096 of 64 numbers.
+  CHECK(all_gathers(ranks_of("deepseek_v3:layers=1,batch=1", 4), Phase::backward) == Counts{{"all-gather 1048576", 1}});
 }
 
 TEST_CASE("a bias that all samples have is no reason to gather their scores, however few they are") {
   for (const char* batch : {"1", "2", "3"}) {
     CAPTURE(batch);
     const auto parallel = ranks_of(std::string{"t5_small:layers=2,seq=64,targets=16,batch="} + batch, 2);
-    const auto gathers = [&](Phase phase) {
-      Counts counts = sums(parallel, phase);
-      std::erase_if(counts, [](const auto& each) { return !each.first.starts_with("all-gather"); });
-      return counts;
-    };
-    CHECK(gathers(Phase::forward).empty());
+    CHECK(all_gathers(parallel, Phase::forward).empty());
     // The gradients of the encoder's and the decoder's: 8 heads x 64 x 64, 8 x 16 x 16
-    CHECK(gathers(Phase::backward) == Counts{{"all-gather 131072", 1}, {"all-gather 8192", 1}});
+    CHECK(all_gathers(parallel, Phase::backward) == Counts{{"all-gather 131072", 1}, {"all-gather 8192", 1}});
   }
 }
 

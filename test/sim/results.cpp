@@ -511,3 +511,23 @@ TEST_CASE(
   CHECK(forms["makespan_ns"] != roofline["makespan_ns"]);
   CHECK_FALSE(forms["cost_sources"].contains("roofline"));
 }
+
+TEST_CASE("attention whose heads ranks do not share is warned of on the stages that have these ranks") {
+  const TemporaryFolder folder;
+  const auto warned = [&](const char* stages) {
+    write_text(folder.path() / "plan.json",
+               R"({"format": "trainyard-plan/1", "microbatch": 2, "stages": )" + std::string{stages} + "}");
+    const auto result = run_trainyard(folder.path(),
+                                      "simulate gpt2:layers=2,hidden=48,heads=3,seq=16,batch=4,positions=16,"
+                                      "vocabulary=64 --cluster 5xV100 --plan plan.json");
+    CHECK(result.exit_code == 0);
+    const std::size_t at = result.error.find("tensor ranks do not share the heads of ");
+    return at == std::string::npos ? "" : result.error.substr(at - 2, result.error.find(',', at) - at + 2);
+  };
+  // Three heads: of three ranks each has one, two share none.
+  CHECK(warned(R"([{"tensor": 3}, {"from": "h.1", "tensor": 2}])") ==
+        "2 tensor ranks do not share the heads of 'h.1/matmul'");
+  CHECK(warned(R"([{"tensor": 2}, {"from": "h.0", "data": 2}])") == "");  // there is no attention before h.0
+  CHECK(warned(R"([{"tensor": 2}, {"from": "h.0", "tensor": 2}])") ==
+        "2 tensor ranks do not share the heads of 'h.0/matmul'");
+}

@@ -175,7 +175,8 @@ TEST_CASE("an edit that does not fit the graph is refused, and nothing is replac
     return "replaced";
   };
   CHECK(refused({.first = OpId{2}, .by = {a}}) == "edit");
-  CHECK(refused({.first = OpId{0}, .count = 0, .by = {a}}) == "edit");
+  for (const GraphEdit& none : {GraphEdit{}, GraphEdit{.first = OpId{0}, .count = 0, .by = {a}}})
+    CHECK_THROWS_WITH_AS(edited.replace(none), "an edit is of no ops of graph 'pair'", InputError);
   CHECK(refused({.first = OpId{0}, .count = 3, .by = {a}}) == "edit");
   CHECK(refused({.first = OpId{0}, .by = {a}, .ordered = {1}}) == "edit");
   OpSpec other = a;

@@ -78,8 +78,9 @@ class AnyCosts {
   virtual bool alike(const Device& a, const Device& b) const = 0;
 };
 
+/// Of an object or of its class.
 template <class Pointer>
-concept MemberFunction = std::is_member_function_pointer_v<Pointer>;
+concept AnyFunction = std::is_member_function_pointer_v<Pointer> || std::is_function_v<std::remove_pointer_t<Pointer>>;
 
 /// Costs of type T, with what T leaves out. A function of T is found by its name too: one with other arguments does not
 /// compile, rather than being passed over.
@@ -97,7 +98,7 @@ class CostsOf final : public AnyCosts {
   Nanoseconds latency(const RouteClass& route) const override {
     if constexpr (
         requires {
-          { &T::latency } -> MemberFunction;
+          { &T::latency } -> AnyFunction;
         } ||
         requires { costs.latency(route); })
       return costs.latency(route);
@@ -113,7 +114,7 @@ class CostsOf final : public AnyCosts {
   Evidence transfer_evidence(Bytes bytes, const RouteClass& route) const override {
     if constexpr (
         requires {
-          { &T::transfer_evidence } -> MemberFunction;
+          { &T::transfer_evidence } -> AnyFunction;
         } ||
         requires { costs.transfer_evidence(bytes, route); })
       return costs.transfer_evidence(bytes, route);
@@ -124,7 +125,7 @@ class CostsOf final : public AnyCosts {
                                              std::size_t nodes) const override {
     if constexpr (
         requires {
-          { &T::collective_time } -> MemberFunction;
+          { &T::collective_time } -> AnyFunction;
         } ||
         requires { costs.collective_time(kind, bytes, ranks, nodes); })
       return costs.collective_time(kind, bytes, ranks, nodes);
@@ -134,7 +135,7 @@ class CostsOf final : public AnyCosts {
   double copy_sensitivity(const Graph& graph, OpId op, const Device& device) const override {
     if constexpr (
         requires {
-          { &T::copy_sensitivity } -> MemberFunction;
+          { &T::copy_sensitivity } -> AnyFunction;
         } ||
         requires { costs.copy_sensitivity(graph, op, device); })
       return costs.copy_sensitivity(graph, op, device);
@@ -144,7 +145,7 @@ class CostsOf final : public AnyCosts {
   bool alike(const Device& a, const Device& b) const override {
     if constexpr (
         requires {
-          { &T::alike } -> MemberFunction;
+          { &T::alike } -> AnyFunction;
         } ||
         requires { costs.alike(a, b); })
       return costs.alike(a, b);
@@ -156,7 +157,7 @@ class CostsOf final : public AnyCosts {
 
  private:
   static constexpr bool kByteTime = requires {
-    { &T::byte_time } -> MemberFunction;
+    { &T::byte_time } -> AnyFunction;
   }
   || requires(const T& own, const RouteClass& route) { own.byte_time(Bytes{}, route); };
 };

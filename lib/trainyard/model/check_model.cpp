@@ -30,6 +30,8 @@ class ModelChecker {
       for (const ValueId id : model_.inputs) made_[id] = true;
       for (const NodeId id : model_.nodes.ids()) try_to([&] { check_node(id); });
     }
+    if (findings_.empty())  // or what makes them may be wrong
+      for (const ValueId id : model_.outputs) try_to([&] { check_output(id); });
     if (!findings_.empty()) throw InputError(std::move(findings_));
   }
 
@@ -92,6 +94,12 @@ class ModelChecker {
                          text_of(given), made),
              "infer_shapes() fills in the shapes of outputs");
     }
+  }
+
+  void check_output(ValueId id) const {
+    if (model_.values[id].role == Value::Role::activation && !made_[id])
+      refuse("unknown-value", fmt::format("the output '{}' is made by no node, and is not given", name(id)),
+             "outputs are what nodes make, inputs and parameters");
   }
 
   const Model& model_;

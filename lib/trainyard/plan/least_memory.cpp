@@ -23,7 +23,7 @@ constexpr double kRoundedBytes = 4;
 LeastMemory::LeastMemory(const PlanCosts& costs, LayerTables& tables) : costs_(costs) {
   if (std::ranges::find(costs.layer_degrees, LayerDegree{1}) == costs.layer_degrees.end()) return;
   for (const LayerCost& layer : tables.of(1, {1})) {
-    if (costs.devices > 1 && layer.backward_memory) gradients_go_ = true;
+    if (layer.backward_memory) (costs.devices > 1 ? gradients_go_ : keeps_gradients_) = true;
     dense_.weights += static_cast<double>(layer.weights.count);
     dense_.state += static_cast<double>(layer.state.count);
   }
@@ -74,12 +74,15 @@ void LeastMemory::refuse() const {
   else if (nearest_ && !any_holds_)
     help = fmt::format("a device has {}, and needs {} at least, by {}", format_bytes(*costs_.memory),
                        bytes(of_device(*nearest_)), describe(*nearest_));
-  throw InputError(
-      {.code = "plan",
-       .message = fmt::format("no plan fits: {} alone exceed the memories",
-                              gradients_go_ ? "weights, optimizer state, and gradients that have to be there at once,"
-                                            : "weights, gradients and optimizer state"),
-       .help = std::move(help)});
+  std::string message = "weights, gradients and optimizer state alone exceed the memories";
+  if (any_holds_)
+    message = "what is kept of a microbatch exceeds the memories, with weights, gradients and optimizer state";
+  else if (gradients_go_)
+    message = "weights, optimizer state, and gradients that have to be there at once, alone exceed the memories";
+  else if (keeps_gradients_)
+    message = "the weights, gradients and optimizer state that a plan on one device keeps alone exceed its memory";
+  if (keeps_gradients_) help += "; the placer single does not keep all gradients";
+  throw InputError({.code = "plan", .message = "no plan fits: " + message, .help = std::move(help)});
 }
 
 }  // namespace trainyard

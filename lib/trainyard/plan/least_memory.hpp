@@ -36,7 +36,8 @@ class LeastMemory {
 
   const PlanCosts& costs_;
   Resident dense_, experts_;             // of the whole network
-  bool gradients_go_ = false;            // of the only microbatch of a stage, before all are made
+  bool gradients_go_ = false;            // of the only microbatch of a stage, before all are made;
+  bool keeps_gradients_ = false;         // on one device they could, but a plan keeps them
   bool any_holds_ = false;               // of plans that were asked for
   std::optional<ParallelPlan> nearest_;  // of those that cannot hold their share, the one that is least beyond
 };

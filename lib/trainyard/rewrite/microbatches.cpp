@@ -78,7 +78,7 @@ class Batching {
 
   void add_copy(OpId op, std::size_t part) {
     OpView& view = copy_.start(op);
-    if (take_share_of_work(view, graph_, op, use_, part, parts_))
+    if (take_share_of_work(view, graph_, op, use_, part, parts_) > 0)
       copy_.divide_signature(use_.multiplies_weights(graph_, op));
     copy_.append(view.name, suffix_);
     for (std::size_t i = 0; i < view.inputs.size(); ++i)

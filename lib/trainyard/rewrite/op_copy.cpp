@@ -22,9 +22,10 @@ std::string& OpCopy::next_text() {
   return texts_[used_++];
 }
 
-void OpCopy::divide_signature(bool of_rows) {
-  std::string& part = divided_[of_rows ? 1 : 0][view_.signature];
-  if (part.empty()) part = detail::part_signature(view_.signature, 1 / static_cast<double>(parts_), of_rows);
+void OpCopy::divide_signature(bool of_rows, std::size_t parts) {
+  const double share = 1 / static_cast<double>(parts);
+  std::string& part = parts == parts_ ? divided_[of_rows ? 1 : 0][view_.signature] : next_text();
+  if (part.empty() || parts != parts_) part = detail::part_signature(view_.signature, share, of_rows);
   view_.signature = part;
 }
 

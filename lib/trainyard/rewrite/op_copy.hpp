@@ -23,8 +23,10 @@ class OpCopy {
   void append(std::string_view& text, std::string_view suffix);
   /// A text for the view.
   std::string_view lend(std::string text);
-  /// One of `parts`, of its rows where the op's products have weights (detail::part_signature).
-  void divide_signature(bool of_rows);
+  /// One of the parts, or of another number of them; of its rows where the op's products have weights
+  /// (detail::part_signature).
+  void divide_signature(bool of_rows) { divide_signature(of_rows, parts_); }
+  void divide_signature(bool of_rows, std::size_t parts);
 
  private:
   std::string& next_text();

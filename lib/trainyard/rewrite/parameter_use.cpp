@@ -1,9 +1,11 @@
 #include "trainyard/rewrite/parameter_use.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "trainyard/cost/op_signature.hpp"
 #include "trainyard/rewrite/collective.hpp"
@@ -18,16 +20,59 @@ bool makes_weight_gradients(const std::string& type) { return type.ends_with("Gr
 /// Whether only rows of a table are read, as many as are asked for.
 bool looks_up(const std::string& type) { return type == "Gather" || type == "EmbeddingGrad"; }
 
+/// What a signature says of an input of so many bytes.
+bool is_of_bytes(const detail::SignatureTensor& tensor, double share, Bytes bytes) {
+  const auto is = [&](double each) {
+    return std::abs(share * each * tensor.count() - static_cast<double>(bytes.count)) <= 1;
+  };
+  return tensor.type == detail::NumberKind::other ? is(8) || is(4) || is(1) : is(bytes_of(tensor.type));
+}
+
+/// An input whose first dimension is one: of one sample, or of what all have. False of states that a recurrent network
+/// starts from, whose layers come first.
+bool has_one_row(const Graph& graph, TensorId input) {
+  bool one = false;
+  for (const OpId reader : graph.consumers(input)) {
+    const std::string& type = graph.type(reader);
+    const auto shapes = detail::parse_signature(graph.signature(reader));
+    if (!shapes) continue;
+    for (std::size_t i = 0; i < std::min(shapes->read_count, shapes->reads.size()); ++i) {
+      const detail::SignatureTensor& read = shapes->reads[i];
+      if (read.rank == 0 || !is_of_bytes(read, shapes->share, graph.bytes(input))) continue;
+      const bool of_layers = type == "LSTM" || type == "GRU" || type == "RNN" || type == "Gather";
+      if (read.dims[0] != 1 || (of_layers && read.rank > 2 && read.type != detail::NumberKind::other)) return false;
+      one = true;
+    }
+  }
+  return one;
+}
+
+double first_extent(const Graph& graph, OpId op) {
+  const auto shapes = detail::parse_signature(graph.signature(op));
+  return shapes && shapes->write_count > 0 && shapes->writes[0].rank > 0 ? shapes->writes[0].dims[0] : 0;
+}
+
+/// The op whose gradient, or a part of it, one of this name makes, as "conv@2" of "conv/grad_x@2"; empty: there is
+/// none.
+std::string name_of_forward(std::string_view name) {
+  const std::size_t at = name.rfind("/grad");
+  if (at == std::string_view::npos) return {};
+  const std::size_t marks = name.find_first_of("@~^", at);
+  return std::string{name.substr(0, at)}.append(marks == std::string_view::npos ? "" : name.substr(marks));
+}
+
 }  // namespace
 
-ParameterUse::ParameterUse(const Graph& graph)
+ParameterUse::ParameterUse(const Graph& graph, std::size_t context_ranks)
     : reads(graph.op_count()),
       in_group(graph.op_count(), false),
       is_gradient(parameter_gradients(graph)),
       adds_gradients(graph.op_count(), false),
       hands_on_weights(graph.op_count(), false),
       weights_read(graph.op_count(), Bytes{0}),
-      for_all(graph.tensor_count(), false) {
+      for_all(graph.tensor_count(), false),
+      is_for_all(graph.op_count(), false),
+      context(context_ranks) {
   std::map<std::string_view, std::vector<OpId>> holders;
   for (const OpId op : graph.ops()) {
     const auto outputs = graph.outputs(op);
@@ -94,23 +139,53 @@ void ParameterUse::find_weights(const Graph& graph) {
 }
 
 void ParameterUse::find_for_all(const Graph& graph) {
-  const auto first_extent = [&](OpId op) -> double {
-    const auto shapes = detail::parse_signature(graph.signature(op));
-    return shapes && shapes->write_count > 0 && shapes->writes[0].rank > 0 ? shapes->writes[0].dims[0] : 0;
-  };
-  const auto is_input = [&](TensorId tensor) { return graph.type(graph.producer(tensor)) == "Input"; };
+  const auto is_input = [&](OpId op) { return graph.type(op) == "Input"; };
   const auto ops = graph.ops();
-  const auto reads_samples =
-      std::find_if(ops.begin(), ops.end(), [&](OpId op) { return std::ranges::any_of(graph.inputs(op), is_input); });
-  if (reads_samples == ops.end()) return;
-  const double samples = first_extent(*reads_samples);
+  const auto reader_of = [&](OpId input) {
+    return std::find_if(ops.begin(), ops.end(), [&](OpId op) {
+      return std::ranges::any_of(graph.inputs(op), [&](TensorId each) { return graph.producer(each) == input; });
+    });
+  };
+  auto reader = ops.end();  // of the first input that has one: what it makes has all samples
+  for (const OpId op : ops)
+    if (reader == ops.end() && is_input(op)) reader = reader_of(op);
+  if (reader == ops.end()) return;
+  const double samples = first_extent(graph, *reader);
+  bool any = false;
   const auto is_fixed = [&](TensorId tensor) { return for_all[tensor] || hands_on_weights[graph.producer(tensor)]; };
   for (const OpId op : graph.topological_order()) {
-    if (graph.phase(op) != Phase::forward || graph.type(op) == "Input" || hands_on_weights[op] ||
-        !std::ranges::all_of(graph.inputs(op), is_fixed))
-      continue;
-    const double rows = first_extent(op);
-    for (const TensorId tensor : graph.outputs(op)) for_all[tensor] = rows > 0 && rows != samples;
+    if (graph.phase(op) != Phase::forward || hands_on_weights[op]) continue;
+    if (is_input(op)) {
+      for (const TensorId tensor : graph.outputs(op)) for_all[tensor] = samples > 1 && has_one_row(graph, tensor);
+    } else if (std::ranges::all_of(graph.inputs(op), is_fixed)) {
+      const double rows = first_extent(graph, op);
+      for (const TensorId tensor : graph.outputs(op)) for_all[tensor] = rows > 0 && rows != samples;
+    }
+    const auto made = graph.outputs(op);
+    is_for_all[op] = !made.empty() && for_all[*made.begin()];
+    any = any || is_for_all[op];
+  }
+  if (any) find_gradients_for_all(graph);
+}
+
+/// Gradients that are read by those of ops that are for all, and what is added up to one.
+void ParameterUse::find_gradients_for_all(const Graph& graph) {
+  std::unordered_map<std::string_view, OpId> forward;
+  for (const OpId op : graph.ops())
+    if (graph.phase(op) == Phase::forward) forward.emplace(graph.name(op), op);
+  const auto& order = graph.topological_order();
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    const OpId op = *at;
+    if (graph.phase(op) != Phase::backward) continue;
+    bool any = false;
+    for (const TensorId tensor : graph.outputs(op)) {
+      const auto readers = graph.consumers(tensor);
+      for_all[tensor] =
+          !readers.empty() && std::ranges::all_of(readers, [&](OpId reader) { return is_for_all[reader]; });
+      any = any || for_all[tensor];
+    }
+    const auto of = forward.find(name_of_forward(graph.name(op)));
+    is_for_all[op] = of == forward.end() ? any : is_for_all[of->second];
   }
 }
 
@@ -141,22 +216,31 @@ std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts) {
 }
 
 template <class OpSpecOrView>
-bool take_share_of_work(OpSpecOrView& op, const Graph& graph, OpId id, const ParameterUse& use, std::size_t part,
-                        std::size_t parts) {
-  const auto made = graph.outputs(id);
-  if (parts == 1 || use.hands_on_weights[id] || (!made.empty() && use.for_all[*made.begin()])) return false;
+std::size_t take_share_of_work(OpSpecOrView& op, const Graph& graph, OpId id, const ParameterUse& use, std::size_t part,
+                               std::size_t parts) {
+  const std::size_t rows = std::min(parts, use.context);
+  const bool for_all = use.is_for_all[id];
+  if (for_all) part %= rows, parts = rows;
+  if (parts == 1 || use.hands_on_weights[id]) return 0;
   std::int64_t whole = use.weights_read[id].count;  // bytes of traffic that are not divided
+  std::int64_t by_rows = 0;                         // that ranks divide which share the rows
   for (const TensorId tensor : graph.inputs(id))
-    if (graph.statistics(tensor) || use.for_all[tensor]) whole += graph.bytes(tensor).count;
-  std::size_t number = 0;
-  for (const TensorId tensor : made) {
-    auto& output = op.outputs[number++];
-    if (use.is_gradient[tensor] || graph.statistics(tensor))
+    if (graph.statistics(tensor))
       whole += graph.bytes(tensor).count;
-    else if (output.bytes.count > kScalar)
-      output.bytes = Bytes{share_of(output.bytes.count, part, parts)};
+    else if (use.for_all[tensor] && !for_all)
+      by_rows += graph.bytes(tensor).count;
+  std::size_t number = 0;
+  for (const TensorId tensor : graph.outputs(id)) {
+    auto& output = op.outputs[number++];
+    if (use.is_gradient[tensor] || graph.statistics(tensor)) {
+      whole += graph.bytes(tensor).count;
+    } else if (output.bytes.count > kScalar) {
+      const bool shared = use.for_all[tensor] && !for_all;
+      if (shared) by_rows += output.bytes.count;
+      output.bytes = Bytes{share_of(output.bytes.count, shared ? part % rows : part, shared ? rows : parts)};
+    }
   }
-  if (use.adds_gradients[id]) return false;
+  if (use.adds_gradients[id]) return 0;
   if (op.collective) {
     const auto makes_gradients = [&](OpId member) {
       const auto arrays = graph.outputs(member);
@@ -167,20 +251,22 @@ bool take_share_of_work(OpSpecOrView& op, const Graph& graph, OpId id, const Par
   }
   const std::int64_t traffic = op.bytes_accessed.count;
   whole = std::min(whole, traffic);
-  op.bytes_accessed = Bytes{whole + share_of(traffic - whole, part, parts)};
+  by_rows = std::min(by_rows, traffic - whole);
+  op.bytes_accessed =
+      Bytes{whole + share_of(by_rows, part % rows, rows) + share_of(traffic - whole - by_rows, part, parts)};
   op.workspace_bytes = Bytes{share_of(op.workspace_bytes.count, part, parts)};
   op.flops.value /= static_cast<double>(parts);
   for (auto& given : op.times) given.time = Nanoseconds{share_of(given.time.count, part, parts)};
-  return true;
+  return parts;
 }
-template bool take_share_of_work(OpSpec&, const Graph&, OpId, const ParameterUse&, std::size_t, std::size_t);
-template bool take_share_of_work(OpView&, const Graph&, OpId, const ParameterUse&, std::size_t, std::size_t);
+template std::size_t take_share_of_work(OpSpec&, const Graph&, OpId, const ParameterUse&, std::size_t, std::size_t);
+template std::size_t take_share_of_work(OpView&, const Graph&, OpId, const ParameterUse&, std::size_t, std::size_t);
 
 void take_share(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, std::size_t part,
                 std::size_t parts) {
-  if (take_share_of_work(spec, graph, op, use, part, parts))
+  if (const std::size_t of = take_share_of_work(spec, graph, op, use, part, parts); of > 0)
     spec.signature =
-        detail::part_signature(spec.signature, 1 / static_cast<double>(parts), use.multiplies_weights(graph, op));
+        detail::part_signature(spec.signature, 1 / static_cast<double>(of), use.multiplies_weights(graph, op));
 }
 
 }  // namespace trainyard

@@ -27,7 +27,7 @@ Replicas::Replicas(const Graph& graph, const Replicate& options, bool divide_bat
       zero_(options.replicas > 1 ? options.zero : 0),
       spread_(options.experts),
       first_bucket_(first_bucket),
-      use_(graph),
+      use_(graph, options.context),
       experts_(graph),
       context_(graph, options.context, options.exchange),
       buckets_(graph, options, use_, experts_),
@@ -91,8 +91,8 @@ void Replicas::add(const OpSpec& spec, std::size_t replica, OpId original) {
 void Replicas::add_plain(OpId op, std::size_t replica) {
   checkpoint_(1);
   OpView& view = copy_.start(op);
-  if (take_share_of_work(view, graph_, op, use_, replica % parts_, parts_))
-    copy_.divide_signature(use_.multiplies_weights(graph_, op));
+  if (const std::size_t of = take_share_of_work(view, graph_, op, use_, replica % parts_, parts_); of > 0)
+    copy_.divide_signature(use_.multiplies_weights(graph_, op), of);
   if (shares_state(op)) view.state_bytes = Bytes{share_of(view.state_bytes.count, replica, n_)};
   if (buckets_.unit[op] != kNone) view.colocate = buckets_.units[buckets_.unit[op]].group;
   const auto rename = [&](std::string_view& name) { copy_.append(name, suffixes_[replica]); };

@@ -150,8 +150,10 @@ std::string Sharding::signature(OpId op) const {
       for (OpShapes::Tensor& tensor : *side) divide_rows(tensor);
   else
     for (auto* side : {&shapes.reads, &shapes.writes})
-      for (OpShapes::Tensor& tensor : *side) {
-        if (!tensor.of_numbers() || tensor.extents.empty() || divides_group(op, tensor)) continue;
+      for (std::size_t i = 0; i < side->size(); ++i) {
+        OpShapes::Tensor& tensor = (*side)[i];
+        const bool of_queries = is_of_queries(op, tensor, side == &shapes.writes, i);
+        if (!tensor.of_numbers() || tensor.extents.empty() || divides_group(op, tensor, of_queries)) continue;
         const std::size_t at = divides(tensor.features()) ? tensor.feature() : 0;
         if (divides(tensor.extents[at]) && (at > 0 || tensor.extents.size() == 1 || way_of_update(op)))
           divide(tensor, at);
@@ -179,14 +181,12 @@ void Sharding::divide_rows(OpShapes::Tensor& tensor) const {
   if (tensor.has_rows() && tensor.extents[tensor.row()] % ranks_ == 0) divide(tensor, tensor.row());
 }
 
-bool Sharding::divides_group(OpId op, OpShapes::Tensor& tensor) const {
+bool Sharding::divides_group(OpId op, OpShapes::Tensor& tensor, bool of_queries) const {
   if (tensor.extents.size() != 4 || tensor.extents[1] % ranks_ == 0) return false;
-  const OpId of = grouped(op);
   const std::int64_t heads = tensor.extents[1], each = heads > 0 && ranks_ % heads == 0 ? ranks_ / heads : 0;
-  const bool rows = of.is_none() || is_of_queries(of, tensor);
-  if (each == 0 || (rows && tensor.extents[2] % each != 0) || (of.is_none() && heads == 1)) return false;
+  if (each == 0 || (of_queries && tensor.extents[2] % each != 0) || (grouped(op).is_none() && heads == 1)) return false;
   tensor.extents[1] = 1;
-  if (rows) tensor.extents[2] /= each;
+  if (of_queries) tensor.extents[2] /= each;
   return true;
 }
 
@@ -292,9 +292,14 @@ OpId Sharding::grouped(OpId op) const {
   return is ? of : OpId::none();
 }
 
-bool Sharding::is_of_queries(OpId grouped, const OpShapes::Tensor& tensor) const {
-  const auto& queries = shapes_[grouped]->reads.front().extents;
-  return tensor.extents.size() == 4 && tensor.extents[1] == queries[1] && tensor.extents[2] == queries[2];
+bool Sharding::is_of_queries(OpId op, const OpShapes::Tensor& tensor, bool made, std::size_t number) const {
+  const OpId of = grouped(op);
+  if (of.is_none()) return true;
+  if (graph_.type(of) == "Attention")
+    return tensor.extents.size() == 4 && tensor.extents[1] == shapes_[of]->reads.front().extents[1];
+  if (graph_.phase(op) == Phase::forward) return made || number == 0;
+  if (graph_.type(op).ends_with("GradB")) return !made;  // dB of dY and A
+  return made ? number == 0 : number != 1;               // dA and dB of dY, B and A
 }
 
 bool Sharding::is_product_of_experts(OpId op, const OpShapes& shapes) const {
@@ -349,9 +354,8 @@ RankLayout Sharding::made(OpId op, TensorId tensor, std::size_t number, std::siz
     case Way::whole:
       return !graph_.inputs(op).empty() && sums_partial(op) ? Layout::partial : Layout::whole;
     case Way::share:
-      if (const OpId of = grouped(op); backward && !of.is_none() && shapes_[op] &&
-                                       number < shapes_[op]->writes.size() &&
-                                       !is_of_queries(of, shapes_[op]->writes[number]))
+      if (backward && shapes_[op] && number < shapes_[op]->writes.size() &&
+          !is_of_queries(op, shapes_[op]->writes[number], true, number))
         return Layout::partial;
       return is_loss(op) && number == 0 ? Layout::whole : Layout::share;
     case Way::rows:

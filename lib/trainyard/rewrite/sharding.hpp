@@ -74,7 +74,7 @@ class Sharding {
 
   /// Leaves of fewer heads than ranks one: of keys and values all of it, else a part of its rows, which are those of
   /// the queries that share it.
-  bool divides_group(OpId op, OpShapes::Tensor& tensor) const;
+  bool divides_group(OpId op, OpShapes::Tensor& tensor, bool of_queries) const;
 
   // --- ways ---
 
@@ -90,8 +90,9 @@ class Sharding {
   std::int64_t heads_of(OpId op) const;
   /// The forward op, where the op is one of shares_queries, or its gradient.
   OpId grouped(OpId op) const;
-  /// Whether a tensor of a grouped op is of the queries' heads, rather than of those of keys and values.
-  bool is_of_queries(OpId grouped, const OpShapes::Tensor& tensor) const;
+  /// False of keys and values of a grouped op, and of their gradients. `number`: among what its signature reads or
+  /// writes. By position, as extents of keys may be those of queries.
+  bool is_of_queries(OpId op, const OpShapes::Tensor& tensor, bool made, std::size_t number) const;
   /// Keys or values of a head that several ranks have.
   bool is_read_by_several(OpId op, TensorId tensor) const;
   /// [experts, rows, inner] times weights [experts, inner, outer].

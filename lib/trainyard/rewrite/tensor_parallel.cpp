@@ -347,13 +347,14 @@ TensorParallelGraph first_tensor_rank(const Graph& graph, const TensorParallel& 
              : tensor_parallel(graph, parallel);
 }
 
-HeadsShared heads_shared(const Graph& graph, const TensorParallel& parallel) {
+HeadsShared heads_shared(const Graph& graph, const TensorParallel& parallel, const std::function<bool(OpId)>& among) {
   HeadsShared found;
   const detail::Sharding sharding{graph, parallel.ranks, parallel.sequence};
   for (const OpId op : graph.ops()) {
     const auto& shapes = sharding.shapes(op);
     if (graph.phase(op) != Phase::forward || (graph.type(op) != "MatMul" && graph.type(op) != "Attention") ||
-        graph.inputs(op).size() < 2 || !shapes || shapes->reads.empty() || shapes->reads.front().extents.size() != 4)
+        graph.inputs(op).size() < 2 || !shapes || shapes->reads.empty() || shapes->reads.front().extents.size() != 4 ||
+        (among && !among(op)))
       continue;
     found.any = true;
     if (parallel.ranks == 1 || sharding.is_divided(op)) continue;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -95,12 +96,13 @@ TensorParallelGraph tensor_parallel(const Graph& graph, const TensorParallel& pa
 TensorParallelGraph first_tensor_rank(const Graph& graph, const TensorParallel& parallel);
 
 /// Whether there are products of attention, and the first one of which each rank would compute all heads; none: there
-/// is none.
+/// is none. `among`: of these ops; empty: of all.
 struct HeadsShared {
   bool any = false;
   OpId whole = OpId::none();
 };
-HeadsShared heads_shared(const Graph& graph, const TensorParallel& parallel);
+HeadsShared heads_shared(const Graph& graph, const TensorParallel& parallel,
+                         const std::function<bool(OpId)>& among = {});
 
 /// Whether ranks would share any parameters.
 bool shares_parameters(const Graph& graph, const TensorParallel& parallel);

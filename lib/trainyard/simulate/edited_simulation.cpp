@@ -30,7 +30,10 @@ namespace {
 
 void check_edit(const Graph& graph, const GraphEdit& edit) {
   const std::size_t first = edit.first.index(), ops = graph.op_count();
-  if (first >= ops || edit.count == 0 || edit.count > ops - first)
+  if (edit.first.is_none() || edit.count == 0)
+    refuse("edit", "an edit is of no ops of graph '" + graph.name() + "'",
+           "give one or more of the ops from 0 to " + std::to_string(ops - 1));
+  if (first >= ops || edit.count > ops - first)
     refuse("edit", "an edit is of ops that graph '" + graph.name() + "' does not have",
            "give one or more of the ops from 0 to " + std::to_string(ops - 1));
   for (const std::size_t number : edit.ordered)

@@ -214,7 +214,8 @@ class ClaimCheck {
       if (!late) throw;
     }
     throw InputError({.code = "time",
-                      .message = fmt::format("{} does not end within {} s", claim_.placer, options_.seconds),
+                      .message = fmt::format("{} does not end within {}", claim_.placer,
+                                             format_time(nanoseconds_from_seconds(options_.seconds))),
                       .help = "give more time, or name its file in \"schedule\""});
   }
 
