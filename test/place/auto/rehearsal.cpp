@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "place/instances.hpp"
+#include "trainyard/cluster/presets.hpp"
 #include "trainyard/place/auto/members.hpp"
 #include "trainyard/place/kit/schedule_archive.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/training/training.hpp"
+#include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard {
 namespace {
@@ -134,6 +137,33 @@ TEST_CASE("on a large graph the quickest member is asked first, then plans, then
   std::vector<std::string> order;
   for (const std::size_t i : turns_of(pointers(members), problem, forecasts)) order.push_back(members[i].name);
   CHECK(order == std::vector<std::string>{"m-topo", "plan", "m-etf", "talos", "peft", "heft", "fastt"});
+}
+
+TEST_CASE(
+    "members that copy a large graph for each device are not asked where their copies take longer than there is") {
+  const Problem problem{training_graph(make_network("inception_v3:batch=256")),
+                        make_cluster(preset_cluster("32x8xA100"))};
+  REQUIRE(is_large(problem));  // 239,104 pairs: 4.8 s
+  std::map<std::string, std::size_t> whole;
+  const auto member = [&](std::string name, bool divides) {
+    return Placer{.name = name, .place = [&whole, name, divides](const Problem& given, const PlaceOptions&) {
+                    if (divides && given.op_count() < 900)
+                      throw InputError({.code = "no-training", .message = "nothing to divide", .help = ""});
+                    whole[name] += given.op_count() >= 900;
+                    return Schedule{.placement = Placement(given.op_count(), DeviceId{0}), .placer = name};
+                  }};
+  };
+  const std::vector<Placer> members{member("single", false), member("data-parallel", true), member("other", true)};
+  const auto ask = [&](std::optional<double> seconds) {
+    whole.clear();
+    return ask_members(
+        problem, members, {.threads = 1}, [](Waiting) { return false; },
+        [](Schedule schedule) { return std::optional{schedule}; }, seconds);
+  };
+  CHECK(ask(4).size() == 2);
+  CHECK(whole["data-parallel"] == 0);
+  CHECK(ask(1'000'000).size() == 3);
+  CHECK(ask(std::nullopt).size() == 3);
 }
 
 }  // namespace

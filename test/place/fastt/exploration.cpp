@@ -139,3 +139,28 @@ TEST_CASE("where no replica fits, exploration does not try replicas, though ops 
   for (const Rewrite& rewrite : found.best.rewrites)
     if (const auto* replicate = std::get_if<Replicate>(&rewrite)) CHECK(replicate->replicas == 1);
 }
+
+TEST_CASE("an exploration that is stopped has the strategies that were measured, or none") {
+  const Problem problem = lenet("8xV100");
+  std::size_t asked = 0, most = 1'000'000'000;
+  const auto stop = [&] { return ++asked > most; };
+  const auto run = [&] {
+    asked = 0;
+    return explore(problem, SimulatedMachine{problem, 0.05, 7, 3, Checkpoint{stop}},
+                   {.placing = {.dpos = {.stop = stop}, .stop = stop}});
+  };
+  const Exploration all = run();
+  REQUIRE(all.rounds.size() >= 2);
+  const std::size_t questions = asked;
+  for (const std::size_t share : {8u, 4u, 2u}) {
+    most = questions / share;
+    try {
+      const Exploration some = run();
+      CHECK(some.rounds.size() < all.rounds.size());
+      REQUIRE_NOTHROW(check_schedule(scheduled_problem(problem, some.best), some.best));
+    } catch (const OutOfTime&) {
+    }
+  }
+  most = 0;
+  CHECK_THROWS_AS(run(), OutOfTime);
+}

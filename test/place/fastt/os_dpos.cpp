@@ -115,3 +115,29 @@ TEST_CASE("data parallel: each replica on its device, what they share spread by 
     if (name.ends_with("@3")) CHECK(schedule.placement[op] == DeviceId{2});
   }
 }
+
+TEST_CASE("OS-DPOS ends when time is up: without an answer before the first plan, with the splits found behind it") {
+  const Problem problem = lenet(4);
+  const auto at_once = [] { return true; };
+  CHECK_THROWS_AS(fastt_input(problem, OsDposOptions::Input::fitting, at_once), OutOfTime);
+  CHECK(fastt_input(problem, OsDposOptions::Input::replicas, at_once));  // nothing is tried
+  CHECK_THROWS_AS(os_dpos(problem, {.stop = at_once}), OutOfTime);
+  CHECK_THROWS_AS(os_dpos(problem, {.dpos = {.stop = at_once}}), OutOfTime);
+  CHECK_THROWS_AS(dpos(apply_rewrites(problem, {Replicate{.replicas = 4}}), {.stop = at_once}), OutOfTime);
+  // Stopped ever later: in the end with all splits.
+  std::size_t answers = 0;
+  for (std::size_t most = 1; most < 1'000'000; most *= 2) {
+    std::size_t asked = 0;
+    try {
+      const Schedule schedule = os_dpos(problem, {.stop = [&] { return ++asked > most; }});
+      REQUIRE_NOTHROW(check_schedule(scheduled_problem(problem, schedule), schedule));
+      ++answers;
+      if (asked > most) continue;
+      CHECK(schedule == os_dpos(problem));
+      break;
+    } catch (const OutOfTime&) {
+      CHECK(answers == 0);
+    }
+  }
+  CHECK(answers >= 2);
+}

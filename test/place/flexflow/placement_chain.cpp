@@ -141,3 +141,15 @@ TEST_CASE("FlexFlow repeats, uses its budget, and is no worse than where it star
     CHECK(run(start, 300, "no").rewrites.size() <= 1);  // replicas alone
   }
 }
+
+TEST_CASE("FlexFlow answers at random where time is up before there are replicas") {
+  const Problem problem{training_graph(make_network("lenet:batch=64")), make_cluster(preset_cluster("32x8xA100"))};
+  std::size_t asked = 0;
+  const PlaceOptions late{.stop = [&] { return ++asked > 20; }};
+  const Schedule schedule = flexflow(problem, {}, late);
+  CHECK(schedule.rewrites.empty());
+  CHECK_NOTHROW(check_schedule(problem, schedule));
+  CHECK(asked < 100);
+  asked = 0;
+  CHECK_THROWS_AS(flexflow(problem, {.start = FlexFlowOptions::Start::data_parallel}, late), OutOfTime);
+}

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -90,4 +91,24 @@ TEST_CASE("the ring of a hybrid cube mesh goes over NVLink all the way round") {
   // Where all are alike they stay in their order.
   const Problem even = problem_of("lenet:batch=64", "dgx-a100");
   CHECK(ring_order(even, devices) == devices);
+}
+
+TEST_CASE("replicas whose time is up are those of the stages that are done, or none") {
+  ClusterSpec cluster = preset_cluster("4xV100");
+  for (Device& device : cluster.devices) device.memory = Bytes{1'000};  // nothing fits
+  const Problem problem{
+      training_graph(make_network("bert_large:batch=4,layers=2,seq=64"), {.optimizer = Optimizer::adam}),
+      make_cluster(std::move(cluster))};
+  CHECK_THROWS_AS(place_replicas(problem, {.stop = [] { return true; }}), OutOfTime);
+  std::size_t asked = 0, most = 1'000'000;
+  const std::function<bool()> stop = [&] { return ++asked > most; };
+  const auto stage = [&](bool fitting) {
+    asked = 0;
+    return std::get<Replicate>(place_replicas(problem, {.fitting = fitting, .stop = stop}).rewrites.front()).zero;
+  };
+  CHECK(stage(true) == 3);
+  CHECK(stage(false) == 0);
+  most = asked;
+  CHECK(stage(true) == 0);
+  CHECK(asked == most + 1);
 }

@@ -94,6 +94,15 @@ class AutoPlacer {
                        options_.stop};
     }
     if (too_late_to_search()) return best();
+    try {
+      search();
+    } catch (const OutOfTime&) {  // a graph that was to be made for a schedule
+    }
+    return best();
+  }
+
+ private:
+  void search() {
     grounds_.emplace_back(base());
     take_fewer_devices();
     replicate();
@@ -107,10 +116,8 @@ class AutoPlacer {
       if (!done() && !effort_.over(evaluations_)) race();
       if (!done() && !effort_.over(evaluations_)) improve();
     }
-    return best();
   }
 
- private:
   Schedule best() {
     Schedule schedule = std::move(leader().schedule);
     schedule.search = Search{evaluations_, std::nullopt};
@@ -168,14 +175,17 @@ class AutoPlacer {
   }
 
   /// The worth of a member's schedule: under its best order, or, where time is short, under its own; none where it has
-  /// rewrites that are not asked for. Throws InputError where it does not hold.
+  /// rewrites that are not asked for. Throws InputError where it does not hold, OutOfTime where its graph is not made
+  /// in time and another member has answered.
   std::optional<Ordered> judge(const Schedule& schedule) {
     if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
-    const Problem problem = scheduled_problem(base(), schedule);
+    const Problem problem =
+        scheduled_problem(base(), schedule, Checkpoint{[this] { return judged_ && hurries() && effort_.late(); }});
     check_schedule(problem, schedule);
     if (!hurries()) return best_order_of(problem, schedule);
     const Clock::time_point start = Clock::now();
     Ordered answer{schedule, Evaluator{problem}.outcome(schedule), 1};
+    judged_ = true;
     evaluation_ = std::max(evaluation_.load(), std::chrono::duration<double>(Clock::now() - start).count());
     return answer;
   }
@@ -199,13 +209,16 @@ class AutoPlacer {
   }
 
   /// The best orders of the answers, the best first, as long as there is time; that of the best of a graph that is not
-  /// large in any case.
+  /// large in any case, if its own graph is made in time.
   void order_in_time() {
     const bool large = is_large(base());
     parallel_for(threads_, found_.size(), [&](std::size_t i) {
       const bool ends = !large || *effort_.seconds_left() > kOrders * evaluation_;
-      if ((i == 0 && !large) || (ends && !effort_.late(members_share() + 0.1)))
-        found_[i] = best_order_of(scheduled_problem(base(), found_[i].schedule), found_[i].schedule);
+      if ((i > 0 || large) && (!ends || effort_.late(members_share() + 0.1))) return;
+      try {
+        found_[i] = best_order_of(graph_in_time(found_[i].schedule), found_[i].schedule);
+      } catch (const OutOfTime&) {  // in the order that it has
+      }
     });
   }
 
@@ -246,13 +259,15 @@ class AutoPlacer {
       if (!is_mine(team_, i) || effort_.late(0.5)) return;
       try {
         const std::size_t count = replicas[i / 2];
-        const Problem problem = apply_rewrites(base(), {Replicate{.replicas = count}});
-        const Schedule schedule = i % 2 == 0 ? dpos(problem) : data_parallel_schedule(problem, count);
+        const auto stop = [this] { return effort_.late(0.5); };
+        const Problem problem = apply_rewrites(base(), {Replicate{.replicas = count}}, Checkpoint{stop});
+        const Schedule schedule = i % 2 == 0 ? dpos(problem, {.stop = stop}) : data_parallel_schedule(problem, count);
         Evaluator evaluator{problem};
         answers[i] = best_order(evaluator, schedule);
         answers[i]->schedule.rewrites = problem.rewrites();
         answers[i]->schedule.placer.clear();
       } catch (const InputError&) {  // no graph to be replicated
+      } catch (const OutOfTime&) {
       }
     });
     share_values(team_, answers);
@@ -517,11 +532,16 @@ class AutoPlacer {
   /// Turns of the threads until so many islands have had one.
   std::size_t turns_of(std::size_t islands) const { return (islands + threads_ - 1) / threads_; }
 
+  /// The problem with the schedule's rewrites. Throws OutOfTime where it is not made in time.
+  Problem graph_in_time(const Schedule& schedule) const {
+    return scheduled_problem(base(), schedule, Checkpoint{[this] { return hurries() && effort_.late(); }});
+  }
+
   /// The problem with these splits, and what is known of it.
   const SearchGround& ground_of(const Schedule& schedule) {
     for (const SearchGround& ground : grounds_)
       if (ground.problem.rewrites() == schedule.rewrites) return ground;
-    return grounds_.emplace_back(scheduled_problem(base(), schedule));
+    return grounds_.emplace_back(graph_in_time(schedule));
   }
 
   /// The best schedule; then the best of those on contenders' graphs that differ from all before. Each as strict if
@@ -684,6 +704,7 @@ class AutoPlacer {
   std::vector<std::size_t> owner_;                // of each island: the rank; empty without a team
   std::optional<PlanBound> plan_bound_;           // of the placer plan
   Nanoseconds proven_{};                          // by branch and bound; 0: nothing
+  std::atomic<bool> judged_ = false;              // a schedule, where time is short
   std::atomic<double> evaluation_ = 0;            // seconds, of a member's schedule on a large graph, at most
   std::uint64_t evaluations_ = 0, retired_ = 0;
 };

@@ -24,6 +24,7 @@
 #include "trainyard/place/kit/team.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/place/simple/simple.hpp"
+#include "trainyard/rewrite/parameter_use.hpp"
 
 namespace trainyard {
 
@@ -50,14 +51,21 @@ inline constexpr std::size_t kLargePairs = 200'000;
 /// Members asked first among those that do alike on the first ops: on whole graphs most often ahead of the others.
 inline constexpr std::array<std::string_view, 6> kLargeFirst{"celeritas", "m-etf", "heft", "cpop", "dpos", "etf"};
 
+/// Members that copy the graph for each device, so that first ops forecast nothing; and seconds that each copy of an op
+/// takes at least until its schedule is there.
+inline constexpr std::array<std::string_view, 3> kCopying{"data-parallel", "fastt", "os-dpos"};
+inline constexpr double kSecondsOfCopy = 20e-6;
+
 inline bool is_large(const Problem& problem) { return problem.op_count() * problem.device_count() > kLargePairs; }
 
 /// The member that works for longer than the others where it has to: on training steps over many devices its answer is
 /// most often the best by far, and moves of single ops do not lead there.
 inline constexpr std::string_view kPatient = "plan";
+/// May take as long: its replicas are there as a whole or not at all, and are most often near the best.
+inline constexpr std::string_view kAllOrNone = "data-parallel";
 
-/// Who asks whether it is late: a member that is asked before kPatient, lest that has no time; kPatient; one that ended
-/// early for its sake and is asked again; or any other.
+/// Who asks whether it is late: a member that is asked before kPatient, lest that has no time; kPatient or kAllOrNone;
+/// one that ended early for kPatient's sake and is asked again; or any other.
 enum class Waiting : std::uint8_t { ahead, patient, again, other };
 
 /// Asked after all others, up to kProvable ops: beyond, its nodes, which no budget of evaluations counts, take longer
@@ -123,7 +131,8 @@ inline InputError refusal_of(const Placer& member, const InputError& error) {
 /// throws InputError where a schedule does not hold. A member that has no answer, or none that holds, is left out, and
 /// so are, once late(Waiting) is true, those that were not asked, and one that is at work ends early; those to which
 /// this happened ahead of kPatient are asked again behind it; but they are asked until one has answered, as one answer
-/// must be there. On large graphs those that would not end within `seconds`, if there is such a limit, are not asked.
+/// must be there. On large graphs those that would not end within `seconds`, if there is such a limit, are not asked
+/// once one has answered, by their forecasts, or by how many copies of ops they make.
 /// Throws InputError, that of the first member, where there is none; without members, everything on one device
 /// (place_single) is the answer.
 template <class Late, class Judge>
@@ -136,27 +145,35 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
     if (is_asked(member, problem, options.objective, options.budget.quick)) asked.push_back(&member);
   std::vector<std::optional<Forecast>> forecasts;
   if (seconds && is_large(problem)) forecasts = rehearse(problem, asked, options, *seconds);
+  const bool may_copy = options.rewrites && trains_parameters(problem.graph());
+  const double of_copies = kSecondsOfCopy * static_cast<double>(problem.op_count() * problem.device_count());
   const auto would_end = [&](std::size_t i) {
-    return forecasts.empty() || !forecasts[i] || forecasts[i]->seconds <= *effort.seconds_left();
+    if (forecasts.empty()) return true;
+    const bool copies = may_copy && std::ranges::find(kCopying, asked[i]->name) != kCopying.end();
+    return std::max(forecasts[i] ? forecasts[i]->seconds : 0, copies ? of_copies : 0) <= *effort.seconds_left();
   };
   const std::vector<std::size_t> turns = turns_of(asked, problem, forecasts);
   std::vector<Answer> answers(asked.size());
   std::vector<std::optional<InputError>> refusals(asked.size());
   std::atomic<bool> answered = false, ahead = std::ranges::find(asked, kPatient, &Placer::name) != asked.end();
-  std::vector<std::uint8_t> ended(asked.size(), 0);  // ahead of kPatient
+  std::vector<std::uint8_t> ended(asked.size(), 0);    // ahead of kPatient
+  std::vector<std::uint8_t> in_vain(asked.size(), 0);  // begun where none had answered
   bool behind = false;
   const auto is_late = [&](std::size_t i) {
+    if (answered && in_vain[i]) return true;
     if (!answered || (ended[i] && !behind)) return bool{answered};
-    const Waiting waiting = asked[i]->name == kPatient ? Waiting::patient
-                            : behind                   ? Waiting::again
-                            : ahead                    ? Waiting::ahead
-                                                       : Waiting::other;
+    const bool patient = asked[i]->name == kPatient || asked[i]->name == kAllOrNone;
+    const Waiting waiting = patient  ? Waiting::patient
+                            : behind ? Waiting::again
+                            : ahead  ? Waiting::ahead
+                                     : Waiting::other;
     const bool ends = late(waiting);
     if (ends && waiting == Waiting::ahead) ended[i] = 1;
     return ends;
   };
   const auto ask = [&](std::size_t i, Team* team) {
     if (asked[i]->name == kPatient) ahead = false;
+    in_vain[i] = !would_end(i);
     std::optional<Schedule> schedule;
     try {
       schedule = place_by(*asked[i], problem,

@@ -1,6 +1,7 @@
 #include "trainyard/place/auto/rehearsal.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -18,8 +19,9 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kFew = 500, kMore = 2'000, kTimes = 4;  // ops, and what they grow by
-/// The share of the seconds; and how much longer than the best a schedule may be whose member is asked for more ops.
-constexpr double kShare = 0.1, kBehind = 0.05;
+/// The share of the seconds after which no more ops are asked for, and that after which a member that has had its grace
+/// is not waited for; and how much longer than the best a schedule may be whose member is asked for more ops.
+constexpr double kShare = 0.1, kWaited = 0.3, kBehind = 0.05;
 /// Beside its share of the time, in seconds of the processor; of the clock, which other work may have taken, so many
 /// times as much.
 constexpr double kGrace = 0.02, kLoaded = 4;
@@ -50,18 +52,19 @@ class Rehearsal {
       : problem_(problem), members_(members), options_(options), seconds_(seconds) {}
 
   std::vector<std::optional<Forecast>> run() {
-    const double began = clock_seconds();
     std::vector<std::size_t> asked(members_.size());
     std::iota(asked.begin(), asked.end(), std::size_t{0});
     for (std::size_t count = kFew; kTimes * count < problem_.op_count(); count *= kTimes) {
       const double before = clock_seconds();
-      if (count > kMore && before + kTimes * seconds_of(asked) > began + kShare * seconds_) break;
+      if (count > kMore && before + kTimes * seconds_of(asked) > began_ + kShare * seconds_) break;
       try {
         ask(asked, first_ops(problem_, count));
       } catch (const InputError&) {  // ops that belong together are not all among the first
         break;
       }
-      std::erase_if(asked, [&](std::size_t i) { return !forecasts_[i] || forecasts_[i]->seconds == kNever; });
+      std::erase_if(asked, [&](std::size_t i) {
+        return !forecasts_[i] || forecasts_[i]->seconds == kNever || forecasts_[i]->ops < count;
+      });
       if (count < kMore) continue;
       keep_the_best(asked);
     }
@@ -76,18 +79,22 @@ class Rehearsal {
       const double began = clock_seconds(), before = processor_seconds();
       const double most = share * seconds_ + kGrace;
       const Run last = runs_[i];
+      std::atomic<bool> cut = false;  // for want of time for all
       std::optional<Forecast> forecast;
       try {
-        const Schedule schedule = place_by(*members_[i], part,
-                                           {.seed = options_.seed,
-                                            .rewrites = options_.rewrites,
-                                            .batch = options_.batch,
-                                            .budget = {.quick = options_.budget.quick},
-                                            .stop = [&] {
-                                              return processor_seconds() - before > most ||
-                                                     clock_seconds() - began > kLoaded * most ||
-                                                     (options_.stop && options_.stop());
-                                            }});
+        const Schedule schedule = place_by(
+            *members_[i], part,
+            {.seed = options_.seed,
+             .rewrites = options_.rewrites,
+             .batch = options_.batch,
+             .budget = {.quick = options_.budget.quick},
+             .stop = [&] {
+               const double took = processor_seconds() - before;
+               if (took > most || clock_seconds() - began > kLoaded * most || (options_.stop && options_.stop()))
+                 return true;
+               cut = took > kGrace && clock_seconds() > began_ + kWaited * seconds_;
+               return bool{cut};
+             }});
         const double took = std::max(processor_seconds() - before, 1e-6), waited = clock_seconds() - began;
         runs_[i] = {work_of(part), took, waited};
         // What does not grow with the graph was there the last time too.
@@ -98,6 +105,7 @@ class Rehearsal {
           forecast = {std::max(waited / took, 1.0) * all, Evaluator{part}.outcome(schedule), part.op_count()};
         }
       } catch (const NoPlacementError& error) {
+        if (cut) return;
         if (error.findings().front().code == "time") forecast = {kNever, {Bytes{0}, kLongestTime}, part.op_count()};
       } catch (const std::exception&) {  // has no answer
       }
@@ -135,7 +143,7 @@ class Rehearsal {
   const Problem& problem_;
   const std::span<const Placer* const> members_;
   const PlaceOptions& options_;
-  const double seconds_;
+  const double seconds_, began_ = clock_seconds();
   /// A member on the last part.
   struct Run {
     double work = 0, took = 0, waited = 0;  // seconds of the processor, of the clock

@@ -8,7 +8,7 @@
 namespace trainyard {
 
 Schedule dpos(const Problem& problem, const DposOptions& options) {
-  detail::DposEngine engine{problem, options.rules};
+  detail::DposEngine engine{problem, options.rules, Checkpoint{options.stop}};
   Evaluator evaluator{problem};
   return best_retreat([&](int memory_percent) {
     Schedule schedule{.placement = Placement(problem.op_count()),

@@ -12,7 +12,7 @@ namespace trainyard {
 struct DposOptions {
   DposRules rules = {};
   PlanOrder order = PlanOrder::start;
-  std::function<bool()> stop = {};  // asked after each plan: end with the best so far
+  std::function<bool()> stop = {};  // asked all the time: ends with the plans that are done, or throws OutOfTime
 };
 
 /// Device placement and operation sequencing, with w(i) the largest time of op i on any device and c(t) the largest
@@ -39,7 +39,7 @@ struct DposOptions {
 /// which is what the proof of the paper's Theorem 1 yields. It does not hold where speeds differ.
 ///
 /// Where memory binds, or the schedule does not fit in simulation, it is planned on 90, 80, ... 50 % of each memory
-/// too, and the schedule with the best simulated outcome is kept.
+/// too, and the schedule with the best simulated outcome is kept. Throws OutOfTime where `stop` ends the first plan.
 ///
 /// X. Yi et al.: Fast training of deep learning models over multiple GPUs. Middleware 2020 (FastT), Algorithm 1.
 Schedule dpos(const Problem& problem, const DposOptions& options = {});

@@ -62,6 +62,7 @@ DposEngine::DposEngine(const Problem& problem, const DposRules& rules, Checkpoin
     for (std::size_t g = 0; g < need_.size(); ++g) need_[g] = ledger.need(GroupId{g});
   for (const OpId op : graph.topological_order()) order_.push_back(static_cast<Node>(op.index()));
   for (const TensorId tensor : graph.tensors()) {
+    checkpoint_(rates_);
     const OpId producer = graph.producer(tensor);
     for (std::size_t rate = 0; rate < problem.rate_count(); ++rate)
       byte_times_.push_back(problem.byte_times()[tensor.index() * problem.rate_count() + rate].count);

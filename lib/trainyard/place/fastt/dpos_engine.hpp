@@ -33,7 +33,7 @@ class DposEngine {
  public:
   using Node = std::uint32_t;
 
-  /// plan() passes the checkpoint for each op.
+  /// The constructor passes the checkpoint for each tensor, plan() for each op.
   DposEngine(const Problem& problem, const DposRules& rules, Checkpoint checkpoint = Checkpoint{});
 
   /// Plans on `memory_percent` of each memory. The makespan, or `limit` as soon as it cannot be below; then there is no

@@ -14,8 +14,8 @@ namespace trainyard {
 namespace {
 
 Schedule start_of(const Problem& believed, const OsDposOptions& options) {
-  const auto replicate = fastt_input(believed, options.input);
-  const Problem input = replicate ? apply_rewrites(believed, {*replicate}) : believed;
+  const auto replicate = fastt_input(believed, options.input, options.stop);
+  const Problem input = replicate ? apply_rewrites(believed, {*replicate}, Checkpoint{options.stop}) : believed;
   if (replicate && replicate->replicas > 1) return data_parallel_schedule(input, replicate->replicas);
   Schedule schedule = m_topo(input);
   schedule.rewrites = input.rewrites();
@@ -38,7 +38,8 @@ Nanoseconds SimulatedMachine::noisy(Nanoseconds time) {
 }
 
 StepProfile SimulatedMachine::operator()(const Schedule& schedule) {
-  const Problem problem = scheduled_problem(truth_, schedule);
+  const Problem problem = scheduled_problem(truth_, schedule, checkpoint_);
+  checkpoint_();
   const Timeline timeline = simulate(problem, schedule);
   StepProfile profile{.fits = timeline.fits()};
   if (!profile.fits) return profile;

@@ -116,31 +116,33 @@ Schedule data_parallel_schedule(const Problem& problem, std::size_t replicas) {
   return schedule;
 }
 
-std::optional<Replicate> fastt_input(const Problem& problem, OsDposOptions::Input input) {
+std::optional<Replicate> fastt_input(const Problem& problem, OsDposOptions::Input input,
+                                     const std::function<bool()>& stop) {
   if (input == OsDposOptions::Input::graph || !problem.rewrites().empty() || !trains_parameters(problem.graph()))
     return std::nullopt;
   const Replicate replicated{.replicas = problem.device_count()};
   if (input == OsDposOptions::Input::replicas || problem.device_count() == 1) return replicated;
-  const Problem parallel = apply_rewrites(problem, {replicated});
+  Checkpoint checkpoint{stop};
+  const Problem parallel = apply_rewrites(problem, {replicated}, checkpoint);
   const Schedule schedule = data_parallel_schedule(parallel, problem.device_count());
   // The ledger too: ops that are believed to take no time hold nothing in simulation.
   MemoryLedger ledger{parallel};
   for (const GroupId group : parallel.groups())
     ledger.take(group, schedule.placement[parallel.group_ops(group).front()]);
-  if (ledger.total_excess().count == 0 && simulate(parallel, schedule).fits()) return replicated;
-  return Replicate{.replicas = 1};
+  if (ledger.total_excess().count > 0) return Replicate{.replicas = 1};
+  checkpoint();
+  return simulate(parallel, schedule).fits() ? replicated : Replicate{.replicas = 1};
 }
 
 Schedule os_dpos(const Problem& problem, const OsDposOptions& options) {
   std::vector<Rewrite> rewrites;
-  if (const auto replicate = fastt_input(problem, options.input)) rewrites.emplace_back(*replicate);
-  if (options.split_ops) {
-    const std::vector<SplitOp> found = SplitSearch{apply_rewrites(problem, rewrites), options}.run();
-    rewrites.insert(rewrites.end(), found.begin(), found.end());
-  }
-  DposOptions plan = options.dpos;
-  plan.stop = options.stop;
-  return dpos(apply_rewrites(problem, rewrites), plan);
+  if (const auto replicate = fastt_input(problem, options.input, options.stop)) rewrites.emplace_back(*replicate);
+  const Problem input = apply_rewrites(problem, rewrites, Checkpoint{options.stop});
+  std::vector<SplitOp> found;
+  if (options.split_ops) found = SplitSearch{input, options}.run();
+  if (found.empty()) return dpos(input, options.dpos);
+  rewrites.insert(rewrites.end(), found.begin(), found.end());
+  return dpos(apply_rewrites(problem, rewrites, Checkpoint{options.dpos.stop}), options.dpos);
 }
 
 }  // namespace trainyard

@@ -16,11 +16,11 @@ struct OsDposOptions {
   /// The input of the search: the graph with one replica per device where a replica fits on a device, else with
   /// one (`fitting`); always so (`replicas`); or the graph as it is (`graph`). Only training graphs are replicated.
   enum class Input : std::uint8_t { fitting, replicas, graph } input = Input::fitting;
-  DposOptions dpos = {};
+  DposOptions dpos = {};  // of the schedule: its `stop` ends all
   bool split_ops = true;  // else the input under DPOS
   /// How many critical ops in a row may gain nothing before the search ends. The paper: the first one ends it.
   std::size_t patience = 1;
-  /// Asked all the time: goes on with the splits found so far.
+  /// Asked all the time: plans with the splits found so far.
   std::function<bool()> stop = {};
 };
 
@@ -32,7 +32,7 @@ struct OsDposOptions {
 /// A split is tried in place, without a copy of the graph, and given up as soon as a finish and the least time that
 /// must follow it reach what was found.
 ///
-/// Throws OutOfTime where `stop` ends it before the first plan.
+/// Throws OutOfTime where `stop` ends it before the first plan, or dpos.stop before the last.
 ///
 /// Ours: ops of colocation groups are not split (their parts could not part); ties go to batch, then fewer parts.
 ///
@@ -40,8 +40,9 @@ struct OsDposOptions {
 Schedule os_dpos(const Problem& problem, const OsDposOptions& options = {});
 
 /// FastT's input: the rewrite that makes the problem data parallel, by OsDposOptions::input; none where the graph stays
-/// as it is.
-std::optional<Replicate> fastt_input(const Problem& problem, OsDposOptions::Input input);
+/// as it is. Throws OutOfTime where `stop` ends it before it is known whether a replica fits.
+std::optional<Replicate> fastt_input(const Problem& problem, OsDposOptions::Input input,
+                                     const std::function<bool()>& stop = {});
 
 /// The start of FastT's exploration: of a graph with one replica per device (data_parallel), replica r on device r, and
 /// what all share on the device with the least parameters so far. The problem must have that rewrite.

@@ -45,7 +45,8 @@ constexpr Number<double> kNoise{
 
 DposOptions dpos_options(const Parameters& given) {
   return {.rules = {.pin = given[kPin], .textual = given[kTextualPath], .cumulative = given[kCumulative]},
-          .order = given[kDposOrder]};
+          .order = given[kDposOrder],
+          .stop = given.stop()};
 }
 
 /// The graph as it is where nothing may be split.
@@ -64,11 +65,7 @@ std::vector<Placer> detail::fastt_placers() {
                   "plan's order as priorities",
        .source = kFasttPaper,
        .parameters = {kPin, kTextualPath, kCumulative, kDposOrder}},
-      [](const Problem& problem, const Parameters& given) {
-        DposOptions options = dpos_options(given);
-        options.stop = given.stop();
-        return dpos(problem, options);
-      }));
+      [](const Problem& problem, const Parameters& given) { return dpos(problem, dpos_options(given)); }));
   list.push_back(make_placer(
       {.name = "os-dpos",
        .summary =
@@ -90,9 +87,11 @@ std::vector<Placer> detail::fastt_placers() {
        .parameters = {kNoise, kInput.meaning("as of os-dpos")}},
       [](const Problem& problem, const Parameters& given) {
         Schedule best =
-            explore(
-                problem, SimulatedMachine{problem, given[kNoise] / 100, given.seed(), 3, Checkpoint{given.stop()}},
-                {.placing = {.input = input_of(given), .split_ops = given.options().rewrites, .stop = given.stop()}})
+            explore(problem, SimulatedMachine{problem, given[kNoise] / 100, given.seed(), 3, Checkpoint{given.stop()}},
+                    {.placing = {.input = input_of(given),
+                                 .dpos = {.stop = given.stop()},
+                                 .split_ops = given.options().rewrites,
+                                 .stop = given.stop()}})
                 .best;
         best.plan.reset();  // by the costs that it learned, which are not the problem's
         return best;

@@ -52,14 +52,18 @@ std::vector<Splittable> splittable_ops(const Problem& problem) {
   return list;
 }
 
+struct Start {
+  Problem input;  // with its replicas
+  Placement placement;
+};
+
 /// One chain, and the graph that it is on now.
 class StrategySearch {
  public:
-  StrategySearch(const Problem& problem, const std::optional<Replicate>& input, const Placement& start,
-                 const FlexFlowOptions& options, const Random& random)
-      : input_(input ? apply_rewrites(problem, {*input}) : problem), options_(options), random_(random) {
+  StrategySearch(const Problem& problem, const Start& start, const FlexFlowOptions& options, const Random& random)
+      : input_(start.input), options_(options), random_(random) {
     if (options.splits && problem.rewrites().empty()) splittable_ = splittable_ops(input_);
-    chain_ = new_chain(*problem_, start);
+    chain_ = new_chain(*problem_, start.placement);
     find_splittable();
     remember();
   }
@@ -258,21 +262,18 @@ std::vector<DeviceId> alike_devices(const Problem& problem) {
   return devices;
 }
 
-struct Start {
-  std::optional<Replicate> input;
-  Placement placement;
-};
-
 /// Replicas on the alike devices; where there is one only, the graph is not one of training, or replicas do not fit,
-/// the graph as it is by hand.
-Start data_parallel_start(const Problem& problem, bool splits) {
+/// the graph as it is by hand. Throws OutOfTime where `stop` ends it.
+Start data_parallel_start(const Problem& problem, bool splits, const std::function<bool()>& stop) {
   const std::vector<DeviceId> devices = alike_devices(problem);
   const auto kind = splits ? OsDposOptions::Input::fitting : OsDposOptions::Input::graph;
-  const auto input = fastt_input(problem, kind);
-  if (devices.size() < 2 || !input || input->replicas < 2) return {{}, place_expert(problem).placement};
-  Start start{Replicate{.replicas = devices.size()}, {}};
-  const Problem parallel = apply_rewrites(problem, {*start.input});
+  const auto input = fastt_input(problem, kind, stop);
+  if (devices.size() < 2 || !input || input->replicas < 2) return {problem, place_expert(problem).placement};
+  Checkpoint checkpoint{stop};
+  Start start{apply_rewrites(problem, {Replicate{.replicas = devices.size()}}, checkpoint), {}};
+  const Problem& parallel = start.input;
   start.placement = data_parallel_schedule(parallel, devices.size()).placement;
+  checkpoint();
   if (devices.size() == problem.device_count()) return start;
   // Replica r is on device r, and what all share anywhere: the alike devices take their places.
   const auto able = group_devices(parallel);
@@ -321,9 +322,16 @@ Schedule flexflow(const Problem& problem, const FlexFlowOptions& options, const 
         (budget == Effort::kUnlimited ? kLongestRound * 100 : budget) / starts.size() / 100, 1, kLongestRound);
     const auto over = [&](std::uint64_t evaluations) { return evaluations >= end || effort.late(part); };
     Random random = Random::stream(run.seed, i);
-    Start start = starts[i] == From::data_parallel ? data_parallel_start(problem, run.rewrites)
-                                                   : Start{{}, random_placement(problem, random)};
-    StrategySearch search{problem, start.input, start.placement, options, random};
+    std::optional<Start> start;
+    try {
+      start = starts[i] == From::data_parallel
+                  ? data_parallel_start(problem, run.rewrites, [&] { return effort.late(); })
+                  : Start{problem, random_placement(problem, random)};
+    } catch (const OutOfTime&) {
+      if (i + 1 == starts.size()) throw;
+      continue;
+    }
+    StrategySearch search{problem, *start, options, random};
     if (!over(before)) search.calibrate(std::min(kCalibrationSamples, budget / 10), [&] { return effort.late(part); });
     for (std::uint64_t next = search.evaluations() + round; !over(before + search.evaluations());) {
       search.step();

@@ -32,8 +32,9 @@ struct FlexFlowOptions {
 /// first part, and what is whole again to that of its first part. The result names its `splits`.
 ///
 /// FlexFlow's own simulator takes ops in the order of their ready times, as policy fifo does, which is what the
-/// schedule has. In its program beta is absolute (1 per ms), which no scale of graphs shares; and it never proposes the
-/// last op, which ours does.
+/// schedule has. Where time is up before there are replicas, a random start is the answer, or OutOfTime is thrown. In
+/// its program beta is absolute (1 per ms), which no scale of graphs shares; and it never proposes the last op, which
+/// ours does.
 ///
 /// Z. Jia, M. Zaharia, A. Aiken: Beyond data and model parallelism for deep neural networks. MLSys 2019.
 Schedule flexflow(const Problem& problem, const FlexFlowOptions& options, const PlaceOptions& run);

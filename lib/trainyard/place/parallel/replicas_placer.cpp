@@ -20,9 +20,9 @@ namespace {
 
 /// `parallel` is the problem with that rewrite.
 Schedule placed(const Problem& problem, const Problem& parallel, const Replicate& replicate,
-                const std::vector<DeviceId>& devices) {
+                const std::vector<DeviceId>& devices, const Checkpoint& checkpoint) {
   // The rewritten graph once more, with the replica of each op.
-  const DataParallelGraph replicas = data_parallel(problem.graph(), replicate);
+  const DataParallelGraph replicas = data_parallel(problem.graph(), replicate, true, 0, checkpoint);
   Schedule schedule{.placement = Placement(parallel.op_count()), .rewrites = {replicate}};
   IdMap<DeviceId, Bytes> held(problem.device_count());
   const auto all = parallel.devices();
@@ -156,13 +156,19 @@ Schedule place_replicas(const Problem& problem, const ReplicasOptions& options) 
   std::optional<std::pair<Schedule, Outcome>> best;
   for (; replicate.zero <= 3; ++replicate.zero) {
     if (best && is_too_large(problem.graph(), replicate)) continue;  // of the stages that share more
-    const Problem parallel = apply_rewrites(problem, {replicate});
-    Schedule schedule = placed(problem, parallel, replicate, devices);
-    if (!best && options.stop && options.stop()) throw OutOfTime{};
-    const Outcome outcome = Evaluator{parallel}.outcome(schedule);
-    if (!best || outcome.excess < best->second.excess) best.emplace(std::move(schedule), outcome);
+    try {
+      Checkpoint checkpoint{options.stop};
+      const Problem parallel = apply_rewrites(problem, {replicate}, checkpoint);
+      Schedule schedule = placed(problem, parallel, replicate, devices, checkpoint);
+      checkpoint();
+      const Outcome outcome = Evaluator{parallel}.outcome(schedule);
+      if (!best || outcome.excess < best->second.excess) best.emplace(std::move(schedule), outcome);
+    } catch (const OutOfTime&) {
+      if (!best) throw;
+      break;
+    }
     const bool may_shard = options.fitting && rings && devices.size() > 1;
-    if (best->second.excess == Bytes{0} || !may_shard || (options.stop && options.stop())) break;
+    if (best->second.excess == Bytes{0} || !may_shard) break;
   }
   return std::move(best->first);
 }

@@ -18,7 +18,7 @@ struct ReplicasOptions {
   bool fitting = true;  // the least stage from `zero` on with which the schedule fits; else the last
   std::optional<std::size_t> per_node = {};  // none: nodes_of()
   std::size_t bucket_mebibytes = 25;
-  std::function<bool()> stop = {};  // asked after each stage: end with the best so far, or throw OutOfTime
+  std::function<bool()> stop = {};  // asked all the time: ends with the stages that are done, or throws OutOfTime
 };
 
 /// Data parallelism: one replica on each of the devices worth using (rewrite/data_parallel.hpp). Of a parameter
