@@ -45,9 +45,9 @@ inline constexpr std::size_t kIslands = 4;
 /// The number of islands does not depend on the number of threads, nor on the ranks of a team, which share steps 6 to
 /// 9 and the plans of step 2: for a budget in evaluations the result is the same on any number of either. Steps 2, 3
 /// and 6 are always done, whatever the budget in evaluations. Of one in seconds, members get 40 % (80 % on large
-/// graphs; ask_members). `plan` may run until 70 %; members before it then stop at 15 %, and those behind it have until
-/// 80 %. Best orders get the next 10 %: a budget too short for them may miss the best of them. `Schedule::search` says
-/// how many schedules and changes were evaluated.
+/// graphs; ask_members). `plan` and `data-parallel` may run until 70 %; other members before `plan` then stop at 15 %,
+/// and those behind it have until 80 %. Best orders get the next 10 %: a budget too short for them may miss the best of
+/// them. `Schedule::search` says how many schedules and changes were evaluated.
 Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options,
                     std::size_t islands = kIslands);
 

@@ -61,9 +61,11 @@ inline bool is_large(const Problem& problem) { return problem.op_count() * probl
 /// The member that works for longer than the others where it has to: on training steps over many devices its answer is
 /// most often the best by far, and moves of single ops do not lead there.
 inline constexpr std::string_view kPatient = "plan";
+/// May take as long: its replicas are there as a whole or not at all, and are most often near the best.
+inline constexpr std::string_view kAllOrNone = "data-parallel";
 
-/// Who asks whether it is late: a member that is asked before kPatient, lest that has no time; kPatient; one that ended
-/// early for its sake and is asked again; or any other.
+/// Who asks whether it is late: a member that is asked before kPatient, lest that has no time; kPatient or kAllOrNone;
+/// one that ended early for kPatient's sake and is asked again; or any other.
 enum class Waiting : std::uint8_t { ahead, patient, again, other };
 
 /// Asked after all others, up to kProvable ops: beyond, its nodes, which no budget of evaluations counts, take longer
@@ -160,10 +162,11 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   const auto is_late = [&](std::size_t i) {
     if (answered && in_vain[i]) return true;
     if (!answered || (ended[i] && !behind)) return bool{answered};
-    const Waiting waiting = asked[i]->name == kPatient ? Waiting::patient
-                            : behind                   ? Waiting::again
-                            : ahead                    ? Waiting::ahead
-                                                       : Waiting::other;
+    const bool patient = asked[i]->name == kPatient || asked[i]->name == kAllOrNone;
+    const Waiting waiting = patient  ? Waiting::patient
+                            : behind ? Waiting::again
+                            : ahead  ? Waiting::ahead
+                                     : Waiting::other;
     const bool ends = late(waiting);
     if (ends && waiting == Waiting::ahead) ended[i] = 1;
     return ends;
