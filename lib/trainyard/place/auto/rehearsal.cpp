@@ -21,11 +21,7 @@ namespace {
 constexpr std::size_t kFew = 500, kMore = 2'000, kTimes = 4;  // ops, and what they grow by
 /// The share of the seconds after which no more ops are asked for, and that after which a member that has had its grace
 /// is not waited for; and how much longer than the best a schedule may be whose member is asked for more ops.
-<<<<<<< HEAD
-constexpr double kShare = 0.1, kMost = 0.3, kBehind = 0.05;
-=======
 constexpr double kShare = 0.1, kWaited = 0.3, kBehind = 0.05;
->>>>>>> limits
 /// Beside its share of the time, in seconds of the processor; of the clock, which other work may have taken, so many
 /// times as much.
 constexpr double kGrace = 0.02, kLoaded = 4;
@@ -96,11 +92,7 @@ class Rehearsal {
                const double took = processor_seconds() - before;
                if (took > most || clock_seconds() - began > kLoaded * most || (options_.stop && options_.stop()))
                  return true;
-<<<<<<< HEAD
-               cut = took > kGrace && clock_seconds() > began_ + kMost * seconds_;
-=======
                cut = took > kGrace && clock_seconds() > began_ + kWaited * seconds_;
->>>>>>> limits
                return bool{cut};
              }});
         const double took = std::max(processor_seconds() - before, 1e-6), waited = clock_seconds() - began;

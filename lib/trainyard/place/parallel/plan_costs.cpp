@@ -38,7 +38,7 @@ TensorParallel parallel_of(LayerDegree degree) { return {.ranks = degree.ranks, 
 
 /// The graph with 1/parts of the batch, or of rows of a sequence that ranks share, and with a rank's experts.
 Graph share_of_batch(const Graph& graph, std::size_t parts, LayerDegree degree) {
-  const ParameterUse use{graph};
+  const ParameterUse use{graph, degree.context};
   const detail::ContextUse context{graph, degree.context, degree.exchange};
   const detail::ExpertUse experts{graph};
   GraphBuilder builder{graph.name()};
@@ -54,8 +54,10 @@ Graph share_of_batch(const Graph& graph, std::size_t parts, LayerDegree degree) 
       continue;
     }
     OpView& view = copy.start(op);
-    if (graph.phase(op) != Phase::update && take_share_of_work(view, graph, op, use, 0, parts))
-      copy.divide_signature(use.multiplies_weights(graph, op));
+    if (const std::size_t of =
+            graph.phase(op) == Phase::update ? 0 : take_share_of_work(view, graph, op, use, 0, parts);
+        of > 0)
+      copy.divide_signature(use.multiplies_weights(graph, op), of);
     view.bytes_accessed += besides;
     builder.add_view(view);
   }
