@@ -1,6 +1,7 @@
 #include "profiler/here.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cstdio>
 #include <string>

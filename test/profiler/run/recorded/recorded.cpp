@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <sstream>
 #include <string>
 
 #include "profiler/run/recorded/recorded_backend.hpp"
