@@ -356,8 +356,7 @@ TEST_CASE("two ranks that share the sequence have half of each layer, and all of
   CHECK(run.peaks == std::vector{Bytes{160 + 160 + 80}});
   CHECK(plan_bound(costs, plan) <= run.step);
   CHECK(refusal(costs, {.context = 3}) ==
-        "data 1 x context 3 x tensor 1 x 1 device in a row are 3, and there are 2: fewer ranks or stages, or a larger "
-        "cluster");
+        "data 1 x context 3 x tensor 1 x 1 device in a row are 3, and there are 2: context 2 would fit");
   costs.devices = 4;
   CHECK(refusal(costs, {.context = 4}) ==
         "the sequence is not divisible among 4 ranks that exchange rows by all-gather: context 1, 2 can be");
