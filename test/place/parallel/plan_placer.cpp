@@ -486,14 +486,14 @@ TEST_CASE("ranks need not divide the devices: three of four share nine heads, or
   CHECK(best.plan_bound->simulated <= simulate(positions, shared).makespan);
 }
 
-TEST_CASE("a plan uses each device's own memory: four of 80 MB hold no plan, three others hold more") {
+TEST_CASE("a plan uses each device's own memory: four of 40 MB hold no plan, three others hold more") {
   ClusterSpec spec = preset_cluster("4xV100");
-  spec.devices[0].memory = Bytes{80'000'000};
+  spec.devices[0].memory = Bytes{40'000'000};
   const Graph graph = training_graph(
       make_network("llama3_8b:batch=8,seq=192,layers=4,hidden=512,heads=8,kv_heads=2,inner=1408,vocabulary=16000"));
   const Problem mixed{graph, make_cluster(spec)};
   CHECK(simulate(mixed, place_plan(mixed, {.batch = 8})).fits());
-  for (Device& device : spec.devices) device.memory = Bytes{80'000'000};
+  for (Device& device : spec.devices) device.memory = Bytes{40'000'000};
   const Problem tight{graph, make_cluster(spec)};
   CHECK_THROWS_WITH_AS(place_plan(tight, {.batch = 8}), doctest::Contains("no plan fits"), InputError);
 }
