@@ -180,7 +180,7 @@ TEST_CASE("rewrites end where their checkpoint does: before they begin, and amon
     most = std::exchange(asked, 0) / 2;
     CHECK_THROWS_AS(apply_rewrites(graph, rewrites, counting), OutOfTime);
     CHECK(asked == most + 1);
-    // Of a problem's graph there are the times to be found, too.
+    // A problem's graph has times to be found, too.
     most = 1 + replicas.op_count() / Checkpoint::kLooks;
     asked = 0;
     const Problem problem{graph, make_cluster(preset_cluster("2xV100"))};

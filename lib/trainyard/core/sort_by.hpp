@@ -45,7 +45,7 @@ void sort_by(Items& items, const Key& key) {
   sort_with(items, [&](const auto& a, const auto& b) { return std::invoke(key, a) < std::invoke(key, b); });
 }
 
-/// Likewise, descending; equals stay as they stand.
+/// Stable, by the key of each, descending; equals stay as they stand.
 template <class Items, class Key>
 void sort_by_descending(Items& items, const Key& key) {
   sort_with(items, [&](const auto& a, const auto& b) { return std::invoke(key, b) < std::invoke(key, a); });

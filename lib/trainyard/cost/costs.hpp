@@ -78,7 +78,7 @@ class AnyCosts {
   virtual bool alike(const Device& a, const Device& b) const = 0;
 };
 
-/// Of an object or of its class.
+/// A pointer to a function, of an object or of its class.
 template <class Pointer>
 concept AnyFunction = std::is_member_function_pointer_v<Pointer> || std::is_function_v<std::remove_pointer_t<Pointer>>;
 

@@ -179,11 +179,14 @@ std::vector<RatedPlan> distant_bucket_sizes_of(const PlanCosts& costs, const Par
 std::vector<RatedPlan> zero_stages_of(const PlanCosts& costs, const ParallelPlan& plan) {
   std::vector<RatedPlan> stages;
   ParallelPlan other = plan;
-  for (other.zero = 0; other.zero <= 3 && plan.replicas() > 1; ++other.zero) try {
-      check_plan(costs, other);
-      if (other != plan) stages.push_back({other, run_plan(costs, other)});
+  if (plan.replicas() == 1) return stages;
+  for (other.zero = 0; other.zero <= 3; ++other.zero) {
+    if (other == plan) continue;
+    try {
+      stages.push_back({other, run_plan(costs, other)});
     } catch (const InputError&) {  // experts that are divided among some of the replicas
     }
+  }
   return stages;
 }
 

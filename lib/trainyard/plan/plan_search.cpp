@@ -244,7 +244,7 @@ class PlanSearch {
   }
 
  private:
-  /// Of plans that are run.
+  /// Plans are run whose bound is below this; none before one fits.
   std::optional<Nanoseconds> limit_of_bounds() const {
     if (!least_) return std::nullopt;
     return Nanoseconds{static_cast<std::int64_t>(options_.within * static_cast<double>(least_->count))};
