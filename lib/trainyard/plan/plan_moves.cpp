@@ -18,6 +18,17 @@ bool repeats(const LayerCost& layer, StageRecompute what) {
   return again_of(layer, what) > Nanoseconds{0} || held_of(layer, what) < layer.saved;
 }
 
+/// The plan with buckets of each of these sizes but its own.
+std::vector<RatedPlan> with_buckets(const PlanCosts& costs, const ParallelPlan& plan, const std::vector<Bytes>& sizes) {
+  std::vector<RatedPlan> plans;
+  ParallelPlan other = plan;
+  for (const Bytes size : sizes) {
+    other.bucket = size;
+    if (plan.replicas() > 1 && size > Bytes{0} && other != plan) plans.push_back({other, run_plan(costs, other)});
+  }
+  return plans;
+}
+
 }  // namespace
 
 StageLayers::StageLayers(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage) {
@@ -154,26 +165,17 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
 }
 
 std::vector<RatedPlan> bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan) {
-  std::vector<RatedPlan> sizes;
-  if (plan.replicas() == 1) return sizes;
   const Bytes bucket = plan.bucket > Bytes{0} ? plan.bucket : costs.bucket;
-  for (const std::int64_t eighths : {5, 6, 7, 9, 10, 12, 14}) {
-    ParallelPlan other = plan;
-    other.bucket = Bytes{bucket.count / 8 * eighths};
-    if (other.bucket > Bytes{0}) sizes.push_back({other, run_plan(costs, other)});
-  }
-  return sizes;
+  std::vector<Bytes> sizes;
+  for (const std::int64_t eighths : {5, 6, 7, 9, 10, 12, 14}) sizes.push_back(Bytes{bucket.count / 8 * eighths});
+  return with_buckets(costs, plan, sizes);
 }
 
 std::vector<RatedPlan> distant_bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan, bool finely) {
-  std::vector<RatedPlan> sizes;
-  if (plan.replicas() == 1 || costs.bucket == Bytes{0}) return sizes;
-  ParallelPlan other = plan;
-  for (std::int64_t hundredths = 100; hundredths >= 2; hundredths = hundredths * (finely ? 71 : 50) / 100) {
-    other.bucket = Bytes{costs.bucket.count / 100 * hundredths};
-    if (other.bucket > Bytes{0} && other != plan) sizes.push_back({other, run_plan(costs, other)});
-  }
-  return sizes;
+  std::vector<Bytes> sizes;
+  for (std::int64_t hundredths = 100; hundredths >= 2; hundredths = hundredths * (finely ? 71 : 50) / 100)
+    sizes.push_back(Bytes{costs.bucket.count / 100 * hundredths});
+  return with_buckets(costs, plan, sizes);
 }
 
 std::vector<RatedPlan> zero_stages_of(const PlanCosts& costs, const ParallelPlan& plan) {
