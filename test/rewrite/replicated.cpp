@@ -1,12 +1,14 @@
 #include "trainyard/rewrite/replicated.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
 #include <vector>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -189,6 +191,35 @@ TEST_CASE(
         CHECK(more >= 0);
         CHECK(more <= (stage == 3 ? 9 : 3) * 2 * kScalars + 8 * kLayers);
       }
+    }
+}
+
+TEST_CASE(
+    "gradients that go within the pass are made once the last but one before them has gone: two are there, not ten") {
+  // A gradient takes 1 to be made, and 6 to be scattered, half of 12000 bytes. Five layers: made from 0, 1, 7, 13 and
+  // 19 on, gone at 7, 13, 19, 25 and 31. The second microbatch goes on so: 25, 31, 37, 43, 49. With stage 1 nothing
+  // waits, and both take turns. All in us.
+  constexpr std::int64_t kScalars = 6'000;
+  const Graph graph = layers(5, kScalars, 0, {4'000});
+  for (const Collective collective : {Collective::ring, Collective::whole})
+    for (const std::size_t stage : {1u, 2u, 3u}) {
+      CAPTURE(static_cast<int>(collective));
+      CAPTURE(stage);
+      const DataParallelGraph parallel =
+          data_parallel(graph, {.replicas = 2, .collective = collective, .zero = stage, .bucket = kEachAlone});
+      const MicrobatchGraph parts = split_batch(parallel.graph, 2);
+      const Problem problem{parts.graph, mesh(2)};
+      Schedule schedule{.placement = Placement(problem.op_count())};
+      for (const OpId op : problem.ops()) schedule.placement[op] = DeviceId{parallel.replica[parts.original[op]]};
+      const Timeline timeline = simulate(problem, schedule);
+      std::vector<std::int64_t> starts;
+      for (std::size_t i = 10; i-- > 0;)
+        starts.push_back(
+            timeline.ops[*OpIndex{parts.graph}.find(fmt::format("l{}/grad@2~{}", i % 5, i < 5 ? 2 : 1))].start.count /
+            1'000);
+      if (stage == 1) CHECK(starts == std::vector<std::int64_t>{0, 2, 4, 6, 8, 1, 3, 5, 7, 9});
+      if (stage == 2) CHECK(starts == std::vector<std::int64_t>{0, 1, 7, 13, 19, 25, 31, 37, 43, 49});
+      for (std::size_t i = 0; i + 2 < starts.size() && stage > 1; ++i) CHECK(starts[i + 2] >= starts[i] + 1 + 6);
     }
 }
 

@@ -52,6 +52,11 @@ void check_collective(Collective collective, std::size_t ranks, std::size_t per_
                       .help = "give a number of ranks per node that divides them"});
 }
 
+bool is_turn(const Graph& graph, OpId op) {
+  return graph.type(op) == kRelayType && graph.phase(op) == Phase::backward && graph.inputs(op).empty() &&
+         graph.outputs(op).empty();
+}
+
 std::string CollectiveOps::op_name(std::size_t rank, const std::string& step) const {
   return copy_name(name_ + "/" + step, '@', rank);
 }

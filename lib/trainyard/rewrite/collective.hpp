@@ -28,6 +28,10 @@ using ArrayParts = std::vector<ArrayPart>;
 inline constexpr const char* kReduceType = "Reduce";
 inline constexpr const char* kRelayType = "Relay";
 
+/// Whether the op is what gradients wait for that replicas add within the pass, until there is room for them: a relay
+/// that reads and makes nothing. Where it comes after nothing, what it waits for is of the microbatch before.
+bool is_turn(const Graph& graph, OpId op);
+
 /// Collectives give the sum of the arrays of all ranks to all ranks. With n ranks, arrays of S bytes, alpha seconds and
 /// beta seconds a byte on every link, none of them shared, and additions that take no time:
 ///

@@ -21,6 +21,7 @@ GradientBuckets::GradientBuckets(const Graph& graph, const Replicate& options, c
                                  const ExpertUse& experts)
     : unit(graph.op_count(), kNone),
       by(graph.tensor_count(), kNone),
+      turn(graph.op_count(), kNone),
       graph_(graph),
       options_(options),
       use_(use),
@@ -129,6 +130,41 @@ void GradientBuckets::fill_buckets() {
     bucket.parameters += units[u].parameters;
     bucket.bytes += units[u].bytes;
     units[u].bucket = at->second;
+  }
+}
+
+bool GradientBuckets::makes_gradients_alone(OpId op) const {
+  const auto made = graph_.outputs(op);
+  return std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{use_.is_gradient[tensor]}; });
+}
+
+void GradientBuckets::find_turns() {
+  const auto made = [&](std::size_t b) {
+    return units[*std::ranges::max_element(buckets[b].units, {}, [&](std::size_t u) { return units[u].made; })].made;
+  };
+  const auto makes_alone = [&](TensorId gradient) { return makes_gradients_alone(graph_.producer(gradient)); };
+  std::map<std::tuple<std::string_view, std::size_t, std::size_t>, std::vector<std::size_t>> sequences;
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    const Unit& first = first_of(buckets[b]);
+    if (!buckets[b].is_whole) sequences[{buckets[b].model, first.stage, tensor_rank(first.group)}].push_back(b);
+  }
+  for (auto& [place, sequence] : sequences) {
+    sort_by(sequence, made);
+    const std::size_t count = sequence.size();
+    for (std::size_t i = 0; i < count && count >= 2; ++i) {
+      Bucket& own = buckets[sequence[i]];
+      own.of_microbatch_before = i < 2;
+      const std::size_t earlier = sequence[(i + count - 2) % count];
+      const std::size_t begin = i < 2 ? 0 : made(earlier) + 1;
+      // Passes that make gradients of weights alone may come behind all that make others' (zero bubble).
+      const bool comes_behind = std::ranges::any_of(gradients(buckets[earlier]), makes_alone);
+      for (const TensorId gradient : gradients(own)) {
+        const OpId op = graph_.producer(gradient);
+        if (position_[op] < begin || (comes_behind && !makes_alone(gradient))) continue;
+        own.two_before = earlier;
+        turn[op] = sequence[i];
+      }
+    }
   }
 }
 

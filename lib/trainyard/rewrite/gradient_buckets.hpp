@@ -39,9 +39,11 @@ struct GradientBuckets {
     std::vector<std::size_t> units;
     Bytes parameters{0}, bytes{0};
     bool of_experts = false;
-    bool is_whole = false;         // of terms, or sent: no replica has a share of the sum, whatever the stage of ZeRO
-    std::vector<OpId> readers[2];  // forward, backward: by position
-    std::vector<OpId> before[2];   // must have ended before it is fetched
+    bool is_whole = false;           // of terms, or sent: no replica has a share of the sum, whatever the stage of ZeRO
+    std::vector<OpId> readers[2];    // forward, backward: by position
+    std::vector<OpId> before[2];     // must have ended before it is fetched
+    std::size_t two_before = kNone;  // the bucket that has to be scattered before this one's gradients are made;
+    bool of_microbatch_before = false;  // in the microbatch before
   };
 
   /// Throws InputError ("unknown-op") where a stage begins with no op of the graph.
@@ -54,11 +56,16 @@ struct GradientBuckets {
   std::vector<TensorId> gradients(const Bucket& bucket) const;
   /// Finds the readers of each bucket in each pass, and the ops that have to end before it is fetched.
   void find_fetches();
+  /// Finds for each bucket that is scattered the last but one before it, and the ops that wait for that.
+  void find_turns();
+  /// Whether all that the op makes are gradients of parameters: its pass may come behind all others.
+  bool makes_gradients_alone(OpId op) const;
 
   std::vector<Unit> units;
   std::vector<Bucket> buckets;
   IdMap<OpId, std::size_t> unit;    // kNone: it touches no parameters
   IdMap<TensorId, std::size_t> by;  // the unit that reads it; kNone: no update does
+  IdMap<OpId, std::size_t> turn;    // the bucket whose gradients it makes once two_before is scattered; or kNone
 
  private:
   void find_units(const ExpertUse& experts);

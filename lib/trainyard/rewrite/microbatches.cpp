@@ -27,6 +27,7 @@ class Batching {
       const auto is_gathered = [&](TensorId tensor) { return bool{use_.hands_on_weights[graph.producer(tensor)]}; };
       if (!use_.hands_on_weights[op] && std::any_of(inputs.begin(), inputs.end(), is_gathered))
         readers_[{graph.colocation_group(op), graph.phase(op)}].push_back(op);
+      if (ends_scatter(op)) scattered_[graph.colocation_group(op)].push_back(op);
     }
   }
 
@@ -58,8 +59,23 @@ class Batching {
 
   /// Held once, and read by all parts.
   bool is_variable(OpId op) const { return graph_.type(op) == kVariableType && use_.hands_on_weights[op]; }
-  /// What a part waits for before it gathers weights: those of its group that read what the part before has gathered.
-  std::vector<OpId> readers_before(OpId op) const {
+  /// Whether the relay has what replicas have added up within the pass, for updates.
+  bool ends_scatter(OpId op) const {
+    const auto made = graph_.outputs(op);
+    return graph_.phase(op) == Phase::backward && graph_.type(op) == kRelayType &&
+           std::any_of(made.begin(), made.end(), [&](TensorId tensor) {
+             const auto readers = graph_.consumers(tensor);
+             return std::any_of(readers.begin(), readers.end(),
+                                [&](OpId reader) { return graph_.phase(reader) == Phase::update; });
+           });
+  }
+  /// What a part waits for before it gathers weights: those of its group that read what the part before has gathered;
+  /// before it makes gradients that go within the pass: what ended the reduce-scatter of its group there.
+  std::vector<OpId> waits_for_part_before(OpId op) const {
+    if (is_turn(graph_, op) && graph_.after(op).empty()) {
+      const auto found = scattered_.find(graph_.colocation_group(op));
+      return found == scattered_.end() ? std::vector<OpId>{} : found->second;
+    }
     const auto inputs = graph_.inputs(op);
     const auto is_share = [&](TensorId tensor) { return is_variable(graph_.producer(tensor)); };
     if (!use_.hands_on_weights[op] || std::none_of(inputs.begin(), inputs.end(), is_share)) return {};
@@ -86,8 +102,8 @@ class Batching {
     for (OpView::Output& output : view.outputs) copy_.append(output.name, suffix_);
     for (std::string_view& earlier : view.after) copy_.append(earlier, suffix_);
     if (part > 0)
-      for (const OpId reader : readers_before(op))
-        copy_.append(view.after.emplace_back(graph_.name(reader)), earlier_suffix_);
+      for (const OpId earlier : waits_for_part_before(op))
+        copy_.append(view.after.emplace_back(graph_.name(earlier)), earlier_suffix_);
     if (holds_parameters(graph_, op)) {
       if (part > 0) view.parameter_bytes = view.state_bytes = Bytes{0};
       if (view.colocate.empty()) view.colocate = graph_.name(op);
@@ -128,6 +144,7 @@ class Batching {
   const ParameterUse use_{graph_};
   IdMap<TensorId, std::string> sum_{graph_.tensor_count()};                  // over all parts, of what updates read
   std::map<std::pair<std::string_view, Phase>, std::vector<OpId>> readers_;  // of weights, by group and pass
+  std::map<std::string_view, std::vector<OpId>> scattered_;                  // ends of reduce-scatters, by group
   MicrobatchGraph result_;
   GraphBuilder builder_{graph_.name()};
   OpCopy copy_{graph_, parts_};

@@ -18,6 +18,7 @@ namespace trainyard {
 /// Parameters and state are held once, by the copy of part 1, as is a "Variable" of either pass, and all copies of ops
 /// that touch them stay in their group. Weights that replicas gather (ZeRO 3) each part gathers whole, once the ops of
 /// the group that read those of the part before have ended: so the part before frees them, and no part is far ahead.
+/// Gradients that replicas add within the pass (is_turn) wait for those of the part before in the same way.
 /// The copies of another group are a group for each part. How small a part of a batch can be is not looked at.
 struct MicrobatchGraph {
   Graph graph;

@@ -275,7 +275,8 @@ class Recomputation {
     };
     for (const OpId reader : readers_[segment]) {
       for (const TensorId tensor : graph_.inputs(reader)) offer(graph_.producer(tensor));
-      for (const OpId earlier : graph_.after(reader)) offer(earlier);
+      for (const OpId earlier : graph_.after(reader))
+        if (!is_turn(graph_, earlier)) offer(earlier);
     }
     if (triggers.empty())
       for (const OpId op : graph_.ops())

@@ -51,6 +51,8 @@ class Replicas {
   /// Whether replicas have shares of the state of what the op holds or updates.
   bool shares_state(OpId op) const { return buckets_.of(op) != kNone && is_shared(buckets_.of(op)); }
   bool is_sharded(OpId holder) const { return zero_ == 3 && shares_state(holder); }
+  /// The op that what makes the bucket's gradients comes after (is_turn), without the replica's mark.
+  std::string turn_name(std::size_t bucket) const { return name_in(bucket, "reduce-scatter") + "/turn"; }
 
   void add(const OpSpec& spec, std::size_t replica, OpId original);
   /// `members`: the replicas that are the collective's ranks.

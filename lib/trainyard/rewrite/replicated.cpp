@@ -36,6 +36,7 @@ Replicas::Replicas(const Graph& graph, const Replicate& options, bool divide_bat
       copy_(graph, parts_) {
   for (std::size_t r = 0; r < made_; ++r) suffixes_.push_back(copy_of("", r));
   if (zero_ == 3) buckets_.find_fetches();
+  if (zero_ >= 2) buckets_.find_turns();
 }
 
 std::string Replicas::copy_of(std::string_view name, std::size_t replica) {
@@ -99,6 +100,7 @@ void Replicas::add_plain(OpId op, std::size_t replica) {
   rename(view.name);
   std::ranges::for_each(view.inputs, rename);
   std::ranges::for_each(view.outputs, rename, &OpView::Output::name);
+  if (buckets_.turn[op] != kNone) view.after.push_back(copy_.lend(turn_name(buckets_.turn[op])));
   std::ranges::for_each(view.after, rename);
   if (!view.colocate.empty()) rename(view.colocate);
   builder_.add_view(view);
@@ -166,6 +168,7 @@ OpSpec Replicas::copy(OpId op, std::size_t replica) const {
     output.name = copy_of(output.name, replica);
     if (sums_shares(op)) output.bytes = Bytes{share_of(output.bytes.count, replica, n_)};
   }
+  if (buckets_.turn[op] != kNone) spec.after.push_back(turn_name(buckets_.turn[op]));
   for (std::string& earlier : spec.after) earlier = copy_of(earlier, replica);
   if (buckets_.unit[op] != kNone)
     spec.colocate = copy_of(buckets_.units[buckets_.unit[op]].group, replica);
@@ -202,11 +205,8 @@ std::vector<ArrayParts> Replicas::whole(CollectiveOps& ops, CollectiveKind kind,
 /// may come behind all others.
 OpId Replicas::last_maker(const std::vector<TensorId>& gradients) const {
   OpId last = graph_.producer(gradients.back());
-  for (const TensorId gradient : gradients) {
-    const auto made = graph_.outputs(graph_.producer(gradient));
-    if (std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{use_.is_gradient[tensor]}; }))
-      last = graph_.producer(gradient);
-  }
+  for (const TensorId gradient : gradients)
+    if (buckets_.makes_gradients_alone(graph_.producer(gradient))) last = graph_.producer(gradient);
   return last;
 }
 
@@ -252,6 +252,15 @@ void Replicas::add_gradients(std::size_t b) {
                            Bytes{share_of(graph_.bytes(tensor).count, slice, apart)}});
       ops.join(i, "scatter", parts[i], std::move(outputs));
     }
+    if (bucket.two_before != kNone)
+      for (const std::size_t r : members) {
+        const Bucket& earlier = buckets_.buckets[bucket.two_before];
+        OpSpec& turn = ops.relay(r, "turn");
+        if (bucket.of_microbatch_before)
+          turn.colocate = copy_of(buckets_.first_of(earlier).group, r);
+        else
+          turn.after = {copy_of(name_in(bucket.two_before, "reduce-scatter") + (is_whole() ? "/done" : "/sum"), r)};
+      }
     add(ops, members, original, {ReplicaCollective::Of::gradients, kind, 0, 0, 0, gradients});
   }
 }

@@ -363,7 +363,7 @@ class Planning {
     return work;
   }
 
-  /// Updates, and what is handed on to these alone.
+  /// Updates, and what is handed on to these alone, whatever waits for room that it leaves.
   IdMap<OpId, std::uint8_t> for_update(const Problem& whole, const Placement& placement) const {
     const Graph& graph = whole.graph();
     IdMap<OpId, std::uint8_t> result(whole.op_count(), 0);
@@ -373,7 +373,7 @@ class Planning {
       bool all = true;
       for (const TensorId tensor : graph.outputs(op))
         for (const OpId reader : graph.consumers(tensor)) all = all && result[reader];
-      for (const OpId later : graph.before(op)) all = all && result[later];
+      for (const OpId later : graph.before(op)) all = all && (result[later] || is_turn(graph, later));
       const bool hands_on = whole.can_run(op, placement[op]) && whole.duration(op, placement[op]) == Nanoseconds{0};
       result[op] = graph.phase(op) == Phase::update || (all && hands_on);
     }
