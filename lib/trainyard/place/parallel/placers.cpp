@@ -159,12 +159,15 @@ std::vector<Placer> detail::parallel_placers() {
        .replicates = true},
       [](const Problem& problem, const Parameters& given) {
         check_rewrites(given, "plan");
-        return place_plan(problem, {.batch = given.options().batch,
-                                    .candidates = given.options().budget.quick ? 1 : given[kCandidates],
-                                    .detail = given[kPlanDetail],
-                                    .threads = given.options().threads,
-                                    .team = given.options().team,
-                                    .stop = given.stop()});
+        Schedule schedule = place_plan(problem, {.batch = given.options().batch,
+                                                 .candidates = given.options().budget.quick ? 1 : given[kCandidates],
+                                                 .detail = given[kPlanDetail],
+                                                 .threads = given.options().threads,
+                                                 .team = given.options().team,
+                                                 .stop = given.stop()});
+        if (given.options().objective != Objective::makespan)
+          schedule.notes.emplace_back("the plan is the one with the shortest step: plan has no other objective");
+        return schedule;
       }));
   return list;
 }
