@@ -104,7 +104,7 @@ PlanCosts dapple_costs(const LayerProfile& profile, std::size_t profiled, std::s
     return time_for(ring_bytes(weights, (replicas + hosts - 1) / hosts), kNvlink) +
            time_for(ring_bytes(weights, hosts), kNetwork);
   };
-  costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
+  costs.update = [](Bytes, std::size_t, std::size_t) { return Nanoseconds{0}; };
   return costs;
 }
 
@@ -183,7 +183,7 @@ PiperInput read_piper_input(const std::filesystem::path& path) {
     costs.all_reduce = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
       return time_for(ring_bytes(weights, plan.degrees_of(device).data), bandwidth);
     };
-    costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
+    costs.update = [](Bytes, std::size_t, std::size_t) { return Nanoseconds{0}; };
     return input;
   } catch (const json::exception& error) {
     throw InputError({"bad-piper-input",
@@ -370,7 +370,7 @@ PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile,
     return nanoseconds_from_seconds(megabytes / speeds[std::min(at, speeds.size() - 1)] / 1e3);
   };
   costs.all_reduce = [](const ParallelPlan&, std::size_t, Bytes) { return Nanoseconds{0}; };
-  costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
+  costs.update = [](Bytes, std::size_t, std::size_t) { return Nanoseconds{0}; };
   return costs;
 }
 
@@ -454,8 +454,8 @@ PlanCosts checked_sailor_costs(const std::map<std::string, std::string>& artifac
                : time_for(static_cast<std::int64_t>(degrees.tensor.ranks) * sent, between);
   };
   const auto one = static_cast<double>(profiled.at({1, 1}).at(1).weights.count);
-  costs.update = [seconds = profile.at("1").at("1").at("1").at(2).get<double>() / one](Bytes weights,
-                                                                                       std::size_t shards) {
+  costs.update = [seconds = profile.at("1").at("1").at("1").at(2).get<double>() / one](
+                     Bytes weights, std::size_t shards, std::size_t) {
     return nanoseconds_from_seconds(seconds * static_cast<double>(weights.count) / static_cast<double>(shards));
   };
   return costs;

@@ -172,7 +172,7 @@ TEST_CASE("Sailor's profile: layers by samples and ranks, rings that ranks share
   CHECK(layer.saved == Bytes{2 * 1'048'576 - 4000});
   CHECK(costs.layer(1, 2, {}).weights == *costs.memory);  // not profiled: does not fit
   // 1,000 bytes in 4 ms: 2,000 divided between two replicas as long.
-  CHECK(costs.update(Bytes{2000}, 2) == Nanoseconds{4'000'000});
+  CHECK(costs.update(Bytes{2000}, 2, 0) == Nanoseconds{4'000'000});
   // Two stages on one node, and on two.
   CHECK(costs.transfer({.data = 2, .cuts = {1}}, 0, 1, Bytes{1000}) == Nanoseconds{100});
   CHECK(costs.transfer({.data = 4, .cuts = {1}}, 0, 1, Bytes{1000}) == Nanoseconds{500});

@@ -29,7 +29,7 @@ inline PlanCosts pipeline_costs(std::vector<StageTimes> stages, std::size_t m, s
   };
   costs.transfer = [transfer](const ParallelPlan&, std::size_t, std::size_t, Bytes) { return Nanoseconds{transfer}; };
   costs.all_reduce = [](const ParallelPlan&, std::size_t, Bytes) { return Nanoseconds{0}; };
-  costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
+  costs.update = [](Bytes, std::size_t, std::size_t) { return Nanoseconds{0}; };
   return costs;
 }
 
@@ -112,7 +112,8 @@ inline PlanCosts chain_costs(const nlohmann::json& chain) {
   costs.all_reduce = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     return Nanoseconds{ring(static_cast<std::int64_t>(plan.degrees_of(device).data), weights.count)};
   };
-  costs.update = [per_mb = chain.at("update_ns_per_mb").get<std::int64_t>()](Bytes weights, std::size_t shards) {
+  costs.update = [per_mb = chain.at("update_ns_per_mb").get<std::int64_t>()](Bytes weights, std::size_t shards,
+                                                                             std::size_t) {
     return Nanoseconds{nearest(weights.count * per_mb, 1'000'000 * static_cast<std::int64_t>(shards))};
   };
   return costs;

@@ -119,7 +119,7 @@ TEST_CASE(
                                        .backward_memory = BackwardMemory{Bytes{5}, Bytes{8}, Bytes{2}, Bytes{5}}}};
   PlanCosts costs{.layers = 2, .batch = 2};
   costs.layer = [&](std::size_t layer, std::size_t, LayerDegree) { return layers[layer]; };
-  costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
+  costs.update = [](Bytes, std::size_t, std::size_t) { return Nanoseconds{0}; };
   const auto peak = [&](ParallelPlan plan) { return run_plan(costs, plan).peaks.front(); };
   // Weights 12, kept 16; at the second layer 5 and its gradient 8, at the first 5 and both gradients 12, less 6 kept.
   CHECK(peak({.microbatch = 2}) == Bytes{12 + 16 + 5 + 8});

@@ -220,7 +220,7 @@ TEST_CASE("additions of a sum keep the device from the last task, launches of up
   costs.all_reduce = [ring = costs.all_reduce](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     return ring(plan, device, weights) + Nanoseconds{5};
   };
-  costs.update = [](Bytes weights, std::size_t shards) {
+  costs.update = [](Bytes weights, std::size_t shards, std::size_t) {
     return Nanoseconds{weights.count / static_cast<std::int64_t>(shards)};
   };
   costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
@@ -287,6 +287,33 @@ TEST_CASE("where a sum's latency is long the search adds gradients in larger buc
   CHECK(best.plan.bucket > Bytes{40});
   CHECK(best.run.step == Nanoseconds{1200 + 2080});
   CHECK(run_plan(costs, {.data = 2, .microbatch = 2}).step == Nanoseconds{800 + 4080});
+}
+
+TEST_CASE("a device that takes twice as long has half as many layers, and its memory, by hand") {
+  // Six layers of F = B = W = 10 a sample, 4 samples, two devices, the second of kind 2 twice as slow; so are both
+  // together, kind 3, and the fastest, kind 0, is the first.
+  PlanCosts costs = pipeline_costs({{}, {}, {}, {}, {}, {}}, 4);
+  costs.devices = 2;
+  costs.kind = [](std::size_t first, std::size_t count) { return first == 1 ? 2 : count == 2 ? 3 : 1; };
+  costs.layer = [](std::size_t, std::size_t samples, LayerDegree degree) {
+    const Nanoseconds each{static_cast<std::int64_t>(samples) * (degree.kind >= 2 ? 20 : 10)};
+    return LayerCost{each, each, each, Bytes{0}, Bytes{0}, Bytes{static_cast<std::int64_t>(samples)}};
+  };
+  // Two replicas of 2 samples are as slow as the second: 2 x 6 x 60.
+  CHECK(run_plan(costs, {.data = 2, .microbatch = 1}).step == Nanoseconds{720});
+  // Four layers of 30 before two of 60: (4 + 1) 120; two before four 20 + 4 x 240 + 40.
+  CHECK(run_plan(costs, {.cuts = {4}}).step == Nanoseconds{600});
+  CHECK(run_plan(costs, {.cuts = {2}}).step == Nanoseconds{1020});
+  const PlanSearchResult found = search_plans(costs, {.schedules = {PipelineSchedule::one_f_one_b}});
+  CHECK(found.best.front().plan == ParallelPlan{.cuts = {4}, .recompute = found.best.front().plan.recompute});
+  CHECK(found.exact);
+  CHECK(found.bound == Nanoseconds{600});
+  // The first device holds two microbatches of its layers: where it has a quarter of the memory of 16, two layers.
+  costs.memory = Bytes{16};
+  costs.share_of_memory = [](const ParallelPlan&, std::size_t device) { return device == 0 ? 0.25 : 1.0; };
+  const PlanSearchResult tight = search_plans(costs, {.schedules = {PipelineSchedule::one_f_one_b}});
+  CHECK(tight.best.front().run.excess(costs.memory) == Bytes{0});
+  CHECK(tight.best.front().plan.recomputing(StageRecompute::blocks) > 0);
 }
 
 TEST_CASE("the best of all plans of twenty chains is found, and proven") {

@@ -24,7 +24,7 @@ PlanCosts bare_costs(const MeasuredRow& row, std::size_t layers, LayerCost layer
   costs.layer = [layer](std::size_t, std::size_t, LayerDegree) { return layer; };
   costs.transfer = [](const ParallelPlan&, std::size_t, std::size_t, Bytes) { return Nanoseconds{0}; };
   costs.all_reduce = [](const ParallelPlan&, std::size_t, Bytes) { return Nanoseconds{0}; };
-  costs.update = [](Bytes, std::size_t) { return Nanoseconds{0}; };
+  costs.update = [](Bytes, std::size_t, std::size_t) { return Nanoseconds{0}; };
   return costs;
 }
 

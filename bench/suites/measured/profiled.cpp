@@ -50,7 +50,7 @@ double step(const MeasuredRow& row, const Profile& profile, const AllReduceTimes
     return layer_cost((profile.layer + rest) / 4, 3 * (profile.layer + rest) / 8, 3 * (profile.layer + rest) / 8);
   };
   const double tail = after_backward(row, all_reduce);
-  costs.update = [&](Bytes, std::size_t) { return nanoseconds_from_seconds(tail); };
+  costs.update = [&](Bytes, std::size_t, std::size_t) { return nanoseconds_from_seconds(tail); };
   return step_seconds(costs, plan_of(row, layers, PipelineSchedule::one_f_one_b));
 }
 

@@ -71,7 +71,7 @@ struct ShardedStep {
       return layer_cost(forward, backward + own, 0);
     };
     const double update = bytes_time(kUpdateBytes * *row.parameters / static_cast<double>(row.gpus));
-    costs.update = [&](Bytes, std::size_t) { return nanoseconds_from_seconds(update); };
+    costs.update = [&](Bytes, std::size_t, std::size_t) { return nanoseconds_from_seconds(update); };
     ParallelPlan plan = plan_of(row, layers, PipelineSchedule::one_f_one_b);
     if (again) plan.recompute = {StageRecompute::blocks};
     return step_seconds(costs, plan);

@@ -121,7 +121,7 @@ class Prediction {
       return cost;
     };
     const double tail = after_backward(of);
-    costs.update = [&](Bytes, std::size_t) { return nanoseconds_from_seconds(tail); };
+    costs.update = [&](Bytes, std::size_t, std::size_t) { return nanoseconds_from_seconds(tail); };
     const auto schedule = choice.chunks > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
     ParallelPlan plan = plan_of(row, layers, schedule, choice.chunks);
     plan.recompute.assign(plan.stages(), choice.recompute);

@@ -114,7 +114,7 @@ class LeastStep {
       again = *of_ops.least(beyond);
       again_in_passes = *of_passes.least(beyond);
     }
-    double behind = number(launches + costs_.update(weights, shards.state)), sums = 0;
+    double behind = number(launches + costs_.update(weights, shards.state, 0)), sums = 0;
     if (like.replicas() > 1) {
       Nanoseconds least = kLongestTime, by_device = kLongestTime;
       for (std::size_t i = 0; i < p; ++i) {

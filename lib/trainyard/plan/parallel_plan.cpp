@@ -27,10 +27,11 @@ class PlanEvents {
         tied_(p_),
         summed_(p_) {
     std::vector<std::size_t> devices;  // by layer
+    for (std::size_t i = 0; i < p_; ++i) degrees_.push_back(costs.degree_of(plan, i));
     for (std::size_t s = 0, layer = 0; s < stages_.size(); ++s) {
       const std::size_t end = s < plan.cuts.size() ? plan.cuts[s] : costs.layers, own = device(s);
       for (const std::size_t first = layer; layer < end; ++layer) {
-        const LayerCost cost = costs.layer(layer, plan.samples_of(own), plan.degrees_of(own).tensor);
+        const LayerCost cost = costs.layer(layer, plan.samples_of(own), degrees_[own]);
         if (layer == first) stages_[s].input = cost.input;
         devices.push_back(own);
         stages_[s].add(cost, plan.recompute.empty() ? StageRecompute::no : plan.recompute[s].of(layer - first));
@@ -215,8 +216,9 @@ class PlanEvents {
                : Nanoseconds{0};
   }
   Nanoseconds time_of_update(std::size_t device, const Gradients& weights) const {
-    Nanoseconds time = weights.launches + costs_.update(weights.dense, plan_.shards(device).state);
-    if (weights.experts > Bytes{0}) time += costs_.update(weights.experts, 1);
+    const std::size_t kind = degrees_[device].kind;
+    Nanoseconds time = weights.launches + costs_.update(weights.dense, plan_.shards(device).state, kind);
+    if (weights.experts > Bytes{0}) time += costs_.update(weights.experts, 1, kind);
     return time;
   }
   Bytes bucket() const { return plan_.bucket > Bytes{0} ? plan_.bucket : costs_.bucket; }
@@ -230,7 +232,7 @@ class PlanEvents {
                       behind = stage == plan_.cuts.size() ? costs_.layers : plan_.cuts[stage];
     Gradients bucket;
     for (std::size_t i = behind; i-- > first;) {
-      const LayerCost layer = costs_.layer(i, plan_.samples_of(device), plan_.degrees_of(device).tensor);
+      const LayerCost layer = costs_.layer(i, plan_.samples_of(device), degrees_[device]);
       bucket.dense += layer.weights - layer.expert_weights;
       bucket.experts += layer.expert_weights;
       bucket.launches += layer.launches;
@@ -398,6 +400,7 @@ class PlanEvents {
   const PlanCosts& costs_;
   const ParallelPlan& plan_;
   const std::size_t p_, microbatches_;
+  std::vector<LayerDegree> degrees_;  // by device
   std::vector<StageCost> stages_;
   /// By device, the weights that it has copies of, and who has the others.
   struct Tied {
@@ -430,6 +433,10 @@ Nanoseconds again_of(const LayerCost& cost, StageRecompute recompute) {
   return recompute == StageRecompute::no          ? Nanoseconds{0}
          : recompute == StageRecompute::attention ? cost.scores_forward
                                                   : cost.again.value_or(cost.forward);
+}
+
+std::string_view name_of(DeviceOrder order) {
+  return order == DeviceOrder::given ? "given" : order == DeviceOrder::best_first ? "best-first" : "best-last";
 }
 
 std::string describe(const ParallelPlan& plan) {
@@ -469,6 +476,7 @@ std::string describe(const ParallelPlan& plan) {
                                   most > least ? fmt::format(" to {}", most) : "", most > 1 ? "s" : "", some,
                                   plan.stages()));
   }
+  if (plan.order != DeviceOrder::given) parts.push_back(fmt::format("devices {}", name_of(plan.order)));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainyard/core/context_exchange.hpp"
@@ -41,6 +42,7 @@ struct LayerDegree {
   ContextExchange exchange = ContextExchange::all_gather;
   std::size_t experts = 1;  // replicas that hold different experts of each mixture
   std::size_t slices = 1;   // of each microbatch: while ranks of one communicate, others compute
+  std::size_t kind = 0;     // of these devices, by PlanCosts::kind; 0: the fastest of all for each op
 
   bool communicates() const { return ranks * context * experts > 1; }
   friend auto operator<=>(const LayerDegree&, const LayerDegree&) = default;
@@ -54,6 +56,11 @@ struct StageDegrees {
   std::size_t devices() const { return data * tensor.ranks; }
   friend auto operator<=>(const StageDegrees&, const StageDegrees&) = default;
 };
+
+/// The order in which a plan takes the devices, where they differ: as they are, or by the time of all ops and then by
+/// memory, those of a host together.
+enum class DeviceOrder : std::uint8_t { given, best_first, best_last };
+std::string_view name_of(DeviceOrder order);
 
 /// Among how many of the replicas of a stage its optimizer's state, gradients and weights are divided: ZeRO 1, 2, 3.
 struct Shards {
@@ -100,6 +107,7 @@ struct ParallelPlan {
   /// Gradients of a stage that replicas add at a time, from its last layer on: those of so many bytes or more. 0:
   /// PlanCosts::bucket.
   Bytes bucket = {};
+  DeviceOrder order = DeviceOrder::given;
 
   std::size_t stages() const { return cuts.size() + 1; }
   std::size_t devices_in_row() const { return stages() / chunks; }  // p
@@ -173,7 +181,7 @@ struct LayerCost {
 Bytes held_of(const LayerCost& cost, StageRecompute recompute);
 Nanoseconds again_of(const LayerCost& cost, StageRecompute recompute);
 
-/// The input of plans: a chain of layers, equal devices, and costs, by functions of the caller's.
+/// The input of plans: a chain of layers, devices, and costs, by functions of the caller's.
 struct PlanCosts {
   std::size_t layers = 0;
   std::size_t batch = 1;             // samples of a step
@@ -181,6 +189,9 @@ struct PlanCosts {
   std::optional<Bytes> memory = {};  // of the device that has most
   /// The share of it that the devices of device i of the pipeline have; none: all of it.
   std::function<double(const ParallelPlan&, std::size_t device)> share_of_memory = {};
+  /// What devices `first` on, so many of them, are: LayerDegree::kind with which layer() has what the slowest of them
+  /// takes for each op. None: all are equal.
+  std::function<std::size_t(std::size_t first, std::size_t count)> kind = {};
   std::vector<LayerDegree> layer_degrees = {{1}};
   bool overlap = false;  // with one stage, gradients are added while the last backward task runs,
   Bytes bucket = {};     // those of layers of so many bytes of weights or more at a time; 0: one stage those of each
@@ -198,10 +209,24 @@ struct PlanCosts {
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> expert_all_reduce = {};
   /// How long such a sum keeps the device itself, from whatever task; none: links alone make it.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> additions = {};
-  /// The optimizer on these weights, of which each replica does 1/shards; LayerCost::launches besides.
-  std::function<Nanoseconds(Bytes weights, std::size_t shards)> update = {};
+  /// The optimizer on these weights, of which each replica does 1/shards, on such a kind of devices;
+  /// LayerCost::launches besides.
+  std::function<Nanoseconds(Bytes weights, std::size_t shards, std::size_t kind)> update = {};
   /// Whether what ranks of device i exchange holds the same links as such sums, for as long; none: of no plan.
   std::function<bool(const ParallelPlan&, std::size_t device)> ranks_share_links = {};
+
+  /// Of layers on device i of the pipeline.
+  LayerDegree degree_of(const ParallelPlan& plan, std::size_t i) const {
+    const StageDegrees own = plan.degrees_of(i);
+    LayerDegree degree = own.tensor;
+    if (kind) degree.kind = kind(plan.first_device(i), own.devices());
+    return degree;
+  }
+  /// Of the devices of device i of the pipeline.
+  std::optional<Bytes> memory_of(const ParallelPlan& plan, std::size_t i) const {
+    if (!memory || !share_of_memory) return memory;
+    return Bytes{static_cast<std::int64_t>(static_cast<double>(memory->count) * share_of_memory(plan, i))};
+  }
 };
 
 /// A plan's training step, by events:

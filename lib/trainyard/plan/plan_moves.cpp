@@ -35,7 +35,7 @@ StageLayers::StageLayers(const PlanCosts& costs, const ParallelPlan& plan, std::
   const std::size_t device = device_of(plan.schedule, stage, plan.devices_in_row()),
                     end = stage < plan.cuts.size() ? plan.cuts[stage] : costs.layers;
   for (std::size_t i = stage > 0 ? plan.cuts[stage - 1] : 0; i < end; ++i)
-    costs_.push_back(costs.layer(i, plan.samples_of(device), plan.degrees_of(device).tensor));
+    costs_.push_back(costs.layer(i, plan.samples_of(device), costs.degree_of(plan, device)));
 }
 
 std::vector<StageRecompute> StageLayers::levels() const {

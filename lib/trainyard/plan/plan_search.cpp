@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -80,7 +81,8 @@ double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std
                      double work) {
   const bool adds = costs.batch / like.data > like.microbatch;
   const LayerCost& first = layers.front();
-  const Nanoseconds update = first.launches + costs.update(first.weights - first.expert_weights, like.shards().state);
+  const Nanoseconds update =
+      first.launches + costs.update(first.weights - first.expert_weights, like.shards().state, 0);
   double left = work, begin = work, longest = 0;
   Bytes gradients{0};
   for (const LayerCost& layer : layers) {
@@ -156,8 +158,8 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
     for (std::size_t i = 1; i < p; ++i) least = std::min(least, sum(i));
     end += least;
   }
-  end += costs.update(weights - of_experts, shards.state);
-  if (of_experts > Bytes{0}) end += costs.update(of_experts, 1);
+  end += costs.update(weights - of_experts, shards.state, 0);
+  if (of_experts > Bytes{0}) end += costs.update(of_experts, 1, 0);
   const auto parts = static_cast<double>(m), row = static_cast<double>(p);
   const double passes = splits_backward(like.schedule) ? whole : whole + gradients;
   const double fill = least_fill(std::move(forward), p);
@@ -255,6 +257,8 @@ class PlanSearch {
       cut_short_ = cut_short_ || (!candidates_.empty() && options_.stop && options_.stop());
       if (cut_short_ || !memory_.may_hold(plan) || (options_.allowed && !options_.allowed(plan))) return;
       tables_.of(plan.microbatch, plan.layer_degree());
+      for (std::size_t i = 0; costs_.kind && i < plan.devices_in_row(); ++i)
+        tables_.of(plan.microbatch, costs_.degree_of(plan, i));
       const Nanoseconds bound = bound_of(costs_, plan, false);
       if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
     });
@@ -373,7 +377,11 @@ class PlanSearch {
     const auto& layers = tables_.known(plan.microbatch, plan.layer_degree());
     const std::size_t stages = plan.stages(), n = layers.size(), p = plan.devices_in_row();
     plan.recompute.assign(stages, StageRecompute::no);
-    const StageTable table{costs_, plan.microbatch, plan.layer_degree()};
+    std::map<LayerDegree, StageTable> tables;
+    const auto table_of = [&](std::size_t device) -> const StageTable& {
+      const LayerDegree degree = costs_.degree_of(plan, device);
+      return tables.try_emplace(degree, costs_, plan.microbatch, degree).first->second;
+    };
     const RatedPlan equal = rated(plan, evaluations);
     const bool several = costs_.batch / plan.data > plan.microbatch;
     const auto v = static_cast<std::int64_t>(plan.chunks);
@@ -393,12 +401,14 @@ class PlanSearch {
     for (std::size_t s = 0; s < stages; ++s) {
       const std::size_t device = device_of(plan.schedule, s, p);
       const std::size_t held = (equal.run.held[device] + plan.chunks - 1) / plan.chunks;
+      const StageTable& table = table_of(device);
+      const std::optional<Bytes> memory = costs_.memory_of(plan, device);
       for (std::size_t begin = s; begin + (stages - s) <= n; ++begin) {
         if (best[s][begin].time == kLongestTime) continue;
         std::vector<std::size_t> first(table.levels().size(), 1);  // layers to be computed again, for a stage to fit
         for (std::size_t end = begin + 1; end + (stages - s - 1) <= n; ++end) {
           const auto beyond = [&](Bytes bytes) {
-            return costs_.memory ? std::max(Bytes{0}, bytes - Bytes{costs_.memory->count / v}) : Bytes{0};
+            return memory ? std::max(Bytes{0}, bytes - Bytes{memory->count / v}) : Bytes{0};
           };
           Cost cost{Bytes{kLongestTime.count}, kLongestTime};
           for (std::size_t i = 0; i < table.levels().size(); ++i) {

@@ -242,11 +242,11 @@ class BoundOfSchedule {
       for (std::size_t i = 1; i < p_; ++i) best = std::min(best, time(i));
       return best;
     };
-    Nanoseconds dense = costs_.update(weights, like_.shards().state), experts{0};
+    Nanoseconds dense = costs_.update(weights, like_.shards().state, 0), experts{0};
     if (with_sums && like_.replicas() > 1)
       dense += least([&](std::size_t i) { return sum_behind(costs_, like_, i, weights); });
     if (of_experts > Bytes{0}) {
-      experts = costs_.update(of_experts, 1);
+      experts = costs_.update(of_experts, 1, 0);
       if (with_sums && like_.replicas() > like_.experts)
         experts += least([&](std::size_t i) { return costs_.expert_all_reduce(like_, i, of_experts); });
     }

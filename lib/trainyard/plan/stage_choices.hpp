@@ -19,6 +19,9 @@ namespace trainyard {
 struct StageChoice {
   StageDegrees degrees;
   const StageTable* stages;
+  std::vector<const StageTable*> from = {};  // by the first device, of these kinds; none where all are equal
+
+  const StageTable& stages_from(std::size_t device) const { return from.empty() ? *stages : *from[device]; }
 };
 
 /// The choices of each microbatch of all replicas of a stage. Each table is made once, when first asked for.
@@ -35,8 +38,15 @@ class StageChoices {
         const StageDegrees degrees{data, tensor};
         const std::size_t devices = degrees.devices();
         if (devices >= costs_.devices || (devices > 8 && !std::has_single_bit(devices))) continue;
-        const std::size_t samples = microbatch / data;
-        choices.push_back({degrees, &tables_.try_emplace({samples, tensor}, costs_, samples, tensor).first->second});
+        const auto table = [&](LayerDegree degree) {
+          return &tables_.try_emplace({microbatch / data, degree}, costs_, microbatch / data, degree).first->second;
+        };
+        choices.push_back({degrees, table(tensor)});
+        for (std::size_t first = 0; costs_.kind && first + devices <= costs_.devices; ++first) {
+          LayerDegree own = tensor;
+          own.kind = costs_.kind(first, devices);
+          choices.back().from.push_back(table(own));
+        }
       }
     return choices;
   }

@@ -132,7 +132,7 @@ const StageDegreesBound::StageTimes& StageDegreesBound::stage_times(std::size_t 
   const bool apart = inside_ == TaskParts::apart;
   const double onward = end < n ? transfer_rate_ * number(stage.output) : 0,
                back = begin > 0 ? transfer_rate_ * number(stage.input) : 0,
-               update = number(stage.launches + costs_->update(stage.weights, shards(own.degrees).state)),
+               update = number(stage.launches + costs_->update(stage.weights, shards(own.degrees).state, 0)),
                sum = sum_rates_[choice] * number(stage.weights),
                after = apart ? std::max(update, sum - number(stage.backward())) : sum + update, limit = number(limit_);
   if (number(work(stage)) + after >= limit || static_cast<double>(m_) * onward >= limit) return times;

@@ -136,6 +136,7 @@ class DegreesClass {
       const std::size_t left = way.left - choice.degrees.devices();
       around.degrees[0].data = left;
       around.degrees[1] = choice.degrees;
+      const StageTable& stages = choice.stages_from(left);  // as if all devices were used
       Nanoseconds forward{0}, backward{0};
       if (behind > 0) {
         const StageDegrees& after = choices()[way.choice].degrees;
@@ -158,8 +159,8 @@ class DegreesClass {
         if (begin == 0 && (alike || (bound_.zero() > 0 && !shared))) continue;
         const auto level = bound_.recompute(choice, begin, way.begin, behind);
         if (!level) continue;
-        const StageCost stage = choice.stages->of(begin, way.begin, *level);
-        if (bound_.work(stage) >= limit_) continue;
+        if (bound_.work(choice.stages->of(begin, way.begin, *level)) >= limit_) continue;
+        const StageCost stage = stages.of(begin, way.begin, *level);
         Way longer{begin, left, at, c, *level, way.sum + stage.time() + forward + backward, {}, {}, {}, alike, shared};
         longer.most = std::max({way.most, stage.time(), slower});
         const auto in_flight = static_cast<std::int64_t>(behind + 1);
@@ -173,7 +174,8 @@ class DegreesClass {
         longer.estimate = estimate();
         std::vector<Way>& ways = next[begin * (costs().devices + 1) + left];
         if (!all_ && ways.size() == kWays && longer.estimate >= ways.back().estimate) continue;
-        Nanoseconds end = stage.launches + costs().update(stage.weights, bound_.shards(choice.degrees).state);
+        Nanoseconds end = stage.launches + costs().update(stage.weights, bound_.shards(choice.degrees).state,
+                                                          costs().degree_of(around, 1).kind);
         if (choice.degrees.data > 1) end += costs().all_reduce(around, 1, stage.weights);
         longer.tail = std::max(longer.tail, end);
         longer.estimate = estimate();

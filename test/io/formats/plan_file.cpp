@@ -56,6 +56,11 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
   const ParallelPlan sliced{.tensor = 2, .microbatch = 4, .slices = 2};
   CHECK(has(written(plan_file(sliced, blocks, 4)), R"("slices": 2)"));
   CHECK(plan_over(parse_plan(written(plan_file(sliced, blocks, 4)), "plan.json"), blocks) == sliced);
+  const ParallelPlan turned{.cuts = {1}, .order = DeviceOrder::best_last};
+  CHECK(has(written(plan_file(turned, blocks, 4)), R"("devices": "best-last")"));
+  CHECK(plan_over(parse_plan(written(plan_file(turned, blocks, 4)), "plan.json"), blocks) == turned);
+  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "devices": "fast"})"),
+            "plan.json:1:60: error[devices]: no order of devices is \"fast\""));
   CHECK(
       has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 2, "slices": 0})"), "\"slices\" is at least 1"));
   CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "tree"})"),

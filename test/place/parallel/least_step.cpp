@@ -273,6 +273,18 @@ TEST_CASE("no plan's simulated step is below the bound of its degrees: tensor ra
     }
 }
 
+TEST_CASE("no plan's simulated step is below the bound of its degrees: the first device and the third are slower") {
+  ClusterSpec spec = under_switch(4, BytesPerSecond{1e9}, Nanoseconds{5000}, Sharing::serial,
+                                  preset_cluster("4xV100").devices.front());
+  for (const std::size_t i : {0u, 2u})
+    spec.devices[i] = under_switch(4, {}, {}, Sharing::serial, preset_cluster("4xT4").devices.front()).devices[i];
+  for (const char* network : {"lenet:batch=8", "gpt2:layers=2,batch=4,seq=16,hidden=64,heads=4,vocabulary=256"})
+    for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole}) {
+      CAPTURE(network);
+      check_bounds({training_graph(make_network(network)), make_cluster(spec), CostModel::roofline()}, 4, detail, 5, 4);
+    }
+}
+
 TEST_CASE("no plan's simulated step is below the bound of its degrees: ranks add up gradients while they communicate") {
   // Collectives within a host of 60 us, among ops of 4 to 8.
   const FabricSpec fabric{.hosts = 4,

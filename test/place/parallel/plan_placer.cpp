@@ -24,6 +24,7 @@
 #include "trainyard/place/parallel/pipeline.hpp"
 #include "trainyard/place/parallel/plan_costs.hpp"
 #include "trainyard/place/parallel/plan_schedule.hpp"
+#include "trainyard/place/parallel/plan_setting.hpp"
 #include "trainyard/place/parallel/replicas_placer.hpp"
 #include "trainyard/plan/candidates.hpp"
 #include "trainyard/plan/plan_search.hpp"
@@ -38,7 +39,7 @@ using namespace trainyard;
 namespace {
 
 /// Equal layers with gradients of inputs and of weights in ops of their own; times are of a batch of `batch` samples,
-/// a sample takes 10 ns of each. Weights of 4 bytes, which no transfer takes time for.
+/// a sample takes 10 ns of each, and of a slow device 20. Weights of 4 bytes, which no transfer takes time for.
 Problem split_layers(std::size_t layers, std::int64_t batch, std::size_t devices) {
   GraphBuilder builder{"split"};
   const auto name = [](std::size_t i) { return "l" + std::to_string(i); };
@@ -48,7 +49,7 @@ Problem split_layers(std::size_t layers, std::int64_t batch, std::size_t devices
                  .layer = name(i),
                  .colocate = name(i),
                  .parameter_bytes = Bytes{4},
-                 .times = {{"cpu", each}},
+                 .times = {{"cpu", each}, {"slow", 2 * each}},
                  .inputs = i ? std::vector{name(i - 1)} : std::vector<std::string>{},
                  .outputs = {{name(i), Bytes{0}}}});
   for (std::size_t i = layers; i-- > 0;) {
@@ -57,7 +58,7 @@ Problem split_layers(std::size_t layers, std::int64_t batch, std::size_t devices
                  .phase = Phase::backward,
                  .layer = name(i),
                  .colocate = name(i),
-                 .times = {{"cpu", each}},
+                 .times = {{"cpu", each}, {"slow", 2 * each}},
                  .inputs = {above},
                  .outputs = {{name(i) + ".grad", Bytes{0}}}});
     builder.add({.name = name(i) + "/gradw",
@@ -65,7 +66,7 @@ Problem split_layers(std::size_t layers, std::int64_t batch, std::size_t devices
                  .phase = Phase::backward,
                  .layer = name(i),
                  .colocate = name(i),
-                 .times = {{"cpu", each}},
+                 .times = {{"cpu", each}, {"slow", 2 * each}},
                  .inputs = {above},
                  .outputs = {{name(i) + ".weight.grad", Bytes{4}}}});
   }
@@ -920,6 +921,46 @@ TEST_CASE("a chain's estimate is the step where nothing else is: transfers witho
       schedule_of(problem, layers,
                   {.schedule = PipelineSchedule::zb_h1, .microbatches = 8, .stages = chain.stages(plan.cuts)}, devices);
   CHECK(whole.outcome.makespan == Nanoseconds{960 + 120});
+}
+
+TEST_CASE("a slow device has as many layers as it has time for, first or last, by hand") {
+  ClusterSpec spec = test::full_mesh(2);
+  spec.devices[0].kind = "slow";
+  const Problem equal = split_layers(6, 4, 2), problem = equal.with_machine(make_cluster(spec), equal.costs());
+  const Layers layers = find_layers(problem.graph());
+  ChainOfBlocks chain{problem, layers, worthy_devices(problem), 4};
+  const auto simulated = [&](const ParallelPlan& plan) {
+    return step(problem, place_by_plan(problem, plan, {.batch = 4}));
+  };
+  // Two layers of 60 before four of 30, in 4 microbatches: (4 + 1) 120; four of 60 are never idle: 4 x 240.
+  CHECK(run_plan(chain.costs(), {.cuts = {2}}).step == Nanoseconds{600});
+  CHECK(run_plan(chain.costs(), {.cuts = {4}}).step == Nanoseconds{960});
+  // The first stage has its gradient before the second makes its last one of weights, in 10 or on the slow device 20.
+  CHECK(simulated({.cuts = {2}}) == Nanoseconds{600 - 10});
+  CHECK(simulated({.cuts = {4}}) == Nanoseconds{960});
+  CHECK(simulated({.cuts = {4}, .order = DeviceOrder::best_first}) == Nanoseconds{600 - 20});
+  // Behind two layers of 30: 20 + 4 x 240 + 40.
+  CHECK(simulated({.cuts = {2}, .order = DeviceOrder::best_first}) == Nanoseconds{1020 - 20});
+  // Of no kind in particular, each op on the fastest.
+  CHECK(chain.costs().layer(0, 1, {1}).forward == Nanoseconds{10});
+  CHECK(device_orders(equal) == std::vector{DeviceOrder::given});
+  CHECK(device_orders(problem) == std::vector{DeviceOrder::given, DeviceOrder::best_first});
+  const Schedule found = place_plan(problem, {.batch = 4});
+  CHECK(step(problem, found) <= Nanoseconds{600 - 20});
+  CHECK(found.plan_bound->simulated <= step(problem, found));
+}
+
+TEST_CASE("where one device has less memory it is tried first and last, and hosts stay together") {
+  ClusterSpec spec = preset_cluster("4xV100");
+  spec.devices[1].memory = Bytes{300'000'000};
+  const Graph graph = training_graph(make_network("lenet:batch=8"));
+  using enum DeviceOrder;
+  CHECK(device_orders({graph, make_cluster(spec)}) == std::vector{given, best_first, best_last});
+  ClusterSpec hosts = preset_cluster("2x2xV100-SXM2-32GB");
+  hosts.devices[3].memory = Bytes{300'000'000};  // of the second host
+  const Problem problem{graph, make_cluster(hosts)};
+  CHECK(device_orders(problem) == std::vector{given, best_last});
+  CHECK(PlanSetting{problem, {}, best_last}.devices == std::vector{DeviceId{2}, DeviceId{3}, DeviceId{0}, DeviceId{1}});
 }
 
 TEST_CASE("a step of replicas is as estimated: ZeRO 0 to 3, rings and whole collectives, one bucket and several") {

@@ -31,6 +31,14 @@ PipelineSchedule read_task_order(const JsonValue& value, FindingList& findings) 
   return PipelineSchedule::one_f_one_b;
 }
 
+DeviceOrder read_order(const JsonValue& value, FindingList& findings) {
+  for (const DeviceOrder each : {DeviceOrder::given, DeviceOrder::best_first, DeviceOrder::best_last})
+    if (value.text() == name_of(each)) return each;
+  findings.add(value.begin_offset(), "devices", fmt::format("no order of devices is \"{}\"", value.text()),
+               "given, best-first, best-last");
+  return DeviceOrder::given;
+}
+
 /// true, false, "attention", how many blocks, or {"attention": how many}.
 StageRecomputation read_recompute(const JsonValue& value, FindingList& findings) {
   if (value.kind() == JsonKind::string) {
@@ -177,6 +185,7 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
                    "leave it out for buckets of 25 MiB");
     if (const auto schedule = reader.get("schedule", JsonKind::string))
       file.plan.schedule = read_task_order(*schedule, findings);
+    if (const auto order = reader.get("devices", JsonKind::string)) file.plan.order = read_order(*order, findings);
     const auto list = reader.get("stages", JsonKind::array);
     const StageList degrees = list ? read_stages(*list, file, findings) : StageList{};
     const std::size_t stages = file.begins.size() + 1;
@@ -214,6 +223,7 @@ void write_plan(const PlanFile& file, std::ostream& out) {
   if (plan.slices > 1) text += fmt::format(", \"slices\": {}", plan.slices);
   if (plan.bucket > Bytes{0}) text += fmt::format(", \"bucket_bytes\": {}", plan.bucket.count);
   if (plan.chunks > 1) text += fmt::format(", \"chunks\": {}", plan.chunks);
+  if (plan.order != DeviceOrder::given) text += fmt::format(", \"devices\": \"{}\"", name_of(plan.order));
   text += ",\n \"stages\": [";
   for (std::size_t s = 0; s <= file.begins.size(); ++s) {
     std::vector<std::string> members;

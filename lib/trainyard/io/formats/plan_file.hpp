@@ -31,9 +31,9 @@ struct PlanFile {
 };
 
 /// Throws InputError with positions: those of every JSON file (read_graph), "unknown-schedule" with the words, "degree"
-/// for a count below 1 or beyond 2^20, "exchange" where no ranks share a sequence, "stages" for chunks that the
-/// schedule does not have or that do not divide the stages. Degrees of stages that are all the same are those of the
-/// plan.
+/// for a count below 1 or beyond 2^20, "exchange" where no ranks share a sequence, "devices" for an order that is none,
+/// "stages" for chunks that the schedule does not have or that do not divide the stages. Degrees of stages that are all
+/// the same are those of the plan.
 PlanFile read_plan(const std::filesystem::path& path);
 /// Reads a text; `name` is the file in messages.
 PlanFile parse_plan(std::string_view text, const std::string& name);

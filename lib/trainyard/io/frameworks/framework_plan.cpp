@@ -114,11 +114,13 @@ void add_lost_ranks(const ParallelPlan& plan, std::vector<std::string>& lost) {
                                plan.sequence ? ", and the sequence between its products" : ""));
   if (plan.context > 1) lost.push_back(fmt::format("the {} ranks that share a sequence", plan.context));
   if (plan.experts > 1) lost.push_back(fmt::format("the {} replicas that hold different experts", plan.experts));
-  add_lost_slices(plan, lost);
+  add_lost_slices_and_order(plan, lost);
 }
 
-void add_lost_slices(const ParallelPlan& plan, std::vector<std::string>& lost) {
+void add_lost_slices_and_order(const ParallelPlan& plan, std::vector<std::string>& lost) {
   if (plan.slices > 1) lost.push_back(fmt::format("the {} slices of each microbatch", plan.slices));
+  if (plan.order != DeviceOrder::given)
+    lost.push_back(fmt::format("the order of devices, {}: give ranks to them in this one", name_of(plan.order)));
 }
 
 void add_lost_recompute(const ParallelPlan& plan, std::vector<std::string>& lost) {

@@ -56,8 +56,8 @@ inline std::int64_t gradients_of(Bytes bucket) { return (bucket.count + kGradien
 inline Bytes bucket_of(std::int64_t gradients) { return Bytes{gradients * kGradientBytes}; }
 
 /// What is common to all: the plan's pieces that none of a program's words stand for.
-void add_lost_ranks(const ParallelPlan& plan, std::vector<std::string>& lost);  // and slices
-void add_lost_slices(const ParallelPlan& plan, std::vector<std::string>& lost);
+void add_lost_ranks(const ParallelPlan& plan, std::vector<std::string>& lost);  // and the next
+void add_lost_slices_and_order(const ParallelPlan& plan, std::vector<std::string>& lost);
 void add_lost_recompute(const ParallelPlan& plan, std::vector<std::string>& lost);
 
 }  // namespace detail

@@ -310,7 +310,7 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
   else
     add_lost_recompute(plan, said.lost);
   text += "\n";
-  add_lost_slices(plan, said.lost);
+  add_lost_slices_and_order(plan, said.lost);
 
   const auto own = plan.chunks > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
   if (row > 1 && plan.schedule != own)

@@ -54,7 +54,7 @@ void archive_fields(Archive& archive, StageDegrees& degrees) {
 template <class Archive>
 void archive_fields(Archive& archive, ParallelPlan& plan) {
   archive(plan.data, plan.tensor, plan.sequence, plan.degrees, plan.cuts, plan.chunks, plan.microbatch, plan.recompute,
-          plan.schedule, plan.zero, plan.experts, plan.context, plan.exchange, plan.slices, plan.bucket);
+          plan.schedule, plan.zero, plan.experts, plan.context, plan.exchange, plan.slices, plan.bucket, plan.order);
 }
 template <class Archive>
 void archive_fields(Archive& archive, Plan& plan) {

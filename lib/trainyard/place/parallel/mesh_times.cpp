@@ -107,7 +107,7 @@ MeshTimes::SumTime MeshTimes::sum_time(const Mesh& mesh, bool least) const {
     const LinearTime tree{static_cast<double>(time(none).count) - rounded, per_byte * n / (n - 1)};
     return RingOrTree{ring, trees ? tree : ring};
   };
-  const LinearTime one = addition_time();
+  const LinearTime one = addition_time(mesh, least);
   return {lines([](const CollectiveRun& each) { return each.time; }),
           lines([this](const CollectiveRun& each) { return holding(each); }),
           {(n - 1) * one.none, (n - 1) / n * one.per_byte},
@@ -150,7 +150,7 @@ Nanoseconds MeshTimes::holding(const CollectiveRun& run) const {
   return Nanoseconds{0};
 }
 
-MeshTimes::LinearTime MeshTimes::addition_time() const {
+MeshTimes::LinearTime MeshTimes::addition_time(const Mesh& mesh, bool least) const {
   const Graph& graph = problem_.graph();
   OpSpec rank;
   for (const OpId op : graph.ops())
@@ -168,8 +168,10 @@ MeshTimes::LinearTime MeshTimes::addition_time() const {
     builder.add(addition);
     const Problem adding = problem_.with_graph(std::move(builder).build());
     const OpId op{0};
-    return static_cast<double>(
-        (adding.can_run(op, devices_.front()) ? adding.duration(op, devices_.front()) : adding.shortest(op)).count);
+    Nanoseconds longest = adding.shortest(op);
+    for (std::size_t i = mesh.first; !least && i < mesh.first + mesh.replicas * mesh.ranks; ++i)
+      longest = std::max(longest, adding.duration(op, devices_[i]));
+    return static_cast<double>(longest.count);
   };
   constexpr Bytes kFew{1 << 20}, kMany{1 << 26};
   const double per_byte = (time(kMany) - time(kFew)) / static_cast<double>((kMany - kFew).count);

@@ -13,7 +13,7 @@
 namespace trainyard {
 
 /// Times of transfers and of gradients' sums between the devices of a plan's stages, for PlanCosts: of the meshes of
-/// plan_schedule.hpp, where all devices are taken for equal and links are not.
+/// plan_schedule.hpp.
 ///
 ///     transfer             the slowest route between the devices of two neighbours; least: the fastest, as long as it
 ///                          holds links from others
@@ -75,8 +75,8 @@ class MeshTimes {
   /// Whether the first ranks and the first replicas hold one link each for all of a collective, which is the same.
   bool first_ranks_share_links(const Mesh& mesh) const;
   Sharing sharing(DeviceId from, DeviceId to) const;
-  /// The time in which a device adds two parts (CollectiveOps).
-  LinearTime addition_time() const;
+  /// The time in which the slowest device adds two parts (CollectiveOps); least: the fastest of all.
+  LinearTime addition_time(const Mesh& mesh, bool least) const;
 
   const Problem& problem_;
   const std::vector<DeviceId> devices_;

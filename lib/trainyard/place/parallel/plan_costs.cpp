@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -91,34 +92,6 @@ ChargedOps accumulations_of(const Graph& graph) {
   return result;
 }
 
-/// By update op, the part of its time that any number of replicas that share its work each have: by its time and that
-/// of one of `parts` parts.
-IdMap<OpId, Nanoseconds> launches_of_updates(const Problem& problem, DeviceId device, std::size_t parts) {
-  const Graph& graph = problem.graph();
-  IdMap<OpId, Nanoseconds> launches(graph.op_count(), Nanoseconds{0});
-  if (parts == 1) return launches;
-  ChargedOps updates;
-  GraphBuilder builder{graph.name()};
-  for (const OpId op : graph.ops()) {
-    if (graph.phase(op) != Phase::update || !problem.can_run(op, device)) continue;
-    OpSpec spec = spec_of(graph, op);
-    spec.inputs.clear();
-    spec.after.clear();
-    spec.collective.reset();
-    take_part_of_work(spec, 0, parts);
-    builder.add(spec);
-    updates.to.push_back(op);
-  }
-  updates.graph = std::move(builder).build();
-  const Problem shared = problem.with_graph(updates.graph);
-  const auto n = static_cast<std::int64_t>(parts);
-  for (const OpId op : shared.ops()) {
-    const Nanoseconds whole = problem.duration(updates.to[op], device), part = shared.duration(op, device);
-    launches[updates.to[op]] = std::clamp(Nanoseconds{(n * part.count - whole.count) / (n - 1)}, Nanoseconds{0}, whole);
-  }
-  return launches;
-}
-
 struct Working {
   Bytes all{0}, net{0};
 };
@@ -165,6 +138,76 @@ IdMap<OpId, Working> working_of_backward(const Graph& graph, const ParameterUse&
 
 }  // namespace
 
+Nanoseconds ChainOfBlocks::Kind::time(const Problem& problem, OpId op) const {
+  Nanoseconds time = Problem::kNever;
+  for (const DeviceId device : devices) {
+    const Nanoseconds own = problem.duration(op, device);
+    if (own == Problem::kNever) continue;
+    time = time == Problem::kNever ? own : slowest ? std::max(time, own) : std::min(time, own);
+  }
+  return time;
+}
+
+Nanoseconds ChainOfBlocks::Kind::time_anywhere(const Problem& problem, OpId op) const {
+  const Nanoseconds own = time(problem, op);
+  return own == Problem::kNever ? problem.shortest(op) : own;
+}
+
+/// By update op, the part of its time that any number of replicas that share its work each have: by its time and that
+/// of one of `parts` parts.
+IdMap<OpId, Nanoseconds> ChainOfBlocks::launches_of_updates(const Problem& problem, const Kind& kind,
+                                                            std::size_t parts) {
+  const Graph& graph = problem.graph();
+  IdMap<OpId, Nanoseconds> launches(graph.op_count(), Nanoseconds{0});
+  if (parts == 1) return launches;
+  ChargedOps updates;
+  GraphBuilder builder{graph.name()};
+  for (const OpId op : graph.ops()) {
+    if (graph.phase(op) != Phase::update || kind.time(problem, op) == Problem::kNever) continue;
+    OpSpec spec = spec_of(graph, op);
+    spec.inputs.clear();
+    spec.after.clear();
+    spec.collective.reset();
+    take_part_of_work(spec, 0, parts);
+    builder.add(spec);
+    updates.to.push_back(op);
+  }
+  updates.graph = std::move(builder).build();
+  const Problem shared = problem.with_graph(updates.graph);
+  const auto n = static_cast<std::int64_t>(parts);
+  for (const OpId op : shared.ops()) {
+    const Nanoseconds whole = kind.time(problem, updates.to[op]), part = kind.time(shared, op);
+    launches[updates.to[op]] = std::clamp(Nanoseconds{(n * part.count - whole.count) / (n - 1)}, Nanoseconds{0}, whole);
+  }
+  return launches;
+}
+
+void ChainOfBlocks::find_kinds() {
+  std::map<std::size_t, DeviceId> one_of;  // by column of the problem
+  std::set<std::size_t> all;
+  for (const DeviceId device : devices_) {
+    one_of.try_emplace(problem_.column(device), device);
+    all.insert(problem_.column(device));
+  }
+  std::map<std::set<std::size_t>, std::size_t> known;
+  const auto add = [&](const std::set<std::size_t>& columns, bool slowest) {
+    kinds_.push_back({{}, slowest});
+    for (const std::size_t column : columns) kinds_.back().devices.push_back(one_of.at(column));
+  };
+  add(all, false);
+  if (all.size() == 1) return;
+  for (std::size_t first = 0; first < devices_.size(); ++first) {
+    auto& kinds = kinds_from_.emplace_back();
+    std::set<std::size_t> columns;
+    for (std::size_t end = first; end < devices_.size() && columns.size() < all.size(); ++end) {
+      if (!columns.insert(problem_.column(devices_[end])).second) continue;
+      const auto [at, added] = known.try_emplace(columns, kinds_.size());
+      if (added) add(columns, true);
+      kinds.emplace_back(end - first + 1, at->second);
+    }
+  }
+}
+
 ChainOfBlocks::ChainOfBlocks(const Problem& problem, const Layers& layers, std::vector<DeviceId> devices,
                              std::size_t batch, MeshTimes::HasRings has_rings)
     : problem_(problem),
@@ -192,23 +235,26 @@ ChainOfBlocks::ChainOfBlocks(const Problem& problem, const Layers& layers, std::
     block_[layer] = used.size() - 1;
   }
   count_ = used.size();
-  const IdMap<OpId, Nanoseconds> launches = launches_of_updates(problem, devices_.front(), devices_.size());
-  std::vector<double> updates(count_, 0), parameters(count_, 0);
-  for (const OpId op : problem.ops()) {
-    const std::size_t b = block_[layers.of[op]];
-    parameters[b] += static_cast<double>(problem.graph().parameter_bytes(op).count);
-    if (problem.graph().phase(op) == Phase::update && problem.can_run(op, devices_.front()))
-      updates[b] += static_cast<double>((problem.duration(op, devices_.front()) - launches[op]).count);
+  find_kinds();
+  for (const Kind& kind : kinds_) {
+    const IdMap<OpId, Nanoseconds> launches = launches_of_updates(problem, kind, devices_.size());
+    std::vector<double> updates(count_, 0), parameters(count_, 0);
+    for (const OpId op : problem.ops()) {
+      const std::size_t b = block_[layers_.of[op]];
+      parameters[b] += static_cast<double>(problem.graph().parameter_bytes(op).count);
+      if (const Nanoseconds time = kind.time(problem, op);
+          problem.graph().phase(op) == Phase::update && time != Problem::kNever)
+        updates[b] += static_cast<double>((time - launches[op]).count);
+    }
+    double time = 0, bytes = 0, least = std::numeric_limits<double>::infinity();
+    for (std::size_t b = 0; b < count_; ++b) {
+      time += updates[b];
+      bytes += parameters[b];
+      if (parameters[b] > 0) least = std::min(least, updates[b] / parameters[b]);
+    }
+    if (update_per_byte_.empty() && bytes > 0) least_update_per_byte_ = least;
+    update_per_byte_.push_back(bytes > 0 ? time / bytes : 0);
   }
-  double time = 0, bytes = 0, least = std::numeric_limits<double>::infinity();
-  for (std::size_t b = 0; b < count_; ++b) {
-    time += updates[b];
-    bytes += parameters[b];
-    if (parameters[b] > 0) least = std::min(least, updates[b] / parameters[b]);
-  }
-  if (bytes == 0) return;
-  update_per_byte_ = time / bytes;
-  least_update_per_byte_ = least;
 }
 
 IdMap<LayerId, std::size_t> ChainOfBlocks::stages(const std::vector<std::size_t>& cuts) const {
@@ -314,12 +360,10 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
       share_of_batch(problem_.graph(), batch_ / samples * degree.context, degree), parallel_of(degree));
   const Problem share = problem_.with_graph(ranks.graph);
   const Graph& graph = share.graph();
-  const DeviceId device = devices_.front();
   const ParameterUse use{graph};
   std::vector<LayerCost> blocks(count_);
   std::vector<Exchange> communicated(count_);
   const auto communicates = [&](std::size_t b, Phase phase, Nanoseconds time) {
-    (phase == Phase::forward ? blocks[b].forward : blocks[b].input_gradient) += time;
     (phase == Phase::forward ? communicated[b].forward : communicated[b].backward) += time;
     blocks[b].exchanged += time;
   };
@@ -343,9 +387,8 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   for (const detail::ContextCollective& each :
        detail::ContextUse{graph, degree.context, degree.exchange}.collectives(graph)) {
     Nanoseconds time = collective_run(problem_, {each.kind, each.bytes}, sharing).time;
-    if (each.beside && share.can_run(each.by, device))
-      time = std::max(Nanoseconds{0}, time - Nanoseconds{share.duration(each.by, device).count /
-                                                         static_cast<std::int64_t>(degree.context)});
+    if (const Nanoseconds beside = kinds_.front().time(share, each.by); each.beside && beside != Problem::kNever)
+      time = std::max(Nanoseconds{0}, time - Nanoseconds{beside.count / static_cast<std::int64_t>(degree.context)});
     time = static_cast<std::int64_t>(each.times) * time;
     communicates(block_of_op(each.by), graph.phase(each.by), time);
     exchanges[each.by] += time;
@@ -370,7 +413,6 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
            std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{use.is_gradient[tensor]}; });
   };
   RepeatedSegments again = repeated(ranks, nullptr), scores_again = repeated(ranks, &scores);
-  for (LayerCost& block : blocks) block.again = Nanoseconds{0};
   for (const OpId op : graph.ops()) {
     LayerCost& block = blocks[block_of_op(op)];
     if (degree.experts > 1 && experts.inside[op]) {
@@ -379,16 +421,8 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
     }
     block.weights += graph.parameter_bytes(op);
     block.state += graph.state_bytes(op);
-    const Nanoseconds time = share.can_run(op, device) ? share.duration(op, device) : share.shortest(op);
-    if (graph.phase(op) == Phase::forward) {
-      block.forward += time;
-      if (again.segment[op]) *block.again += time + exchanges[op];
-    } else if (graph.phase(op) == Phase::backward) {
-      (makes_weight_gradients(op) ? block.weight_gradient : block.input_gradient) += time;
-    }
     if (graph.phase(op) != Phase::forward) continue;
     if (scores[op]) {
-      block.scores_forward += time;
       for (const TensorId made : graph.outputs(op)) {
         const auto readers = graph.consumers(made);
         if (std::any_of(readers.begin(), readers.end(),
@@ -408,18 +442,11 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
       }
     }
   }
-  const IdMap<OpId, Nanoseconds> launches = launches_of_updates(share, device, devices_.size());
-  for (const OpId op : graph.ops()) blocks[block_of_op(op)].launches += launches[op];
   const Apart apart = apart_by_block(share, ranks, blocks);
   for (const OpId op : graph.ops()) least.add_op(op, block_of_op(op), apart.at_home[op], use);
-  least.set_repeated(std::move(again), std::move(scores_again));
   const ChargedOps sums = accumulations_of(graph);
   const Problem adding = problem_.with_graph(sums.graph);
-  for (const OpId op : adding.ops()) {
-    blocks[block_of_op(sums.to[op])].accumulation +=
-        adding.can_run(op, device) ? adding.duration(op, device) : adding.shortest(op);
-    least.add_accumulation(sums.to[op], adding.shortest(op));
-  }
+  for (const OpId op : adding.ops()) least.add_accumulation(sums.to[op], adding.shortest(op));
   for (std::size_t b = 0; b < count_; ++b) blocks[b].saved = apart.held[b];
   for (LayerCost& block : blocks) block.scores = std::min(block.scores, block.saved);
   const IdMap<OpId, Working> working = working_of_backward(graph, use, count_, block_of_op, makes_weight_gradients);
@@ -444,32 +471,58 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
     if (reader != readers.end() && !use.is_gradient[tensor])
       blocks[block_of_op(*reader)].backward_memory->for_weights += graph.bytes(tensor);
   }
-  auto [chain, work] = least.run(blocks);
-  return {std::move(blocks), std::move(chain), std::move(communicated), std::move(work)};
+  std::vector<std::vector<LayerCost>> likely;  // by kind
+  for (const Kind& kind : kinds_) {
+    std::vector<LayerCost>& each = likely.emplace_back(blocks);
+    for (std::size_t b = 0; b < count_; ++b) {
+      each[b].forward = communicated[b].forward;
+      each[b].input_gradient = communicated[b].backward;
+      each[b].again = Nanoseconds{0};
+    }
+    const IdMap<OpId, Nanoseconds> launches = launches_of_updates(share, kind, devices_.size());
+    for (const OpId op : graph.ops()) {
+      LayerCost& block = each[block_of_op(op)];
+      const Nanoseconds time = kind.time_anywhere(share, op);
+      block.launches += launches[op];
+      if (graph.phase(op) == Phase::forward) {
+        block.forward += time;
+        if (again.segment[op]) *block.again += time + exchanges[op];
+        if (scores[op]) block.scores_forward += time;
+      } else if (graph.phase(op) == Phase::backward) {
+        (makes_weight_gradients(op) ? block.weight_gradient : block.input_gradient) += time;
+      }
+    }
+    for (const OpId op : adding.ops()) each[block_of_op(sums.to[op])].accumulation += kind.time_anywhere(adding, op);
+  }
+  least.set_repeated(std::move(again), std::move(scores_again));
+  auto [chain, work] = least.run(likely.front());
+  return {std::move(likely), std::move(chain), std::move(communicated), std::move(work)};
 }
 
 ChainOfBlocks::Blocks ChainOfBlocks::in_slices(const Blocks& slice, std::size_t slices) {
   Blocks whole = slice;
   const auto n = static_cast<std::int64_t>(slices);
-  for (std::size_t b = 0; b < whole.likely.size(); ++b) {
-    LayerCost& cost = whole.likely[b];
-    const auto [forward, backward] = slice.exchanges[b];
-    cost.forward = n * std::max(cost.forward - forward, forward);
-    cost.input_gradient = n * std::max(cost.input_gradient - backward, backward - cost.weight_gradient);
-    cost.weight_gradient = n * cost.weight_gradient + (n - 1) * cost.accumulation;
-    cost.accumulation = n * cost.accumulation;
-    cost.scores_forward = n * cost.scores_forward;
-    cost.exchanged = Nanoseconds{0};  // behind the other slices
-    if (cost.again) cost.again = n * *cost.again;
-    for (Bytes* bytes :
-         {&cost.input, &cost.output, &cost.saved, &cost.scores, &cost.backward_memory->working,
-          &cost.backward_memory->net, &cost.backward_memory->with_scores, &cost.backward_memory->for_weights})
-      *bytes = n * *bytes;
-  }
+  for (std::vector<LayerCost>& likely : whole.likely)
+    for (std::size_t b = 0; b < likely.size(); ++b) {
+      LayerCost& cost = likely[b];
+      const auto [forward, backward] = slice.exchanges[b];
+      cost.forward = n * std::max(cost.forward - forward, forward);
+      cost.input_gradient = n * std::max(cost.input_gradient - backward, backward - cost.weight_gradient);
+      cost.weight_gradient = n * cost.weight_gradient + (n - 1) * cost.accumulation;
+      cost.accumulation = n * cost.accumulation;
+      cost.scores_forward = n * cost.scores_forward;
+      cost.exchanged = Nanoseconds{0};  // behind the other slices
+      if (cost.again) cost.again = n * *cost.again;
+      for (Bytes* bytes :
+           {&cost.input, &cost.output, &cost.saved, &cost.scores, &cost.backward_memory->working,
+            &cost.backward_memory->net, &cost.backward_memory->with_scores, &cost.backward_memory->for_weights})
+        *bytes = n * *bytes;
+    }
   return whole;
 }
 
 const ChainOfBlocks::Blocks& ChainOfBlocks::blocks(std::size_t samples, LayerDegree tensor) {
+  tensor.kind = 0;
   Blocks& known = known_[{samples, tensor}];
   if (!known.likely.empty()) return known;
   const std::size_t slices = std::exchange(tensor.slices, 1);
@@ -535,8 +588,13 @@ PlanCosts ChainOfBlocks::own_costs(const ParallelPlan& asked) {
     if (const std::size_t t = asked.degrees_of(i).tensor.ranks; t > 1 && t <= devices_.size()) ranks.insert(t);
   costs.layer_degrees = layer_degrees(std::move(ranks), asked.context);
   costs.layer = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {
-    return blocks(samples, tensor).likely[layer];
+    return blocks(samples, tensor).likely[tensor.kind][layer];
   };
+  if (kinds_.size() > 1)
+    costs.kind = [this](std::size_t first, std::size_t count) {
+      const auto& kinds = kinds_from_[first];
+      return std::prev(std::ranges::upper_bound(kinds, count, {}, &std::pair<std::size_t, std::size_t>::first))->second;
+    };
   return costs;
 }
 
@@ -545,7 +603,9 @@ PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked) { return costs(asked, 
 PlanCosts ChainOfBlocks::costs(const ParallelPlan& asked, bool least) {
   PlanCosts costs = own_costs(asked);
   times_.add_to(costs, least);
-  costs.update = [per_byte = least ? least_update_per_byte_ : update_per_byte_](Bytes weights, std::size_t shards) {
+  if (least) costs.kind = {};
+  costs.update = [this, least](Bytes weights, std::size_t shards, std::size_t kind) {
+    const double per_byte = least ? least_update_per_byte_ : update_per_byte_[kind];
     return Nanoseconds{
         static_cast<std::int64_t>(per_byte * static_cast<double>(weights.count) / static_cast<double>(shards))};
   };

@@ -23,7 +23,7 @@ struct TensorParallelGraph;
 
 /// A training step as a chain of layers that plans divide (PlanCosts), as placers see it: a link of the chain is a
 /// block of layers (block_of), in the order of their first forward ops; costs are those of the problem's ops for a
-/// share of the batch, on the first of the devices, which are taken for equal.
+/// share of the batch, of each on the slowest of the devices that a stage occupies.
 ///
 ///     a layer's times      the sum of its ops' durations on a rank (tensor_parallel): forward, backward, and those of
 ///                          the latter that make gradients of weights alone, and of adding these up over microbatches;
@@ -64,12 +64,24 @@ class ChainOfBlocks {
     Nanoseconds forward{0}, backward{0};  // of LayerCost::forward and ::input_gradient, what ranks communicate
   };
   struct Blocks {
-    std::vector<LayerCost> likely, least;
+    std::vector<std::vector<LayerCost>> likely;  // by kind
+    std::vector<LayerCost> least;
     std::vector<Exchange> exchanges;
     std::vector<LeastWork> work;
   };
   const Blocks& blocks(std::size_t samples, LayerDegree tensor);
   Blocks costs_of(std::size_t samples, LayerDegree degree) const;
+  /// Devices of different times, one of each, and what an op takes on the slowest, or the fastest, that can run it.
+  struct Kind {
+    std::vector<DeviceId> devices;
+    bool slowest;
+
+    /// kNever where none can run it.
+    Nanoseconds time(const Problem& problem, OpId op) const;
+    Nanoseconds time_anywhere(const Problem& problem, OpId op) const;
+  };
+  void find_kinds();  // of runs of devices, by the columns that they have
+  static IdMap<OpId, Nanoseconds> launches_of_updates(const Problem& problem, const Kind& kind, std::size_t parts);
   struct Apart;
   Apart apart_by_block(const Problem& share, const TensorParallelGraph& ranks, std::vector<LayerCost>& blocks) const;
   static Blocks in_slices(const Blocks& slice, std::size_t slices);
@@ -91,8 +103,12 @@ class ChainOfBlocks {
   IdMap<LayerId, std::size_t> block_;
   std::size_t count_ = 0;
   std::vector<std::string> names_;
+  std::vector<Kind> kinds_;  // all devices, the fastest; then of runs of them the slowest, if they differ
+  std::vector<std::vector<std::pair<std::size_t, std::size_t>>>
+      kinds_from_;                                               // by device: of so many from it on, or more
   std::map<std::pair<std::size_t, LayerDegree>, Blocks> known_;  // by samples and ranks
-  double update_per_byte_ = 0, least_update_per_byte_ = 0;       // of parameters, nanoseconds: of all; of any block
+  std::vector<double> update_per_byte_;                          // of parameters, nanoseconds, by kind
+  double least_update_per_byte_ = 0;                             // of any block
 };
 
 }  // namespace trainyard

@@ -117,11 +117,15 @@ std::string beyond_memory(PlanCosts costs, const PlanSetting& setting, const Par
                          setting.devices.size()));
 }
 
-}  // namespace
+struct SearchedPlans {
+  PlannedSchedule best;
+  PlanBound bound;  // estimated 0 where time was up
+};
 
-Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
+/// The best plan with this order of the devices.
+SearchedPlans plans_in_order(const Problem& problem, const PlanPlacerOptions& options, DeviceOrder order) {
   const Graph& graph = problem.graph();
-  PlanSetting setting{problem, options};
+  PlanSetting setting{problem, options, order};
   PlanSearchOptions search{.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved},
                            .most_zero = 3,
                            .most_slices = kSlices,
@@ -156,15 +160,40 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   } catch (const OutOfTime&) {  // the best so far
   }
   best.add(std::move(more));
-  Schedule schedule = std::move(best.best->schedule);
+  SearchedPlans result{*std::move(best.best), {Nanoseconds{0}, found.bound}};
   if (found.bound > Nanoseconds{0})
-    schedule.plan_bound = {least_step(setting.chain.least_costs(), trials.search(), best.best->outcome.makespan),
-                           found.bound};
+    result.bound.simulated = least_step(setting.chain.least_costs(), trials.search(), result.best.outcome.makespan);
+  return result;
+}
+
+}  // namespace
+
+Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
+  check_training(problem.graph());
+  std::optional<SearchedPlans> best;
+  std::optional<InputError> refusal;
+  PlanBound bound{kLongestTime, kLongestTime};  // of all orders
+  for (const DeviceOrder order : device_orders(problem)) {
+    try {
+      SearchedPlans each = plans_in_order(problem, options, order);
+      bound = {std::min(bound.simulated, each.bound.simulated), std::min(bound.estimated, each.bound.estimated)};
+      if (!best || each.best.outcome < best->best.outcome) best = std::move(each);
+    } catch (const InputError& error) {  // which another order may not lack memory for
+      if (!refusal) refusal = error;
+    } catch (const OutOfTime&) {
+      if (!best) throw;
+      bound.estimated = Nanoseconds{0};
+      break;
+    }
+  }
+  if (!best) throw InputError(*refusal);
+  Schedule schedule = std::move(best->best.schedule);
+  if (bound.estimated > Nanoseconds{0}) schedule.plan_bound = bound;
   return schedule;
 }
 
 Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const PlanPlacerOptions& options) {
-  PlanSetting setting{problem, options};
+  PlanSetting setting{problem, options, plan.order};
   check_plan(setting.chain.own_costs(plan), plan);
   const PlanCosts costs = setting.chain.costs(plan);
   const PlanStep run = run_plan(costs, plan);
@@ -184,7 +213,14 @@ Schedule place_by_planner(const Problem& problem, const Planner& planner, const 
                              .stop = options.stop,
                              .stage_degrees = setting.may_differ_by_stage()};
   std::optional<PlannedSchedule> found;
-  // Planners take devices for equal.
+  // Planners take devices for equal: for the slowest.
+  if (costs.kind)
+    costs.layer = [kind = costs.kind(0, costs.devices), layer = costs.layer](std::size_t i, std::size_t samples,
+                                                                             LayerDegree degree) {
+      degree.kind = kind;
+      return layer(i, samples, degree);
+    };
+  costs.kind = {};
   for (const DeviceId device : setting.devices)
     if (const auto own = problem.cluster().device(device).memory) costs.memory = std::min(costs.memory, own);
   costs.share_of_memory = {};

@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
@@ -22,9 +27,47 @@ constexpr std::size_t kSamples = 16;
 
 bool spans_hosts(const Cluster& cluster) { return cluster.spec().fabric && cluster.spec().fabric->hosts > 1; }
 
+/// How long all ops take, and the memory, less of which is worse; of a host, the worst of its devices.
+using Weakness = std::pair<Nanoseconds, std::int64_t>;
+
+std::vector<Weakness> weaknesses(const Problem& problem, const std::vector<DeviceId>& devices) {
+  std::vector<Nanoseconds> times(problem.column_count(), Nanoseconds{0});
+  for (const OpId op : problem.ops())
+    for (std::size_t column = 0; column < times.size(); ++column) {
+      const Nanoseconds time = problem.durations()[op.index() * times.size() + column];
+      times[column] += time == Problem::kNever ? problem.shortest(op) : time;
+    }
+  const std::size_t together = spans_hosts(problem.cluster()) ? problem.cluster().spec().fabric->devices_per_host : 1;
+  const auto host = [&](DeviceId device) { return device.index() / together; };
+  std::map<std::size_t, Weakness> of_host;
+  for (const DeviceId device : devices) {
+    const auto memory = problem.cluster().device(device).memory;
+    const Weakness own{times[problem.column(device)],
+                       memory ? -memory->count : std::numeric_limits<std::int64_t>::min()};
+    Weakness& worst = of_host.try_emplace(host(device), own).first->second;
+    worst = {std::max(worst.first, own.first), std::max(worst.second, own.second)};
+  }
+  std::vector<Weakness> each;
+  for (const DeviceId device : devices) each.push_back(of_host.at(host(device)));
+  return each;
+}
+
 std::vector<DeviceId> devices_of_plans(const Problem& problem) {
   const std::vector<DeviceId> devices = worthy_devices(problem);
   return spans_hosts(problem.cluster()) || devices.size() > kMostInRing ? devices : ring_order(problem, devices);
+}
+
+std::vector<DeviceId> in_order(const Problem& problem, const std::vector<DeviceId>& devices, DeviceOrder order) {
+  if (order == DeviceOrder::given) return devices;
+  const std::vector<Weakness> weakness = weaknesses(problem, devices);
+  std::vector<std::size_t> sorted(devices.size());
+  std::iota(sorted.begin(), sorted.end(), std::size_t{0});
+  std::ranges::stable_sort(sorted, [&](std::size_t a, std::size_t b) {
+    return order == DeviceOrder::best_first ? weakness[a] < weakness[b] : weakness[b] < weakness[a];
+  });
+  std::vector<DeviceId> result;
+  for (const std::size_t i : sorted) result.push_back(devices[i]);
+  return result;
 }
 
 StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::size_t batch) {
@@ -55,6 +98,15 @@ std::vector<DeviceId> mesh_of(const ParallelPlan& plan, const std::vector<Device
 
 }  // namespace
 
+std::vector<DeviceOrder> device_orders(const Problem& problem) {
+  std::vector<DeviceOrder> orders;
+  std::set<std::vector<Weakness>> known;
+  const std::vector<DeviceId> devices = devices_of_plans(problem);
+  for (const DeviceOrder order : {DeviceOrder::given, DeviceOrder::best_first, DeviceOrder::best_last})
+    if (known.insert(weaknesses(problem, in_order(problem, devices, order))).second) orders.push_back(order);
+  return orders;
+}
+
 void check_training(const Graph& graph) {
   if (trains_parameters(graph)) return;
   throw InputError({.code = "no-training",
@@ -71,10 +123,11 @@ std::size_t batch_of(const PlanPlacerOptions& options, std::size_t devices) {
   return static_cast<std::size_t>(*options.batch);
 }
 
-PlanSetting::PlanSetting(const Problem& on, const PlanPlacerOptions& asked)
+PlanSetting::PlanSetting(const Problem& on, const PlanPlacerOptions& asked, DeviceOrder by)
     : problem((check_training(on.graph()), on)),
       options(asked),
-      devices(devices_of_plans(on)),
+      order(by),
+      devices(in_order(on, devices_of_plans(on), by)),
       batch(batch_of(asked, devices.size())),
       layers(find_layers(on.graph())) {}
 
@@ -126,6 +179,7 @@ PlannedSchedule PlanSetting::planned(const ParallelPlan& plan, const std::functi
   stages.most_classes = std::max(std::size_t{1}, static_cast<std::size_t>(static_cast<double>(most_ops) / of_each));
   PlannedSchedule made = schedule_of(problem, layers, stages, mesh_of(plan, devices), stop, simulated);
   made.schedule.parallel = plan;
+  made.schedule.parallel->order = order;
   if (stages.fold && options.detail == PlanDetail::fitting)
     made.schedule.notes.push_back(
         fmt::format("too large to be simulated whole: of {} replicas of {} tensor ranks, those that do the same as "

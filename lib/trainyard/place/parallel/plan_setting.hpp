@@ -16,10 +16,11 @@
 namespace trainyard {
 
 /// A training graph in blocks, on the devices that plans of it use: in the order of a ring over the fastest links,
-/// where those within a machine differ (8xV100).
+/// where those within a machine differ (8xV100), and of that by DeviceOrder.
 struct PlanSetting {
   const Problem& problem;
   const PlanPlacerOptions& options;
+  DeviceOrder order;
   std::vector<DeviceId> devices;
   std::size_t batch;
   Layers layers;
@@ -27,7 +28,7 @@ struct PlanSetting {
                       [this](const ParallelPlan& plan) { return detail_of(plan) == PlanDetail::rings; }};
 
   /// Throws InputError ("no-training").
-  PlanSetting(const Problem& on, const PlanPlacerOptions& asked);
+  PlanSetting(const Problem& on, const PlanPlacerOptions& asked, DeviceOrder by = DeviceOrder::given);
   PlanSetting(const PlanSetting&) = delete;  // the chain refers to the layers
   PlanSetting& operator=(const PlanSetting&) = delete;
 
@@ -46,6 +47,9 @@ struct PlanSetting {
   PlannedSchedule planned(const ParallelPlan& plan, const std::function<bool()>& stop, std::size_t most_ops,
                           bool simulated) const;
 };
+
+/// Orders of the devices that plans take which are not alike, the given one first.
+std::vector<DeviceOrder> device_orders(const Problem& problem);
 
 /// Throws InputError ("no-training").
 void check_training(const Graph& graph);

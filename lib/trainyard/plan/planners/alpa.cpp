@@ -145,7 +145,7 @@ class AlpaSubmeshes {
     ParallelPlan around{.degrees = {{.data = 0}, {}}, .cuts = {1}, .microbatch = microbatch_, .zero = 1};
     const auto in_flight = std::min(static_cast<std::size_t>(microbatches_), behind + 1);
     for (std::size_t c = 0; c < choices_.size(); ++c) {
-      const auto& [degrees, table] = choices_[c];
+      const auto& [degrees, table, from] = choices_[c];
       if (degrees.devices() > stages.left) continue;
       const std::size_t left = stages.left - degrees.devices();
       around.degrees = {{.data = left}, degrees};

@@ -98,7 +98,7 @@ class PiperStages {
     const std::size_t end = stages.begin;
     if (behind > 0) around.cuts.push_back(2);
     for (std::size_t c = 0; c < choices_.size(); ++c) {
-      const auto& [degrees, table] = choices_[c];
+      const auto& [degrees, table, from] = choices_[c];
       if (degrees.devices() > stages.left) continue;
       const std::size_t left = stages.left - degrees.devices();
       around.degrees = {{.data = left}, degrees};
