@@ -118,10 +118,9 @@ TEST_CASE("an island that goes on under priorities keeps nothing back for window
   CHECK(island.best().policy == Policy::strict);  // no better
   island.restart(by_priority(kOfReaders, {3, 1, 2}));
   CHECK(island.best().by_priority());
-  const std::uint64_t before = island.evaluations();
   island.run({.evaluations = 100}, {}, 0.01);
-  CHECK(island.evaluations() - before >= 100);
-  CHECK(island.evaluations() - before <= 101);  // one by bottom levels
+  CHECK(island.evaluations() >= 100);  // with what relinking took before
+  CHECK(island.evaluations() <= 101);  // one by bottom levels
   CHECK(island.best_outcome().makespan == Nanoseconds{112});
 }
 

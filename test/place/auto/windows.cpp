@@ -96,6 +96,10 @@ TEST_CASE("windows never make a schedule worse, keep to the problem's rules, and
     REQUIRE_NOTHROW(check_schedule(problem, schedule));
     CHECK(outcome == evaluator.outcome(schedule));
     CHECK(outcome.makespan == test::naive_simulate(problem, schedule).makespan);
+    // Beyond a small budget: what is left of a node, the answer of the last window, and the run that is read.
+    WindowSearch few{problem, Random{static_cast<std::uint64_t>(round)}};
+    few.run(schedule, outcome, Effort{{.evaluations = 10}});
+    CHECK(few.evaluations() <= 13);
   }
   CHECK(better > test::rounds(20U));
 }

@@ -1,5 +1,6 @@
 #include "trainyard/place/auto/island.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "trainyard/bound/lower_bounds.hpp"
@@ -32,8 +33,12 @@ void Island::run(const Budget& budget, const std::function<bool()>& stop, double
   // A restart may have changed the policy.
   const double window_share = best().policy == Policy::strict ? share_of_windows(ground_->problem) : 0;
   if (budget.evaluations) {
-    windows.evaluations = static_cast<std::uint64_t>(static_cast<double>(*budget.evaluations) * window_share);
-    local.evaluations = *budget.evaluations - *windows.evaluations;
+    granted_ += *budget.evaluations;
+    saved_ = window_share == 0 ? 0 : saved_ + window_share * static_cast<double>(*budget.evaluations);
+    windows.evaluations = static_cast<std::uint64_t>(std::max(0.0, saved_));
+    const std::uint64_t others = evaluations() + *windows.evaluations;
+    local.evaluations = granted_ - std::min(granted_, others);
+    if (*windows.evaluations < windows_.least_evaluations()) windows.evaluations = 0;
   }
   if (budget.seconds) local.seconds = *budget.seconds * (1 - window_share);
   const Effort whole{windows, stop};  // windows go on to the end of the seconds
@@ -47,7 +52,11 @@ void Island::run(const Budget& budget, const std::function<bool()>& stop, double
   if (window_share == 0 || whole.left() == 0) return;
   Schedule schedule = local_.best();
   Outcome outcome = local_.best_outcome();
-  if (windows_.run(schedule, outcome, whole)) local_.restart(std::move(schedule));
+  const std::uint64_t before = windows_.evaluations();
+  const bool better = windows_.run(schedule, outcome, whole);
+  // What they leave is for the next run.
+  saved_ = std::min(0.0, saved_ - static_cast<double>(windows_.evaluations() - before));
+  if (better) local_.restart(std::move(schedule));
   // Windows that had no more to find leave their seconds.
   if (budget.seconds && !budget.evaluations) local_.run(Effort{{.seconds = whole.seconds_left()}, stop}, heat);
 }

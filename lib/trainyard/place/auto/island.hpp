@@ -36,7 +36,8 @@ class Island {
   const Outcome& best_outcome() const { return local_.best_outcome(); }
   std::uint64_t evaluations() const { return local_.evaluations() + windows_.evaluations(); }
 
-  /// Windows have a share of the budget; `heat` as of LocalSearch.
+  /// Windows have a share of the budget, saved up over the runs until it is worth a window. What relinking or a window
+  /// has spent beyond it is taken from the next run. `heat` as of LocalSearch.
   void run(const Budget& budget, const std::function<bool()>& stop, double heat);
   /// Goes on from another schedule of the same ground, on the way from there to its own best one.
   void restart(const Schedule& start) {
@@ -51,7 +52,9 @@ class Island {
   const SearchGround* ground_;
   LocalSearch local_;
   WindowSearch windows_;
-  Outcome reordered_{};  // the best one whose placement was last asked for by bottom levels
+  std::uint64_t granted_ = 0;  // evaluations by all budgets
+  double saved_ = 0;           // of them, for windows
+  Outcome reordered_{};        // the best one whose placement was last asked for by bottom levels
 };
 
 }  // namespace trainyard

@@ -12,13 +12,17 @@ namespace {
 
 using detail::kUnplaced;
 
-constexpr std::uint64_t kMostNodes = 600, kMostPerPlacement = 60;
+constexpr std::uint64_t kMostNodes = 600, kFewNodes = 100, kMostPerPlacement = 60;
 constexpr std::size_t kLeastOps = 6;
 
 }  // namespace
 
 WindowSearch::WindowSearch(const Problem& problem, Random random)
     : problem_(problem), random_(random), evaluator_(problem) {}
+
+std::uint64_t WindowSearch::least_evaluations() const {
+  return 1 + kFewNodes * (kLeastOps + kMostOps) / 2 / problem_.op_count();
+}
 
 bool WindowSearch::run(Schedule& schedule, Outcome& outcome, const Effort& effort) {
   if (schedule.policy != Policy::strict || problem_.op_count() < 2 || problem_.device_count() > kMostDevices)
@@ -35,7 +39,7 @@ bool WindowSearch::run(Schedule& schedule, Outcome& outcome, const Effort& effor
     const std::size_t centre = critical_[random_.below(critical_.size())], back = random_.below(count);
     const std::size_t first = std::min(centre - std::min(centre, back), by_start_.size() - count);
     const Nanoseconds makespan = outcome.makespan;
-    if (try_window(schedule, outcome, first, count, effort)) read(schedule);
+    if (try_window(schedule, outcome, first, count, end, effort)) read(schedule);
     in_vain = outcome.makespan < makespan ? 0 : in_vain + 1;
   }
   return outcome < before;
@@ -203,12 +207,15 @@ Schedule WindowSearch::with_answer(const Schedule& schedule, std::size_t first, 
 }
 
 bool WindowSearch::try_window(Schedule& schedule, Outcome& outcome, std::size_t first, std::size_t count,
-                              const Effort& effort) {
+                              std::uint64_t end, const Effort& effort) {
   std::int64_t value = 0;
   const detail::ExactWindow window = window_of(schedule, first, count, value);
+  std::uint64_t nodes = kMostNodes;  // or as many as the evaluations that are left are worth
+  if (const std::uint64_t left = end - evaluations_; left < kMostNodes)
+    nodes = std::min(nodes, left * problem_.op_count() / count);
   const auto found = detail::search_window(
       problem_, window,
-      {.limit = value, .most_nodes = kMostNodes, .most_per_placement = kMostPerPlacement, .stop = [&effort] {
+      {.limit = value, .most_nodes = nodes, .most_per_placement = kMostPerPlacement, .stop = [&effort] {
          return effort.late();
        }});
   // Whole evaluations, with what is left over kept for the next window.

@@ -31,10 +31,13 @@ class WindowSearch {
   bool run(Schedule& schedule, Outcome& outcome, const Effort& effort);
   /// A node of a window counts as the share of the ops that the window is.
   std::uint64_t evaluations() const { return evaluations_; }
+  /// Evaluations below which run() is not worth calling: a window of the mean size gets but few nodes.
+  std::uint64_t least_evaluations() const;
 
  private:
   void read(const Schedule& schedule);
-  bool try_window(Schedule& schedule, Outcome& outcome, std::size_t first, std::size_t count, const Effort& effort);
+  bool try_window(Schedule& schedule, Outcome& outcome, std::size_t first, std::size_t count, std::uint64_t end,
+                  const Effort& effort);
   detail::ExactWindow window_of(const Schedule& schedule, std::size_t first, std::size_t count,
                                 std::int64_t& value) const;
   bool within(OpId op, std::size_t first, std::size_t last) const {
