@@ -41,7 +41,7 @@ namespace {
 
 /// Branch and bound is asked up to so many devices.
 constexpr std::size_t kProvableDevices = 16;
-constexpr std::size_t kRounds = 24, kSplits = 24, kRaced = 5;
+constexpr std::size_t kRounds = 24, kSplits = 24, kRaced = 5, kLooks = 4;
 /// The heat of the first round and of the last, in critical ops (LocalSearch::run); between them it falls evenly on a
 /// logarithmic scale.
 constexpr double kHot = 0.1, kCold = 0.003;
@@ -317,7 +317,8 @@ class AutoPlacer {
   bool problem_is_tiny() const { return base().op_count() <= 32; }
 
   /// Step 5, of schedules that none is both shorter and less beyond the capacities than; an eighth of the effort, half
-  /// where none fits. Under priorities, which give a moved op its place.
+  /// where none fits, which they share evenly: each is worth going on with while it is shorter than all that fit. Under
+  /// priorities, which give a moved op its place.
   void relieve() {
     std::vector<Ordered> starts;
     Nanoseconds shortest = kLongestTime;
@@ -332,20 +333,24 @@ class AutoPlacer {
     if (budget.evaluations) *budget.evaluations /= part;
     if (budget.seconds) *budget.seconds /= static_cast<double>(part);
     const Effort effort{budget, options_.stop};
+    Nanoseconds fitting = kLongestTime;
+    if (found_.front().outcome.excess == Bytes{0}) fitting = found_.front().outcome.makespan;
     const SearchGround& ground = grounds_.front();
     Evaluator evaluator{ground.problem};
     Schedule ranked{.placement = {}, .policy = Policy::priority};
     ranked.priority = rank_priorities(ground.problem);
-    for (const Ordered& start : starts) {
-      const std::uint64_t spent = evaluations_ - before;
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      const std::uint64_t spent = evaluations_ - before, rest = starts.size() - i;
       if (effort.over(spent)) break;
-      ranked.placement = start.schedule.placement;
-      Ordered answer = relieved(ground.problem, ground.levels, ranked,
-                                {.seconds = effort.seconds_left(), .evaluations = effort.left(spent)}, options_.stop);
+      ranked.placement = starts[i].schedule.placement;
+      Budget share{.seconds = effort.seconds_left(), .evaluations = (effort.left(spent) + rest - 1) / rest};
+      if (share.seconds) *share.seconds /= static_cast<double>(rest);
+      Ordered answer = relieved(ground.problem, ground.levels, ranked, share, fitting, options_.stop);
       evaluations_ += answer.evaluations;
       if (answer.outcome.excess.count == 0) {
         answer = best_order(evaluator, answer.schedule);
         evaluations_ += answer.evaluations;
+        fitting = std::min(fitting, answer.outcome.makespan);
       }
       found_.push_back(std::move(answer));
     }
@@ -551,16 +556,16 @@ class AutoPlacer {
     const std::vector<Ordered> graphs = contenders();
     std::vector<std::pair<const SearchGround*, Schedule>> starts;
     std::vector<const Ordered*> chosen;
-    const std::size_t count = useful_islands();
+    const std::size_t count = useful_islands(), found = std::max<std::size_t>(count, 2) - 1;
     for (const Ordered& each : found_) {
-      if (chosen.size() + 1 >= count) break;
+      if (chosen.size() == found) break;
       if (std::ranges::any_of(graphs, [&](const Ordered& other) { return alike(each, other); }) &&
           std::ranges::all_of(chosen, [&](const Ordered* other) { return differ(each, *other); }))
         chosen.push_back(&each);
     }
     for (const Ordered* each : chosen) starts.emplace_back(&ground_of(each->schedule), strict_if_no_worse(*each));
-    while (starts.size() + 1 < count) starts.push_back(starts.front());
-    starts.emplace_back(starts.front().first, ordered_by_itself(*chosen.front()));
+    while (starts.size() < found) starts.push_back(starts.front());
+    if (count > found) starts.emplace_back(starts.front().first, ordered_by_itself(*chosen.front()));
     islands_.resize(starts.size());
     for (const auto& start : starts) standings_.push_back({start.first});
     deal_islands();
@@ -570,16 +575,19 @@ class AutoPlacer {
     });
   }
 
-  /// As many as can each look at all moves of one op to another device, but two at least: an island with less is better
-  /// given to the others. In seconds there is time for as many as full simulations would take.
+  /// As many as can each look kLooks times at all moves of one op to another device, but one at least: an island with
+  /// less is better given to the others. In seconds there is time for as many as full simulations would take, and each
+  /// thread has one.
   std::size_t useful_islands() {
     const Problem& problem = ground_of(found_.front().schedule).problem;
     const std::uint64_t moves = problem.op_count() * std::max<std::size_t>(problem.device_count() - 1, 1);
-    std::uint64_t left = effort_.left(evaluations_);
-    if (const std::optional<double> seconds = effort_.seconds_left())
+    const std::uint64_t most = std::max<std::size_t>(island_count_, 1);
+    std::uint64_t left = effort_.left(evaluations_), least = 1;
+    if (const std::optional<double> seconds = effort_.seconds_left()) {
       left = std::min(left, static_cast<std::uint64_t>(*seconds * threads_ / seconds_of_evaluation(problem)));
-    return static_cast<std::size_t>(
-        std::clamp<std::uint64_t>(left / moves, 2, std::max<std::size_t>(island_count_, 2)));
+      least = std::min<std::uint64_t>(threads_, most);
+    }
+    return static_cast<std::size_t>(std::clamp(left / (kLooks * moves), least, most));
   }
 
   /// On the graph of this schedule: its placement under fifo, or the placement found that is best under priorities by
@@ -662,12 +670,13 @@ class AutoPlacer {
     }
   }
 
-  /// The island with the worst schedule goes on from the best; the others from where they are.
+  /// The island with the worst schedule goes on from the best, which is its own where there is one island; the others
+  /// from where they are.
   void restart_last(std::size_t round) {
     const auto outcome = [](const Standing& standing) { return standing.best.outcome; };
     const auto best = std::ranges::min_element(standings_, {}, outcome);
     const auto worst = std::ranges::max_element(standings_, {}, outcome);
-    if (outcome(*worst) <= outcome(*best)) return;
+    if (outcome(*worst) <= outcome(*best) && islands_.size() > 1) return;
     std::unique_ptr<Island>& last = islands_[static_cast<std::size_t>(worst - standings_.begin())];
     if (worst->ground == best->ground) {
       if (last) last->restart(best->best.schedule);

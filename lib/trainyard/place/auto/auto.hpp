@@ -33,8 +33,8 @@ inline constexpr std::size_t kIslands = 4;
 ///    placements and orders (LocalSearch), in turn with branch and bound on windows of the schedule (WindowSearch).
 ///    Each as strict, but where that is longer, since transfers then go as fifo, under its priorities. The last begins
 ///    under fifo or under priorities by upward rank, which order moved ops by themselves. There are as many islands as
-///    can each look at all moves of one op to another device, so that other graphs have theirs too where there is
-///    effort enough. Now and then the island that is last starts again from the best schedule of all.
+///    can each look four times at all moves of one op to another device, so that other graphs have theirs too where
+///    there is effort enough. Now and then the island that is last starts again from the best schedule of all.
 /// 10. What is returned was simulated from scratch.
 ///
 /// Schedules are compared by bytes beyond the capacities first, then by simulated makespan, so that one that fits is

@@ -21,10 +21,10 @@ class Relief {
         been_(problem.op_count() * problem.device_count()),
         inside_(problem.op_count()) {}
 
-  Ordered run(const Effort& effort) {
+  Ordered run(const Effort& effort, Nanoseconds below) {
     Ordered best{delta_.schedule(), outcome(), 1};
     std::size_t chain = 0;  // moves since the best
-    while (best.outcome.excess.count > 0 && !effort.over(best.evaluations)) {
+    while (best.outcome.excess.count > 0 && best.outcome.makespan < below && !effort.over(best.evaluations)) {
       const std::optional<Move> move = chain < problem_.device_count() ? find_move(effort) : std::nullopt;
       if (!move) {
         if (chain == 0) break;
@@ -139,8 +139,8 @@ class Relief {
 }  // namespace
 
 Ordered relieved(const Problem& problem, const std::vector<Clusters>& levels, const Schedule& schedule,
-                 const Budget& budget, std::function<bool()> stop) {
-  return Relief{problem, levels, schedule}.run(Effort{budget, std::move(stop)});
+                 const Budget& budget, Nanoseconds below, std::function<bool()> stop) {
+  return Relief{problem, levels, schedule}.run(Effort{budget, std::move(stop)}, below);
 }
 
 }  // namespace trainyard

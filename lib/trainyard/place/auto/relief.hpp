@@ -19,8 +19,9 @@ namespace trainyard {
 /// schedule; a chain that comes to nothing better is undone, and the next one begins otherwise.
 ///
 /// Outcome and order are those under the schedule's own policy, so that it had better be one which gives a moved op its
-/// place. An evaluation is a move made and simulated. No random numbers.
+/// place. An evaluation is a move made and simulated. Ends too when the best is no shorter than `below`, as what is
+/// moved off full devices seldom makes a schedule shorter. No random numbers.
 Ordered relieved(const Problem& problem, const std::vector<Clusters>& levels, const Schedule& schedule,
-                 const Budget& budget, std::function<bool()> stop = {});
+                 const Budget& budget, Nanoseconds below = kLongestTime, std::function<bool()> stop = {});
 
 }  // namespace trainyard
