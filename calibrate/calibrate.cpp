@@ -60,9 +60,8 @@ Result fit_profiles(std::span<const Profile> measured, const Options& options) {
   const bool empty = std::ranges::all_of(
       measured, [](const Profile& profile) { return profile.ops.empty() && profile.links.empty(); });
   if (empty)
-    throw InputError(Finding{.code = "too-few-points",
-                             .message = "the profiles hold neither ops nor links: there is nothing to fit",
-                             .help = "`trainyard profile MODEL --backend cpu -o profile.json` measures some"});
+    refuse("too-few-points", "the profiles hold neither ops nor links: there is nothing to fit",
+           "`trainyard profile MODEL --backend cpu -o profile.json` measures some");
   Result result;
   Calibration& calibration = result.calibration;
   const std::vector<Profile> profiles = without_timing_overhead(measured, result.notes);

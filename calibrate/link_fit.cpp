@@ -49,9 +49,8 @@ std::vector<MeasuredSize> measured_sizes(const LinkMeasurement& link, FitQuality
     if (good.kept_ns.empty()) continue;
     const double mean = mean_of(good.kept_ns);
     if (mean <= 0)
-      throw InputError(Finding{.code = "samples",
-                               .message = fmt::format("{} took 0 ns for {}", title(link), format_bytes(bytes)),
-                               .help = "time several transfers at once, and give the time of one"});
+      refuse("samples", fmt::format("{} took 0 ns for {}", title(link), format_bytes(bytes)),
+             "time several transfers at once, and give the time of one");
     const double error = standard_error(good.kept_ns) / mean;
     sizes.push_back({{static_cast<double>(bytes.count), mean, error}, std::move(good.kept_ns)});
   }
@@ -160,11 +159,10 @@ CalibratedLink fit_link(const LinkMeasurement& measured, const LinkFitOptions& o
                       .beside = measured.beside};
   std::vector<MeasuredSize> sizes = measured_sizes(measured, link.quality, notes);
   if (sizes.size() < kLeastSizes)
-    throw InputError(
-        Finding{.code = "too-few-points",
-                .message = fmt::format("{} was measured at {} size{}, and a latency and a bandwidth need at least {}",
-                                       title(measured), sizes.size(), sizes.size() == 1 ? "" : "s", kLeastSizes),
-                .help = "measure it at sizes from a few hundred bytes to many megabytes"});
+    refuse("too-few-points",
+           fmt::format("{} was measured at {} size{}, and a latency and a bandwidth need at least {}", title(measured),
+                       sizes.size(), sizes.size() == 1 ? "" : "s", kLeastSizes),
+           "measure it at sizes from a few hundred bytes to many megabytes");
   drop_outlying_sizes(sizes, measured, options.most_segments, link.quality, notes);
 
   const std::vector<SizePoint> points = points_of(sizes);

@@ -47,10 +47,10 @@ Nanoseconds rounded(double ns) { return Nanoseconds{static_cast<std::int64_t>(st
 CalibratedOp row_of(const OpKey& key, const Pool& pool, std::vector<std::string>& notes) {
   CleanSamples good = clean(pool.samples);
   if (good.kept_ns.empty())
-    throw InputError(Finding{.code = "too-few-points",
-                             .message = fmt::format("{} on '{}' {} has no good sample ({} were dropped)", title(key),
-                                                    key.kind, word(key.mode), good.dropped),
-                             .help = "measure it again, or take it out of the profile"});
+    refuse("too-few-points",
+           fmt::format("{} on '{}' {} has no good sample ({} were dropped)", title(key), key.kind, word(key.mode),
+                       good.dropped),
+           "measure it again, or take it out of the profile");
   if (const auto outliers = good.drop_reasons.find("outlier"); outliers != good.drop_reasons.end() && !key.op.empty())
     notes.push_back(fmt::format("{} on '{}': {} of {} samples dropped: outlier", title(key), key.kind, outliers->second,
                                 pool.samples.kept.size()));
@@ -134,12 +134,10 @@ std::vector<CalibratedOp> op_table(std::span<const Profile> profiles, std::vecto
       if (const auto known = pools.find(key); known != pools.end()) {
         const OpMeasurement& first = *known->second.first;
         if (first.flops != op.flops || first.bytes != op.bytes)
-          throw InputError(Finding{
-              .code = "samples",
-              .message =
-                  fmt::format("two ops of the signature '{}' have {} and {} FLOPs, {} and {} bytes", op.signature,
-                              first.flops.value, op.flops.value, first.bytes.count, op.bytes.count),
-              .help = "a signature must tell apart what takes different times: type, shapes, data type"});
+          refuse("samples",
+                 fmt::format("two ops of the signature '{}' have {} and {} FLOPs, {} and {} bytes", op.signature,
+                             first.flops.value, op.flops.value, first.bytes.count, op.bytes.count),
+                 "a signature must tell apart what takes different times: type, shapes, data type");
       }
       pool(pools, key, op);
     }
@@ -246,12 +244,11 @@ std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profil
         for (const auto& [name, value] : device.details) {
           const auto other = known->details.find(name);
           if (other != known->details.end() && other->second != value && name == "products")
-            throw InputError(
-                Finding{.code = "two-precisions",
-                        .message = fmt::format("devices of the kind '{}' were measured with products in {} "
-                                               "and in {}: their ops take different times",
-                                               kind, other->second, value),
-                        .help = "calibrate each --precision by itself"});
+            refuse("two-precisions",
+                   fmt::format("devices of the kind '{}' were measured with products in {} "
+                               "and in {}: their ops take different times",
+                               kind, other->second, value),
+                   "calibrate each --precision by itself");
           if (other != known->details.end() && other->second != value && name == "driver")
             notes.push_back(fmt::format("devices of the kind '{}' were measured with different drivers: {} and {}",
                                         kind, other->second, value));

@@ -75,9 +75,7 @@ void Console::print(std::string_view text, bool breaks_lines) {
       std::cout << (fits ? std::string{line} + (end < shown.size() ? "\n" : "") : wrapped(line, width));
     }
   std::cout << std::flush;
-  if (!std::cout)
-    throw InputError(
-        Finding{.code = "file", .message = std::string{"cannot write to standard output: "} + std::strerror(errno)});
+  if (!std::cout) refuse("file", std::string{"cannot write to standard output: "} + std::strerror(errno), "");
 }
 
 void Console::note(std::string_view text) {

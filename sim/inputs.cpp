@@ -293,11 +293,9 @@ Machine load_machine(const std::string& word, const MachineOptions& options) {
     for (const CalibratedDevice& device : calibration.devices) {
       const auto products = device.details.find("products");
       if (products == device.details.end() || (products->second == "tf32") == options.tf32) continue;
-      throw InputError(
-          {.code = "other-precision",
-           .message =
-               fmt::format("'{}' in {} was measured with products in {}", device.kind, options.costs, products->second),
-           .help = options.tf32 ? "leave --precision tf32 out, or measure with it" : "give --precision tf32"});
+      refuse("other-precision",
+             fmt::format("'{}' in {} was measured with products in {}", device.kind, options.costs, products->second),
+             options.tf32 ? "leave --precision tf32 out, or measure with it" : "give --precision tf32");
     }
     const std::size_t devices = spec.devices.size();
     CalibratedCluster known = calibrated(std::move(spec), calibration);

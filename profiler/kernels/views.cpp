@@ -67,8 +67,7 @@ Strided strided_view(const Model& model, const Node& node, std::size_t index) {
   static constexpr std::array<std::string_view, 8> kDense{"Reshape",  "Flatten", "Squeeze", "Unsqueeze",
                                                           "Identity", "Dropout", "Cast",    "CastLike"};
   if (std::find(kDense.begin(), kDense.end(), type) == kDense.end())
-    throw InputError(
-        {.code = "unsupported-op", .message = "no way to see an array through the operator '" + type + "'"});
+    refuse("unsupported-op", "no way to see an array through the operator '" + type + "'", "");
   return {.strides = dense_strides(out), .dense = true};
 }
 

@@ -264,10 +264,8 @@ class RecipeWriter {
 
   void schedule(const std::string& name, const Schedule& schedule) {
     if (!schedule.rewrites.empty())
-      throw InputError(
-          {.code = "splits",
-           .message = "the schedule '" + name + "' rewrites the graph (\"splits\"); a recipe has it as it is",
-           .help = "place it with --no-splits"});
+      refuse("splits", "the schedule '" + name + "' rewrites the graph (\"splits\"); a recipe has it as it is",
+             "place it with --no-splits");
     const Timeline timeline = simulate(problem_, schedule);
     Members row{out_};
     row.add("name", name);

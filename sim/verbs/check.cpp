@@ -137,11 +137,9 @@ class Checker {
       return;
     }
     if (!result.kind.empty() && result.kind != "graph")
-      throw InputError(
-          Finding{.code = "format",
-                  .message = fmt::format("files of the format 'trainyard-{}' are not known here", result.kind),
-                  .help = "check knows graphs, schedules, timelines, plans, profiles, calibrations, policies, clusters "
-                          "(.toml) and .onnx"});
+      refuse("format", fmt::format("files of the format 'trainyard-{}' are not known here", result.kind),
+             "check knows graphs, schedules, timelines, plans, profiles, calibrations, policies, clusters "
+             "(.toml) and .onnx");
     result.kind = "graph";
     const Graph graph = parse_graph(text, name);
     result.what = fmt::format("{}, {}", counted(static_cast<std::int64_t>(graph.op_count()), "op"),
@@ -155,10 +153,9 @@ class Checker {
     if (of.cluster.empty()) of.cluster = named_in(text, "cluster");
     const bool no_model = of.models.front().empty();
     if (no_model || of.cluster.empty())
-      throw InputError(
-          {.code = no_model ? "no-model" : "no-cluster",
-           .message = fmt::format("the {} does not say of which {} it is", kind, no_model ? "model" : "cluster"),
-           .help = no_model ? "give --model" : "give --cluster"});
+      refuse(no_model ? "no-model" : "no-cluster",
+             fmt::format("the {} does not say of which {} it is", kind, no_model ? "model" : "cluster"),
+             no_model ? "give --model" : "give --cluster");
     return of;
   }
 
@@ -170,10 +167,8 @@ class Checker {
         at->second.emplace(std::move(model.graph), std::move(machine.cluster), machine.costs);
       } catch (const UsageError& error) {  // a word of the file, unless the command line gave both
         if (!grounds_.inputs.models.empty() && !grounds_.inputs.cluster.empty()) throw;
-        throw InputError(
-            {.code = "unknown-model",
-             .message = fmt::format("it is of '{}' and '{}': {}", of.models.front(), of.cluster, error.what()),
-             .help = "give --model and --cluster, as where it was made"});
+        refuse("unknown-model", fmt::format("it is of '{}' and '{}': {}", of.models.front(), of.cluster, error.what()),
+               "give --model and --cluster, as where it was made");
       }
     return *at->second;
   }
@@ -194,10 +189,9 @@ class Checker {
       const Json object = unknown ? Json::parse(text, nullptr, false) : Json{};
       const std::size_t ops = object.is_object() && object.contains("ops") ? object["ops"].size() : problem.op_count();
       if (ops == problem.op_count()) throw;
-      throw InputError({.code = "other-graph",
-                        .message = fmt::format("its {} ops are not the {} of '{}'", ops, problem.op_count(), model),
-                        .help = "of a schedule that splits or copies ops, or of several steps: give --schedule FILE, "
-                                "and --steps N, as it was simulated"});
+      refuse("other-graph", fmt::format("its {} ops are not the {} of '{}'", ops, problem.op_count(), model),
+             "of a schedule that splits or copies ops, or of several steps: give --schedule FILE, "
+             "and --steps N, as it was simulated");
     }
   }
 

@@ -241,9 +241,8 @@ struct ExportVerb {
   int export_recipe(const LoadedProblem& loaded, Console& console) const {
     const Problem& problem = loaded.problem;
     if (!loaded.recipe)
-      throw InputError({.code = "no-recipe",
-                        .message = fmt::format("'{}' is a graph: it does not say what its ops compute", loaded.name),
-                        .help = "export the ONNX file or the built-in network that it was made of"});
+      refuse("no-recipe", fmt::format("'{}' is a graph: it does not say what its ops compute", loaded.name),
+             "export the ONNX file or the built-in network that it was made of");
     refuse_unexecuted(inputs.training, false);
     std::vector<std::pair<std::string, Schedule>> schedules;
     if (schedule.empty())

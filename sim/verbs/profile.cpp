@@ -106,9 +106,8 @@ struct ProfileVerb {
     set.check([this] {
       const std::string& word = inputs.models.front();
       if (const ModelKind kind = model_kind(word); kind != ModelKind::network && kind != ModelKind::onnx_file)
-        throw InputError({.code = "no-recipe",
-                          .message = fmt::format("'{}' is a graph: it does not say what its ops compute", word),
-                          .help = "profile the ONNX file or the built-in network that it was made of"});
+        refuse("no-recipe", fmt::format("'{}' is a graph: it does not say what its ops compute", word),
+               "profile the ONNX file or the built-in network that it was made of");
     });
   }
 

@@ -1,6 +1,7 @@
 #include "trainyard/rewrite/microbatches.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>

@@ -18,14 +18,13 @@ FabricSpec part_of_fabric(FabricSpec fabric, std::span<const DeviceId> devices) 
   const std::size_t first = devices.front().index(), each = fabric.devices_per_host;
   for (std::size_t i = 0; i < devices.size(); ++i)
     if (devices[i].index() != first + i)
-      throw InputError({"part", "the devices of a part of a fabric must follow each other", "take whole hosts"});
+      refuse("part", "the devices of a part of a fabric must follow each other", "take whole hosts");
   const bool whole = first % each == 0 && devices.size() % each == 0;
   const bool within = first / each == devices.back().index() / each && fabric.torus.empty();
   if (!whole && !within)
-    throw InputError(
-        {"part",
-         fmt::format("{} devices of a fabric are no whole hosts, and no part of one without a torus", devices.size()),
-         "take whole hosts"});
+    refuse("part",
+           fmt::format("{} devices of a fabric are no whole hosts, and no part of one without a torus", devices.size()),
+           "take whole hosts");
   fabric.hosts = whole ? devices.size() / each : 1;
   if (!whole) fabric.devices_per_host = devices.size();
   return fabric;

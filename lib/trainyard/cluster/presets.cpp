@@ -519,21 +519,19 @@ std::optional<Pattern> parse_pattern(std::string_view text) {
 
 [[noreturn]] void fail_unknown(std::string_view name) {
   const auto nearest = nearest_name(name, cluster_names_like(name));
-  throw InputError({.code = "unknown-cluster",
-                    .message = fmt::format("no built-in cluster is named '{}'", name),
-                    .help = (nearest ? fmt::format("did you mean '{}'? ", *nearest) : "") +
-                            "built in are NxKIND, as in 4xV100, HxGxKIND, as in 16x8xH100, and those that `trainyard "
-                            "clusters` lists; or give a "
-                            "cluster file"});
+  refuse("unknown-cluster", fmt::format("no built-in cluster is named '{}'", name),
+         (nearest ? fmt::format("did you mean '{}'? ", *nearest) : "") +
+             "built in are NxKIND, as in 4xV100, HxGxKIND, as in 16x8xH100, and those that `trainyard "
+             "clusters` lists; or give a "
+             "cluster file");
 }
 
 void check_size(std::string_view name, std::size_t hosts, std::size_t devices, std::size_t hosts_of_one = 1) {
   constexpr std::size_t kMost = FabricSpec::kMostDevices;
   if (hosts >= 1 && devices >= 1 && hosts <= kMost && devices <= kMost && hosts * hosts_of_one * devices <= kMost)
     return;
-  throw InputError({.code = "cluster-size",
-                    .message = fmt::format("'{}' asks for a number of hosts or devices outside 1 to {}", name, kMost),
-                    .help = "ask for a part of the machine"});
+  refuse("cluster-size", fmt::format("'{}' asks for a number of hosts or devices outside 1 to {}", name, kMost),
+         "ask for a part of the machine");
 }
 
 }  // namespace
@@ -578,11 +576,10 @@ ClusterSpec preset_cluster(std::string_view name) {
     return hosts_of(std::string{name}, *kind, pattern->count, *pattern->devices);
   }
   if (pattern->count < 1 || pattern->count > kMostDevices)
-    throw InputError({.code = "cluster-size",
-                      .message = fmt::format("'{}' asks for a number of devices outside 1 to {}", name, kMostDevices),
-                      .help = fmt::format("many hosts on a network are HxGxKIND, as in 16x8x{}; or describe the "
-                                          "cluster in a file",
-                                          pattern->kind)});
+    refuse("cluster-size", fmt::format("'{}' asks for a number of devices outside 1 to {}", name, kMostDevices),
+           fmt::format("many hosts on a network are HxGxKIND, as in 16x8x{}; or describe the "
+                       "cluster in a file",
+                       pattern->kind));
   return many_of(std::string{name}, *kind, pattern->count);
 }
 

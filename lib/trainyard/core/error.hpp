@@ -61,9 +61,8 @@ class InputError : public std::runtime_error {
 };
 
 /// Throws InputError of this one finding.
-[[noreturn]] inline void refuse(std::string code, std::string message, std::string help, std::string pointer = {}) {
-  throw InputError({std::move(code), std::move(message), std::move(help), std::move(pointer), {}});
-}
+[[noreturn]] void refuse(std::string_view code, std::string message, std::string_view help,
+                         std::string_view pointer = {});
 
 /// This machine or this build lacks something that the request needs: a solver, a GPU, a package. `help` names the
 /// remedy.

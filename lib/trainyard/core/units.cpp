@@ -73,9 +73,7 @@ std::string names_of(const Dimension& dimension) {
   return all;
 }
 
-[[noreturn]] void fail(std::string message, std::string help) {
-  throw InputError(Finding{"unit", std::move(message), std::move(help), "", {}});
-}
+[[noreturn]] void fail(std::string message, std::string help) { refuse("unit", std::move(message), help); }
 
 /// mantissa x 10^exponent of the base unit, exactly as written.
 struct Decimal {

@@ -96,13 +96,10 @@ std::uint32_t Costs::copy_sensitivity(const Graph& graph, OpId op, const Device&
   const double sensitivity =
       answer([&] { return costs_->copy_sensitivity(graph, op, device); }, [&] { return words(graph, op, device); });
   if (!(sensitivity >= 0 && sensitivity <= 1'000))
-    throw InputError(
-        {"costs",
-         fmt::format("the costs of {}: a sensitivity to copies of {} is not between 0 and 1,000",
-                     words(graph, op, device), sensitivity),
-         "give what a copy that takes all of the memory's bandwidth adds to the op's time, as a share of it",
-         "",
-         {}});
+    refuse("costs",
+           fmt::format("the costs of {}: a sensitivity to copies of {} is not between 0 and 1,000",
+                       words(graph, op, device), sensitivity),
+           "give what a copy that takes all of the memory's bandwidth adds to the op's time, as a share of it");
   return static_cast<std::uint32_t>(std::floor(sensitivity * 1'000 + 0.5));
 }
 
@@ -146,9 +143,8 @@ const Speeds& Costs::speeds() const {
 Costs Costs::at(Speeds speeds) const {
   const auto check = [](double speed, const std::string& of) {
     if (!(speed > 0 && std::isfinite(speed)))
-      throw InputError({.code = "range",
-                        .message = fmt::format("the speed of {} is more than 0 and finite, not {}", of, speed),
-                        .help = "1 is as given, 2 twice as fast"});
+      refuse("range", fmt::format("the speed of {} is more than 0 and finite, not {}", of, speed),
+             "1 is as given, 2 twice as fast");
   };
   check(speeds.compute, "ops");
   check(speeds.link, "transfers");

@@ -111,16 +111,14 @@ namespace {
 
 void check_change(const Cluster& cluster, const MachineChange& change) {
   if (!(change.factor > 0 && std::isfinite(change.factor)))
-    throw InputError({.code = "range",
-                      .message = fmt::format("a factor of {} makes no machine", change.factor),
-                      .help = "give a finite number above 0: 2 is twice as good"});
+    refuse("range", fmt::format("a factor of {} makes no machine", change.factor),
+           "give a finite number above 0: 2 is twice as good");
   const auto check = [&](const auto& ids, std::size_t count, const char* kind) {
     for (const auto id : ids)
       if (id.index() >= count)
-        throw InputError(
-            {.code = fmt::format("unknown-{}", kind),
-             .message = fmt::format("a change names a {} that cluster '{}' does not have", kind, cluster.name()),
-             .help = fmt::format("it has {} of them, numbered from 0", count)});
+        refuse(fmt::format("unknown-{}", kind),
+               fmt::format("a change names a {} that cluster '{}' does not have", kind, cluster.name()),
+               fmt::format("it has {} of them, numbered from 0", count));
   };
   check(change.devices, cluster.device_count(), "device");
   check(change.memories, cluster.device_count(), "device");

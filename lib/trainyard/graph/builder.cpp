@@ -38,13 +38,11 @@ std::string nearest(std::string_view wanted, const NameTable<IdType>& known, con
   for (std::size_t i = 0; i < shown; ++i) path += fmt::format("{} → ", graph.name(cycle[i]));
   if (shown < cycle.size()) path += "… → ";
   path += graph.name(cycle.front());
-  throw InputError({"cycle",
-                    cycle.size() == 1 ? fmt::format("op '{}' depends on itself", graph.name(cycle.front()))
-                                      : fmt::format("{} has a cycle of {} ops, so no schedule exists: {}",
-                                                    calling(graph.name()), cycle.size(), path),
-                    "remove one of these dependencies",
-                    fmt::format("/ops/{}", cycle.front().index()),
-                    {}});
+  refuse("cycle",
+         cycle.size() == 1 ? fmt::format("op '{}' depends on itself", graph.name(cycle.front()))
+                           : fmt::format("{} has a cycle of {} ops, so no schedule exists: {}", calling(graph.name()),
+                                         cycle.size(), path),
+         "remove one of these dependencies", fmt::format("/ops/{}", cycle.front().index()));
 }
 
 }  // namespace
@@ -344,13 +342,8 @@ Graph GraphBuilder::build() && {
 Graph GraphBuilder::finish() {
   const std::size_t count = graph_.op_count();
   if (count == 0)
-    throw InputError({"empty-graph",
-                      fmt::format("{} has no ops", calling(graph_.name_)),
-                      "a graph needs at least one op",
-                      "/ops",
-                      {}});
-  if (count > kMostOps)
-    throw InputError({"too-large", fmt::format("{} has over 2^31 ops", calling(graph_.name_)), "", "/ops", {}});
+    refuse("empty-graph", fmt::format("{} has no ops", calling(graph_.name_)), "a graph needs at least one op", "/ops");
+  if (count > kMostOps) refuse("too-large", fmt::format("{} has over 2^31 ops", calling(graph_.name_)), "", "/ops");
   throw_if_any();
   Edges edges;
   resolve(edges);

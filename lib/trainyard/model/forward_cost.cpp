@@ -173,9 +173,8 @@ ForwardCost forward_cost(const Model& model, const Node& node, std::int64_t mask
     const double weights = static_cast<double>(sizes.in_bytes(1) + sizes.in_bytes(2));
     const double bytes = static_cast<double>(sizes.all_bytes()) + (shape.steps - 1) * weights;  // W, R in every step
     if (bytes > 0x1p60)
-      throw InputError({.code = "too-large",
-                        .message = "the weights of '" + node.name + "' over all steps take more than 2^60 bytes",
-                        .help = "check the sizes that its dimensions are bound to"});
+      refuse("too-large", "the weights of '" + node.name + "' over all steps take more than 2^60 bytes",
+             "check the sizes that its dimensions are bound to");
     return {Flops{matmul + 38 * shape.cells() * shape.gates / 4}, Flops{matmul},
             Bytes{static_cast<std::int64_t>(bytes)}};
   }

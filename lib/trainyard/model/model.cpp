@@ -32,10 +32,8 @@ constexpr std::array<TypeRow, 10> kTypes = {{{"float32", 4, 1},
 const TypeRow& row(DataType type) { return kTypes[static_cast<std::size_t>(type)]; }
 
 [[noreturn]] void wrong_kind(const Node& node, const std::string& key, const char* expected) {
-  throw InputError(
-      {.code = "attribute",
-       .message = fmt::format("{} '{}': the attribute '{}' is not {}", node.type, node.name, key, expected),
-       .help = "see the operator's definition in the ONNX specification"});
+  refuse("attribute", fmt::format("{} '{}': the attribute '{}' is not {}", node.type, node.name, key, expected),
+         "see the operator's definition in the ONNX specification");
 }
 
 }  // namespace
@@ -70,9 +68,8 @@ std::int64_t elements(const Shape& shape) {
   std::int64_t product = 1;
   for (const std::int64_t extent : shape) {
     if (__builtin_mul_overflow(product, extent, &product) || product > kMostElements) {
-      throw InputError({.code = "too-large",
-                        .message = fmt::format("an array of {} has too many elements", text_of(shape)),
-                        .help = "an array may have 2^59 elements"});
+      refuse("too-large", fmt::format("an array of {} has too many elements", text_of(shape)),
+             "an array may have 2^59 elements");
     }
   }
   return product;
@@ -114,8 +111,7 @@ std::int64_t Model::parameter_count() const {
   for (const Value& value : values) {
     if (value.role != Value::Role::parameter) continue;
     count += elements(value.shape);
-    if (count > kMostElements)
-      throw InputError({.code = "too-large", .message = fmt::format("'{}' has too many parameters", name), .help = {}});
+    if (count > kMostElements) refuse("too-large", fmt::format("'{}' has too many parameters", name), {});
   }
   return count;
 }

@@ -77,9 +77,8 @@ bool is_matmul_like(std::string_view type) {
 
 std::int64_t element_count(const Value& value) {
   if (!value.shape_known)
-    throw InputError({.code = "unknown-shape",
-                      .message = "the shape of '" + value.name + "' is not known",
-                      .help = "bind the symbolic dimensions of the inputs, and run shape inference first"});
+    refuse("unknown-shape", "the shape of '" + value.name + "' is not known",
+           "bind the symbolic dimensions of the inputs, and run shape inference first");
   return elements(value.shape);
 }
 

@@ -144,8 +144,7 @@ void infer_node(Model& model, NodeId id) {
       if (!node.outputs[i].is_none() && !model.values[node.outputs[i]].shape_known)
         throw ShapeMismatch(fmt::format("it has no output {}, '{}'", i, model.values[node.outputs[i]].name));
   } catch (const ShapeMismatch& problem) {
-    throw InputError(
-        {.code = "shape-mismatch", .message = fmt::format("{}: {}", described(node), problem.what()), .help = {}});
+    refuse("shape-mismatch", fmt::format("{}: {}", described(node), problem.what()), {});
   } catch (const InputError& problem) {
     Finding finding = problem.findings().front();
     if (finding.message.rfind(described(node), 0) != 0)
@@ -162,9 +161,8 @@ void refuse_operator(const Node& node, const std::string& help) {
   for (const auto& [type, rule] : rules()) known.emplace_back(type);
   std::string nearest = did_you_mean(node.type, known);
   if (!nearest.empty()) nearest += ' ';
-  throw InputError({.code = "unknown-operator",
-                    .message = fmt::format("{}: the shapes that this operator produces are not known", described(node)),
-                    .help = nearest + help});
+  refuse("unknown-operator", fmt::format("{}: the shapes that this operator produces are not known", described(node)),
+         nearest + help);
 }
 
 }  // namespace detail
@@ -175,9 +173,8 @@ void infer_shapes(Model& model, NodeId id) {
   } catch (const detail::ShapeUnknown& problem) {
     const Node& node = model.nodes[id];
     if (detail::outputs_given(model, node)) return;
-    throw InputError({.code = "unknown-shape",
-                      .message = fmt::format("{}: {}", detail::described(node), problem.what()),
-                      .help = "write the shapes of its outputs into the file's value_info"});
+    refuse("unknown-shape", fmt::format("{}: {}", detail::described(node), problem.what()),
+           "write the shapes of its outputs into the file's value_info");
   }
 }
 

@@ -57,9 +57,8 @@ const Placer& find_placer(std::string_view name) {
   std::vector<std::string> names;
   for (const Placer& placer : list) names.push_back(placer.name);
   const std::string meant = did_you_mean(name, names);
-  throw InputError({.code = "unknown-placer",
-                    .message = fmt::format("no placer is named '{}'", name),
-                    .help = meant.empty() ? fmt::format("there are: {}", fmt::join(names, ", ")) : meant});
+  refuse("unknown-placer", fmt::format("no placer is named '{}'", name),
+         meant.empty() ? fmt::format("there are: {}", fmt::join(names, ", ")) : meant);
 }
 
 std::span<const Placer> auto_members() { return catalogue().members; }

@@ -45,9 +45,8 @@ Parameters::Parameters(const Placer& placer, const PlaceOptions& options)
   for (const PlacerParameter& parameter : placer.parameters) known.push_back(parameter.name);
   for (const auto& [name, value] : options.parameters)
     if (std::ranges::find(known, name) == known.end())
-      throw InputError({.code = "unknown-parameter",
-                        .message = fmt::format("placer '{}' has no parameter '{}'", placer.name, name),
-                        .help = known.empty() ? "it has none" : did_you_mean(name, known)});
+      refuse("unknown-parameter", fmt::format("placer '{}' has no parameter '{}'", placer.name, name),
+             known.empty() ? "it has none" : did_you_mean(name, known));
 }
 
 const std::string& Parameters::text(std::string_view name) const {
@@ -57,9 +56,8 @@ const std::string& Parameters::text(std::string_view name) const {
 }
 
 void Parameters::refuse(std::string_view name, const std::string& value, const std::string& allowed) const {
-  throw InputError({.code = "parameter-value",
-                    .message = fmt::format("placer '{}': parameter '{}' cannot be '{}'", placer_.name, name, value),
-                    .help = allowed});
+  refuse("parameter-value", fmt::format("placer '{}': parameter '{}' cannot be '{}'", placer_.name, name, value),
+         allowed);
 }
 
 Placer make_placer(Placer description, std::function<Schedule(const Problem&, const Parameters&)> run) {

@@ -88,9 +88,7 @@ struct Placer {
 /// The placer's schedule. Throws what its function throws; InputError ("placer") where it has none.
 inline Schedule place_by(const Placer& placer, const Problem& problem, const PlaceOptions& options) {
   if (!placer.place)
-    throw InputError({.code = "placer",
-                      .message = "the placer '" + placer.name + "' has no function that places",
-                      .help = "set Placer::place"});
+    refuse("placer", "the placer '" + placer.name + "' has no function that places", "set Placer::place");
   return placer.place(problem, options);
 }
 

@@ -215,14 +215,14 @@ struct PlanCosts {
   /// Whether what ranks of device i exchange holds the same links as such sums, for as long; none: of no plan.
   std::function<bool(const ParallelPlan&, std::size_t device)> ranks_share_links = {};
 
-  /// Of layers on device i of the pipeline.
+  /// The degree of the layers on device i of the pipeline.
   LayerDegree degree_of(const ParallelPlan& plan, std::size_t i) const {
     const StageDegrees own = plan.degrees_of(i);
     LayerDegree degree = own.tensor;
     if (kind) degree.kind = kind(plan.first_device(i), own.devices());
     return degree;
   }
-  /// Of the devices of device i of the pipeline.
+  /// The memory of each device that is device i of the pipeline.
   std::optional<Bytes> memory_of(const ParallelPlan& plan, std::size_t i) const {
     if (!memory || !share_of_memory) return memory;
     return Bytes{static_cast<std::int64_t>(static_cast<double>(memory->count) * share_of_memory(plan, i))};

@@ -53,14 +53,11 @@ Problem::Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& origin
 
   const auto most = static_cast<std::int64_t>(copies.empty() ? 0 : *std::ranges::max_element(copies));
   if (from.horizon.count > 0 && most > kLongestTime.count / from.horizon.count)
-    throw InputError(
-        {"too-large",
-         fmt::format("the times of {} copies of graph '{}' on cluster '{}' can add up to more than 2^62 ns "
-                     "(146 years)",
-                     most, g.name(), data->cluster.name()),
-         "take fewer copies",
-         "",
-         {}});
+    refuse("too-large",
+           fmt::format("the times of {} copies of graph '{}' on cluster '{}' can add up to more than 2^62 ns "
+                       "(146 years)",
+                       most, g.name(), data->cluster.name()),
+           "take fewer copies");
   data->horizon = from.horizon * most;
 
   data->groups = ColocationGroups{g};

@@ -82,19 +82,14 @@ std::uint8_t source_index(std::vector<std::pair<std::string, Evidence>>& known, 
   const auto index = static_cast<std::uint8_t>(at - known.begin());
   if (at == known.end()) {
     if (known.size() > std::numeric_limits<std::uint8_t>::max())
-      throw InputError({"costs",
-                        fmt::format("the costs name more than {} sources", known.size()),
-                        "name how times are known, not the ops",
-                        "",
-                        {}});
+      refuse("costs", fmt::format("the costs name more than {} sources", known.size()),
+             "name how times are known, not the ops");
     known.emplace_back(source.name, source.evidence);
   } else if (at->second != source.evidence) {
-    throw InputError({"costs",
-                      fmt::format("the costs say that times of '{}' are {}, and that they are {}", source.name,
-                                  name_of(at->second), name_of(source.evidence)),
-                      "give each source one evidence",
-                      "",
-                      {}});
+    refuse("costs",
+           fmt::format("the costs say that times of '{}' are {}, and that they are {}", source.name,
+                       name_of(at->second), name_of(source.evidence)),
+           "give each source one evidence");
   }
   return index;
 }
@@ -115,13 +110,10 @@ class Problem::Compilation {
   Compilation(Data& data, Checkpoint checkpoint)
       : data_(data), graph_(data.graph), cluster_(data.cluster), checkpoint_(std::move(checkpoint)) {
     if (graph_.op_count() == 0)
-      throw InputError({.code = "empty-graph",
-                        .message = "a problem's graph has no ops",
-                        .help = "GraphBuilder, training_graph() and read_graph() make graphs"});
+      refuse("empty-graph", "a problem's graph has no ops",
+             "GraphBuilder, training_graph() and read_graph() make graphs");
     if (cluster_.device_count() == 0)
-      throw InputError({.code = "empty-cluster",
-                        .message = "a problem's cluster has no devices",
-                        .help = "make_cluster() makes one, also of a preset"});
+      refuse("empty-cluster", "a problem's cluster has no devices", "make_cluster() makes one, also of a preset");
     for (const DeviceId device : cluster_.devices()) longest_gap_ = std::max(longest_gap_, cluster_.device(device).gap);
     add_op_times();
     for (const ChannelId channel : cluster_.channels())

@@ -243,19 +243,18 @@ class Checker {
 
 [[noreturn]] void refuse_size(const Problem& problem, const char* what, std::size_t is, std::size_t should,
                               const char* of, const char* help) {
-  throw InputError({.code = "size",
-                    .message = fmt::format("the {} has {} {}, and the problem of graph '{}' has {}", what, is, of,
-                                           problem.graph().name(), should),
-                    .help = fmt::format("make it for this problem, {}", help)});
+  refuse("size",
+         fmt::format("the {} has {} {}, and the problem of graph '{}' has {}", what, is, of, problem.graph().name(),
+                     should),
+         fmt::format("make it for this problem, {}", help));
 }
 
 }  // namespace
 
 void check_rule(const Schedule& schedule) {
   if (schedule.rule && !schedule.rule->runner)
-    throw InputError({.code = "own-rule",
-                      .message = fmt::format("the rule '{}' has nothing that runs it", schedule.rule->name),
-                      .help = "make it by own_rule(name, rule)"});
+    refuse("own-rule", fmt::format("the rule '{}' has nothing that runs it", schedule.rule->name),
+           "make it by own_rule(name, rule)");
 }
 
 void check_sizes(const Problem& problem, const Schedule& schedule) {
@@ -282,23 +281,18 @@ void check_sizes(const Problem& problem, const Placement& placement, const Timel
 
 void check_schedule(const Problem& problem, const Schedule& schedule) {
   if (!schedule.rewrites.empty() && schedule.rewrites != problem.rewrites())
-    throw InputError({"other-rewrites",
-                      "the schedule is of a graph with rewrites that the problem's graph does not have",
-                      "give the scheduled problem",
-                      "/splits",
-                      {}});
+    refuse("other-rewrites", "the schedule is of a graph with rewrites that the problem's graph does not have",
+           "give the scheduled problem", "/splits");
   check_rule(schedule);
   Checker{problem, schedule}.check();
 }
 
 void refuse_own_rule(const Schedule& schedule, std::string_view what) {
   if (schedule.rule)
-    throw InputError({"own-rule",
-                      fmt::format("{} knows the policies fifo, priority and strict, and not the rule '{}'", what,
-                                  schedule.rule->name),
-                      "simulate it, and take the order in which its ops start as a strict one (in_started_order)",
-                      "/policy",
-                      {}});
+    refuse("own-rule",
+           fmt::format("{} knows the policies fifo, priority and strict, and not the rule '{}'", what,
+                       schedule.rule->name),
+           "simulate it, and take the order in which its ops start as a strict one (in_started_order)", "/policy");
 }
 
 }  // namespace trainyard

@@ -137,8 +137,7 @@ std::string_view kind_of(const PageInput& input) {
 }  // namespace
 
 void write_page(const PageInput& input, std::ostream& out) {
-  if (input.runs.empty())
-    throw InputError({.code = "no-runs", .message = "a page has no run to show", .help = "give one or more"});
+  if (input.runs.empty()) refuse("no-runs", "a page has no run to show", "give one or more");
   const std::size_t opened = detail::opened_run(input);
   const Run& best = *input.runs[opened];
   const auto value = [&](std::string_view name) -> std::string {

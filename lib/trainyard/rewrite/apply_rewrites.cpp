@@ -28,7 +28,7 @@ namespace trainyard {
 namespace {
 
 [[noreturn]] void refuse_at(std::size_t number, std::string code, std::string message, std::string help) {
-  refuse(std::move(code), std::move(message), std::move(help), fmt::format("/splits/{}", number));
+  refuse(code, std::move(message), help, fmt::format("/splits/{}", number));
 }
 
 [[noreturn]] void refuse_unknown(const Graph& graph, const std::string& op, std::size_t number) {
@@ -359,11 +359,8 @@ Problem apply_rewrites(const Problem& problem, const std::vector<Rewrite>& rewri
 Problem scheduled_problem(const Problem& problem, const Schedule& schedule, Checkpoint checkpoint) {
   if (schedule.rewrites == problem.rewrites() || schedule.rewrites.empty()) return problem;
   if (!problem.rewrites().empty())
-    throw InputError({"other-rewrites",
-                      "the schedule is of a graph with other rewrites (\"splits\") than the problem's",
-                      "give the problem as it is before rewrites",
-                      "/splits",
-                      {}});
+    refuse("other-rewrites", "the schedule is of a graph with other rewrites (\"splits\") than the problem's",
+           "give the problem as it is before rewrites", "/splits");
   return apply_rewrites(problem, schedule.rewrites, std::move(checkpoint));
 }
 

@@ -236,11 +236,10 @@ class Coarsener {
 
 Coarsening coarsen(const Graph& graph, const OpWeights& weights, std::size_t target) {
   if (weights.time.size() != graph.op_count() || weights.kind.size() != graph.op_count())
-    throw InputError({.code = "size",
-                      .message = "weights of " + std::to_string(weights.time.size()) + " times and " +
-                                 std::to_string(weights.kind.size()) + " kinds are not of a graph of " +
-                                 std::to_string(graph.op_count()) + " ops",
-                      .help = "give both for each op, by its id"});
+    refuse("size",
+           "weights of " + std::to_string(weights.time.size()) + " times and " + std::to_string(weights.kind.size()) +
+               " kinds are not of a graph of " + std::to_string(graph.op_count()) + " ops",
+           "give both for each op, by its id");
   Coarsener coarsener(graph, weights);
   coarsener.run(target);
   return coarsener.result();

@@ -43,13 +43,11 @@ std::optional<Collective> find_collective(std::string_view name) {
 
 void check_collective(Collective collective, std::size_t ranks, std::size_t per_node) {
   if (collective == Collective::halving_doubling && (ranks & (ranks - 1)) != 0)
-    throw InputError({.code = "collective",
-                      .message = fmt::format("halving and doubling needs a power of two of ranks, not {}", ranks),
-                      .help = "take ring, tree or hierarchical"});
+    refuse("collective", fmt::format("halving and doubling needs a power of two of ranks, not {}", ranks),
+           "take ring, tree or hierarchical");
   if (collective == Collective::hierarchical && (per_node == 0 || ranks % per_node != 0))
-    throw InputError({.code = "collective",
-                      .message = fmt::format("{} ranks are not made up of nodes of {}", ranks, per_node),
-                      .help = "give a number of ranks per node that divides them"});
+    refuse("collective", fmt::format("{} ranks are not made up of nodes of {}", ranks, per_node),
+           "give a number of ranks per node that divides them");
 }
 
 bool is_turn(const Graph& graph, OpId op) {

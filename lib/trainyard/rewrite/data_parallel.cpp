@@ -140,17 +140,13 @@ DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, 
   if (replicate.collective != Collective::parameter_server)
     return detail::replicate(graph, replicate, divide_batch, first_bucket, std::move(checkpoint));
   if (replicate.zero > 0)
-    throw InputError({.code = "zero",
-                      .message = "ZeRO shards what replicas hold, and behind a parameter server they hold nothing",
-                      .help = "take the ring"});
+    refuse("zero", "ZeRO shards what replicas hold, and behind a parameter server they hold nothing", "take the ring");
   if (replicate.experts > 1)
-    throw InputError({.code = "experts",
-                      .message = "behind a parameter server no replica holds experts of its own",
-                      .help = "take the ring, or whole collectives"});
+    refuse("experts", "behind a parameter server no replica holds experts of its own",
+           "take the ring, or whole collectives");
   if (replicate.context > 1)
-    throw InputError({.code = "context",
-                      .message = "replicas behind a parameter server do not share a sequence",
-                      .help = "take the ring, or whole collectives"});
+    refuse("context", "replicas behind a parameter server do not share a sequence",
+           "take the ring, or whole collectives");
   return Replication{graph, replicate.replicas, divide_batch, std::move(checkpoint)}.run();
 }
 

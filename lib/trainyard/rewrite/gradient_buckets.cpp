@@ -93,9 +93,8 @@ void GradientBuckets::find_stages() {
   for (const std::string& name : options_.stages) {
     const auto op = index.find(name);
     if (!op)
-      throw InputError({.code = "unknown-op",
-                        .message = fmt::format("no op is named '{}', with which a stage is to begin", name),
-                        .help = "stages begin with ops of the graph before it is replicated"});
+      refuse("unknown-op", fmt::format("no op is named '{}', with which a stage is to begin", name),
+             "stages begin with ops of the graph before it is replicated");
     begins.push_back(position_[*op]);
   }
   for (Unit& each : units) {

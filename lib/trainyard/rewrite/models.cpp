@@ -30,9 +30,7 @@ std::vector<std::string> distinct_names(std::span<const NamedGraph> models) {
 Graph union_graph(std::span<const NamedGraph> models) {
   for (const NamedGraph& model : models)
     if (model.graph == nullptr)
-      throw InputError({.code = "no-graph",
-                        .message = "the model '" + model.name + "' has no graph",
-                        .help = "set NamedGraph::graph"});
+      refuse("no-graph", "the model '" + model.name + "' has no graph", "set NamedGraph::graph");
   if (models.size() == 1) return *models.front().graph;
   const std::vector<std::string> names = distinct_names(models);
   std::string title;

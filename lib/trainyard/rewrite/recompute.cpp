@@ -305,9 +305,8 @@ class Recomputation {
     for (const OpId op : graph_.ops())
       if (again_[op] && is_first(op)) waits += triggers_[segment_[op]].size();
     if (waits > limits::kMostRewrittenReads)
-      throw InputError({.code = "too-large",
-                        .message = fmt::format("what runs again would wait for {} ops", waits),
-                        .help = "name fewer branches that run side by side in one segment"});
+      refuse("too-large", fmt::format("what runs again would wait for {} ops", waits),
+             "name fewer branches that run side by side in one segment");
   }
 
   void add_copy(OpId op) {

@@ -379,17 +379,14 @@ DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool d
                             Checkpoint checkpoint) {
   check_collective(options.collective, options.replicas, options.per_node);
   if (options.fold > 0 && options.collective != Collective::whole)
-    throw InputError({.code = "collective",
-                      .message = fmt::format("a replica stands for others with whole collectives, not with {}",
-                                             name_of(options.collective)),
-                      .help = "take whole, or no fold"});
+    refuse("collective",
+           fmt::format("a replica stands for others with whole collectives, not with {}", name_of(options.collective)),
+           "take whole, or no fold");
   if (options.fold > 0 &&
       (options.classes.empty() || std::ranges::find(options.classes, 0U) != options.classes.end() ||
        std::accumulate(options.classes.begin(), options.classes.end(), std::size_t{0}) != options.replicas))
-    throw InputError(
-        {.code = "fold",
-         .message = fmt::format("the classes of {} folded replicas do not add up to them", options.replicas),
-         .help = "say of how many replicas each class is"});
+    refuse("fold", fmt::format("the classes of {} folded replicas do not add up to them", options.replicas),
+           "say of how many replicas each class is");
   if (!options.class_of.empty()) {
     std::vector<std::size_t> sizes;
     for (const std::size_t each : options.class_of) {
@@ -397,19 +394,14 @@ DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool d
       if (each < sizes.size()) ++sizes[each];
     }
     if (sizes != options.classes || options.class_of.size() != options.replicas)
-      throw InputError({.code = "fold",
-                        .message = fmt::format("the classes of {} folded replicas are not as many of each as there are",
-                                               options.replicas),
-                        .help = "number them by their first replicas, from 0, or leave class_of out"});
+      refuse("fold",
+             fmt::format("the classes of {} folded replicas are not as many of each as there are", options.replicas),
+             "number them by their first replicas, from 0, or leave class_of out");
   }
-  if (options.zero > 3)
-    throw InputError(
-        {.code = "zero", .message = fmt::format("ZeRO has no stage {}", options.zero), .help = "stages are 0 to 3"});
+  if (options.zero > 3) refuse("zero", fmt::format("ZeRO has no stage {}", options.zero), "stages are 0 to 3");
   if (options.zero > 0 && options.collective != Collective::ring && options.collective != Collective::whole)
-    throw InputError(
-        {.code = "zero",
-         .message = fmt::format("ZeRO adds gradients by a ring or whole, not by {}", name_of(options.collective)),
-         .help = "take the ring, whole collectives, or stage 0"});
+    refuse("zero", fmt::format("ZeRO adds gradients by a ring or whole, not by {}", name_of(options.collective)),
+           "take the ring, whole collectives, or stage 0");
   check_experts(graph, options);
   check_context(options);
   return Replicas{graph, options, divide_batch, first_bucket, std::move(checkpoint)}.run();

@@ -37,9 +37,7 @@ IdMap<OpId, std::size_t> stages_of(const Graph& graph, const StageMeshes& meshes
       if (!op) {
         std::vector<std::string> names;
         for (const OpId each : graph.ops()) names.emplace_back(graph.name(each));
-        throw InputError({.code = "unknown-op",
-                          .message = fmt::format("no op is named '{}'", name),
-                          .help = did_you_mean(name, names)});
+        refuse("unknown-op", fmt::format("no op is named '{}'", name), did_you_mean(name, names));
       }
       if (stage[*op] != none)
         refuse("stages", fmt::format("op '{}' is in stage {} and in stage {}", name, stage[*op], s), "name it once");

@@ -76,8 +76,7 @@ class Tying {
   [[noreturn]] void refuse_unknown(const std::string& name) const {
     std::vector<std::string> names;
     for (const OpId op : graph_.ops()) names.emplace_back(graph_.name(op));
-    throw InputError(
-        {.code = "unknown-op", .message = fmt::format("no op is named '{}'", name), .help = did_you_mean(name, names)});
+    refuse("unknown-op", fmt::format("no op is named '{}'", name), did_you_mean(name, names));
   }
 
   void take(OpId op, Copy& copy, std::size_t number) {

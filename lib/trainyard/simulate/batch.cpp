@@ -93,18 +93,15 @@ void Batch::makespans(std::span<const std::int32_t> placements, const IdMap<OpId
                       std::span<Nanoseconds> results) {
   const std::size_t ops = problem().op_count();
   if (placements.size() != results.size() * ops)
-    throw InputError({.code = "size",
-                      .message = fmt::format("{} rows of {} ops are {} devices, and there are {}", results.size(), ops,
-                                             results.size() * ops, placements.size()),
-                      .help = "give one row of device indices for each result"});
+    refuse("size",
+           fmt::format("{} rows of {} ops are {} devices, and there are {}", results.size(), ops, results.size() * ops,
+                       placements.size()),
+           "give one row of device indices for each result");
   if (!priority.empty() && priority.size() != ops)
-    throw InputError({.code = "size",
-                      .message = fmt::format("there are {} priorities for {} ops", priority.size(), ops),
-                      .help = "give every op one, or none at all"});
+    refuse("size", fmt::format("there are {} priorities for {} ops", priority.size(), ops),
+           "give every op one, or none at all");
   if (!std::ranges::all_of(priority, [](double each) { return std::isfinite(each); }))
-    throw InputError({.code = "not-a-number",
-                      .message = "a priority is not a finite number",
-                      .help = "priorities are numbers, higher is more urgent"});
+    refuse("not-a-number", "a priority is not a finite number", "priorities are numbers, higher is more urgent");
   Schedule common{.placement = Placement(ops), .policy = priority.empty() ? Policy::fifo : Policy::priority};
   common.priority = priority;
   std::vector<Schedule> schedules(simulations_.size(), common);

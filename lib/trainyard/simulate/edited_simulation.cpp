@@ -84,11 +84,8 @@ void EditedSimulation::replace(const GraphEdit& edit) {
     }
   Problem piece = problem.with_graph(piece_graph(graph, reads, edit.by));
   if (piece.horizon() > kLongestTime - problem.horizon())
-    throw InputError({"too-large",
-                      "the times of the graph with this edit can add up to more than 2^62 ns (146 years)",
-                      "check the units of the largest times and sizes",
-                      "",
-                      {}});
+    refuse("too-large", "the times of the graph with this edit can add up to more than 2^62 ns (146 years)",
+           "check the units of the largest times and sizes");
   state_->dense.replace(edit, piece);
   state_->edited = true;
   state_->piece.emplace(std::move(piece));

@@ -32,10 +32,10 @@ const Problem& Simulation::problem() const { return problem_->problem; }
 
 void Simulation::check_durations(const IdMap<OpId, Nanoseconds>& durations) const {
   if (durations.size() != problem().op_count())
-    throw InputError({.code = "size",
-                      .message = "there are " + std::to_string(durations.size()) + " op times, and the problem has " +
-                                 std::to_string(problem().op_count()) + " ops",
-                      .help = "give one for each op, by its id"});
+    refuse("size",
+           "there are " + std::to_string(durations.size()) + " op times, and the problem has " +
+               std::to_string(problem().op_count()) + " ops",
+           "give one for each op, by its id");
 }
 
 Nanoseconds Simulation::run(const Schedule& schedule, const Nanoseconds* durations, bool record) {

@@ -103,8 +103,7 @@ SteadyState steady_state(std::span<const Nanoseconds> ends, Nanoseconds busiest_
 }
 
 StepTimes simulate_steps(const Problem& whole_problem, const Schedule& schedule, std::size_t steps) {
-  if (steps == 0)
-    throw InputError({.code = "range", .message = "no steps are to be simulated", .help = "1 or more are a run"});
+  if (steps == 0) refuse("range", "no steps are to be simulated", "1 or more are a run");
   const Problem problem = scheduled_problem(whole_problem, schedule);
   check_schedule(problem, schedule);
   if (steps > 1) refuse_own_rule(schedule, "a simulation of several steps");

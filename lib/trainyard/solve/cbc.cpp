@@ -18,15 +18,14 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
   const LinearProgram& linear = program.linear;
   for (const std::uint32_t column : program.whole)
     if (column >= linear.columns())
-      throw InputError({.code = "range",
-                        .message = "column " + std::to_string(column) + " is to be whole, and there are " +
-                                   std::to_string(linear.columns()),
-                        .help = "columns are numbered from 0"});
+      refuse("range",
+             "column " + std::to_string(column) + " is to be whole, and there are " + std::to_string(linear.columns()),
+             "columns are numbered from 0");
   if (!options.start.empty() && options.start.size() != linear.columns())
-    throw InputError({.code = "size",
-                      .message = "a start of " + std::to_string(options.start.size()) + " columns, and there are " +
-                                 std::to_string(linear.columns()),
-                      .help = "give a value for each column, or none"});
+    refuse("size",
+           "a start of " + std::to_string(options.start.size()) + " columns, and there are " +
+               std::to_string(linear.columns()),
+           "give a value for each column, or none");
   std::vector<double> cost, lower, upper, row_lower, row_upper;
   for (std::size_t j = 0; j < linear.columns(); ++j) {
     cost.push_back(linear.cost(j));
@@ -96,7 +95,7 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
   solution.status = Cbc_isProvenOptimal(model.get()) != 0 ? Status::optimal : Status::feasible;
   return solution;
 } catch (const CoinError& error) {
-  throw InputError({.code = "solver", .message = "CBC: " + error.message(), .help = "look at the program's numbers"});
+  refuse("solver", "CBC: " + error.message(), "look at the program's numbers");
 }
 
 }  // namespace trainyard

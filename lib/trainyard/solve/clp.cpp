@@ -69,7 +69,7 @@ LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bo
   solution.pivots = static_cast<std::size_t>(model.numberIterations());
   return solution;
 } catch (const CoinError& error) {
-  throw InputError({.code = "solver", .message = "Clp: " + error.message(), .help = "look at the program's numbers"});
+  refuse("solver", "Clp: " + error.message(), "look at the program's numbers");
 }
 
 }  // namespace trainyard

@@ -112,7 +112,7 @@ LowerBound Comparison::lower_bound() const {
 
 Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& placers, const CompareOptions& options) {
   if (options.place.objective == Objective::max_load)
-    throw InputError(Finding{.code = "objective", .message = "a comparison ranks by makespan or completion"});
+    refuse("objective", "a comparison ranks by makespan or completion", "");
   Comparison comparison{.model = problem.graph().name(), .problem = problem};
   const LowerBound bound = best_lower_bound(problem);
   Evaluator evaluator{problem};

@@ -40,10 +40,10 @@ double mean_quotient(const IdMap<DeviceId, Nanoseconds>& times, Nanoseconds of) 
 
 Problem with_slow_device(const Problem& problem, DeviceId device, double factor) {
   if (device.index() >= problem.device_count())
-    throw InputError({.code = "unknown-device",
-                      .message = fmt::format("the slow device is none of the {} of cluster '{}'",
-                                             problem.device_count(), problem.cluster().name()),
-                      .help = "devices are numbered from 0"});
+    refuse("unknown-device",
+           fmt::format("the slow device is none of the {} of cluster '{}'", problem.device_count(),
+                       problem.cluster().name()),
+           "devices are numbered from 0");
   Speeds speeds = problem.costs().speeds();
   speeds.devices.try_emplace(problem.cluster().device(device).name, 1.0).first->second /= factor;
   return problem.with_machine(problem.cluster(), problem.costs().at(std::move(speeds)));
@@ -52,9 +52,8 @@ Problem with_slow_device(const Problem& problem, DeviceId device, double factor)
 std::optional<Stragglers> simulate_stragglers(const Problem& problem, const Schedule& schedule, double factor,
                                               unsigned threads) {
   if (!(factor >= 1 && factor <= 1000))
-    throw InputError({.code = "range",
-                      .message = fmt::format("a slow device takes from 1 to 1000 times as long, not {}", factor),
-                      .help = "1.5 takes one and a half times as long"});
+    refuse("range", fmt::format("a slow device takes from 1 to 1000 times as long, not {}", factor),
+           "1.5 takes one and a half times as long");
   if (folded(schedule.rewrites).devices > 1) return std::nullopt;
   const Nanoseconds whole = simulated_makespan(problem, schedule);
   Stragglers result{.factor = factor, .steps = IdMap<DeviceId, Nanoseconds>(problem.device_count(), whole)};

@@ -59,10 +59,8 @@ class StudyReader {
     }
     findings_.raise_if_any();
     if (std::ranges::all_of(found, &Study::Grid::empty))
-      throw InputError(
-          Finding{.code = "empty-grid",
-                  .message = fmt::format("study '{}' has no keys", name_),
-                  .help = "give model = \"resnet50\", cluster = \"4xV100\", placer = [\"heft\", \"auto\"]"});
+      refuse("empty-grid", fmt::format("study '{}' has no keys", name_),
+             "give model = \"resnet50\", cluster = \"4xV100\", placer = [\"heft\", \"auto\"]");
     return {std::move(name_), std::move(found)};
   }
 
@@ -130,9 +128,8 @@ Study::Study(std::string name, std::vector<Grid> grids, std::vector<std::string>
     : name_(std::move(name)), grids_(std::move(grids)), terms_(std::move(terms)) {
   for (const Grid& grid : grids_) size_ = std::min<std::uint64_t>(size_ + rows_of(grid), limits::kStudyRows + 1);
   if (size_ > limits::kStudyRows)
-    throw InputError(Finding{.code = "too-large",
-                             .message = fmt::format("study '{}' has more than {} rows", name_, limits::kStudyRows),
-                             .help = "leave out values, or divide it into several studies"});
+    refuse("too-large", fmt::format("study '{}' has more than {} rows", name_, limits::kStudyRows),
+           "leave out values, or divide it into several studies");
 }
 
 StudyRow Study::row(std::uint64_t index) const {

@@ -51,17 +51,14 @@ class Entries {
       const auto number = std::from_chars(line.data(), line.data() + line.size(), row);
       const std::size_t first = line.find('\t'), second = line.find('\t', first + 1);
       if (number.ec != std::errc{} || row >= rows || second == std::string_view::npos || second + 1 == line.size())
-        throw InputError(Finding{.code = "no-sweep",
-                                 .message = fmt::format("'{}' is no journal of this study", journal.string()),
-                                 .help = "it was changed by hand; remove the file to run its rows again"});
+        refuse("no-sweep", fmt::format("'{}' is no journal of this study", journal.string()),
+               "it was changed by hand; remove the file to run its rows again");
       if (row >= entries_.size()) entries_.resize(row + 1);
       Entry& entry = entries_[row];
       const Entry found{line.substr(first + 1, second - first - 1), line.substr(second + 1)};
       if (!entry.result.empty() && entry.result != found.result)
-        throw InputError(
-            Finding{.code = "two-results",
-                    .message = fmt::format("row {} has two results, the second in '{}'", row, journal.string()),
-                    .help = "both were run with the same study: with other files, or another version?"});
+        refuse("two-results", fmt::format("row {} has two results, the second in '{}'", row, journal.string()),
+               "both were run with the same study: with other files, or another version?");
       if (entry.result.empty()) ++count_;
       entry = found;
     }
@@ -93,9 +90,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "trainyard-sweep/1";
 
 [[noreturn]] void fail(const fs::path& path, int error, const std::string& help = "") {
-  throw InputError(Finding{.code = "file",
-                           .message = fmt::format("cannot write '{}': {}", path.string(), std::strerror(error)),
-                           .help = help});
+  refuse("file", fmt::format("cannot write '{}': {}", path.string(), std::strerror(error)), help);
 }
 
 StudyId id_of(const Study& study) { return {study.name(), study.size(), study.digest()}; }
@@ -111,9 +106,8 @@ std::optional<StudyId> read_id(const fs::path& folder) {
                      object.at("digest").get<std::string>()};
   } catch (const Json::exception&) {  // refused below
   }
-  throw InputError(Finding{.code = "no-sweep",
-                           .message = fmt::format("'{}' is not the sweep.json of a sweep", path.string()),
-                           .help = "name a folder that `trainyard sweep` wrote"});
+  refuse("no-sweep", fmt::format("'{}' is not the sweep.json of a sweep", path.string()),
+         "name a folder that `trainyard sweep` wrote");
 }
 
 void write_id(const fs::path& folder, const StudyId& id) {
@@ -125,11 +119,10 @@ void write_id(const fs::path& folder, const StudyId& id) {
 
 void check_same(const StudyId& found, const StudyId& wanted, const fs::path& folder) {
   if (found.digest == wanted.digest && found.rows == wanted.rows) return;
-  throw InputError(
-      Finding{.code = "other-study",
-              .message = fmt::format("'{}' holds results of another study ('{}', {} rows) than '{}' ({} rows)",
-                                     folder.string(), found.name, found.rows, wanted.name, wanted.rows),
-              .help = "name another folder, or the study, with the options, that it is of"});
+  refuse("other-study",
+         fmt::format("'{}' holds results of another study ('{}', {} rows) than '{}' ({} rows)", folder.string(),
+                     found.name, found.rows, wanted.name, wanted.rows),
+         "name another folder, or the study, with the options, that it is of");
 }
 
 std::vector<fs::path> journals_of(const fs::path& folder) {
@@ -155,9 +148,8 @@ SweepFolder::Count write_results(const Entries& entries, const StudyId& id, cons
     lines.stream() << entry.result << '\n';
     const Json object = Json::parse(entry.result, nullptr, false);
     if (!object.is_object())
-      throw InputError(Finding{.code = "no-sweep",
-                               .message = fmt::format("the result of row {} in '{}' is damaged", row, folder.string()),
-                               .help = "take its line out of the journal: --resume runs the row again"});
+      refuse("no-sweep", fmt::format("the result of row {} in '{}' is damaged", row, folder.string()),
+             "take its line out of the journal: --resume runs the row again");
     for (auto member = object.begin(); member != object.end(); ++member)
       if (std::ranges::find(columns, member.key()) == columns.end()) columns.push_back(member.key());
   });
@@ -208,9 +200,8 @@ struct SweepFolder::State {
     lock = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock < 0) fail(path, errno);
     if (::flock(lock, LOCK_EX | LOCK_NB) != 0)
-      throw InputError(Finding{.code = "sweep-runs",
-                               .message = fmt::format("another sweep writes into '{}'", folder.string()),
-                               .help = "wait for it, or name another folder"});
+      refuse("sweep-runs", fmt::format("another sweep writes into '{}'", folder.string()),
+             "wait for it, or name another folder");
   }
 
   /// Without a last line that was cut short.
@@ -242,9 +233,8 @@ SweepFolder::SweepFolder(const fs::path& folder, const Study& study, Open open, 
     if (known) check_same(*known, state.id, folder);
     state.take_lock();
     if (known && open == Open::fresh)
-      throw InputError(Finding{.code = "sweep-exists",
-                               .message = fmt::format("'{}' holds results of this study already", folder.string()),
-                               .help = "give --resume to run the rows that are missing, or name another folder"});
+      refuse("sweep-exists", fmt::format("'{}' holds results of this study already", folder.string()),
+             "give --resume to run the rows that are missing, or name another folder");
     if (!known) write_id(folder, state.id);
   }
   for (const fs::path& journal : journals_of(folder)) state.before.read(journal, state.id.rows);
@@ -285,9 +275,8 @@ SweepFolder::Count merge_sweeps(const std::vector<fs::path>& folders, const fs::
   for (const fs::path& folder : folders) {
     const auto found = read_id(folder);
     if (!found)
-      throw InputError(Finding{.code = "no-sweep",
-                               .message = fmt::format("'{}' holds no sweep", folder.string()),
-                               .help = "name folders that `trainyard sweep` wrote"});
+      refuse("no-sweep", fmt::format("'{}' holds no sweep", folder.string()),
+             "name folders that `trainyard sweep` wrote");
     if (id) check_same(*found, *id, folder);
     id = found;
     for (const fs::path& journal : journals_of(folder)) entries.read(journal, id->rows);
@@ -296,9 +285,7 @@ SweepFolder::Count merge_sweeps(const std::vector<fs::path>& folders, const fs::
   fs::create_directories(to, error);
   if (error) fail(to, error.value());
   if (read_id(to))
-    throw InputError(Finding{.code = "sweep-exists",
-                             .message = fmt::format("'{}' holds a sweep already", to.string()),
-                             .help = "name another folder"});
+    refuse("sweep-exists", fmt::format("'{}' holds a sweep already", to.string()), "name another folder");
   OutputFile journal{to / "journal-0.log"};
   entries.for_each([&](std::uint64_t row, const Entry& entry) {
     journal.stream() << row << '\t' << entry.seconds << '\t' << entry.result << '\n';

@@ -39,9 +39,8 @@ void check_total(const LoadParts& parts) {
   const double devices = static_cast<double>(parts.devices.size());
   for (const Picoseconds cost : parts.costs) total += devices * static_cast<double>(cost.count);
   if (total > kLargestTotal)
-    throw InputError({.code = "too-large",
-                      .message = "all times together are more than thirteen days: loads would overflow",
-                      .help = "give times in a smaller unit"});
+    refuse("too-large", "all times together are more than thirteen days: loads would overflow",
+           "give times in a smaller unit");
 }
 
 }  // namespace
@@ -93,9 +92,8 @@ LoadProblem::LoadProblem(LoadParts parts) : parts_(std::move(parts)) {
     for (const OpId id : order_) ordered[id] = true;
     OpId stuck{0};
     while (ordered[stuck]) stuck = OpId{stuck.index() + 1};
-    throw InputError({.code = "cycle",
-                      .message = "the graph has a cycle: '" + op(stuck).name + "' waits for itself",
-                      .help = "an op cannot read what depends on it"});
+    refuse("cycle", "the graph has a cycle: '" + op(stuck).name + "' waits for itself",
+           "an op cannot read what depends on it");
   }
 }
 

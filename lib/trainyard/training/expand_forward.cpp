@@ -24,9 +24,8 @@ void check_sizes(const Model& model) {
   for (const Value& value : model.values)
     if (value.shape_known) total += static_cast<double>(byte_count(value).count);
   if (total > 0x1p56)
-    throw InputError({.code = "too-large",
-                      .message = "the arrays of '" + model.name + "' take more than 2^56 bytes",
-                      .help = "check the sizes that its dimensions are bound to"});
+    refuse("too-large", "the arrays of '" + model.name + "' take more than 2^56 bytes",
+           "check the sizes that its dimensions are bound to");
 }
 
 /// Bytes that forward ops make and backward ops read.
@@ -53,10 +52,8 @@ TrainingStep Expansion::run() {
   for (const NodeId node : model_.nodes.ids()) add_forward(node);
   if (trains_) {
     if (!needs_gradient_[model_.nodes[seed_].outputs[0]])
-      throw InputError(
-          {.code = "nothing-to-train",
-           .message = "no parameter of '" + model_.name + "' reaches its first output",
-           .help = "expand it without training (--training none, Optimizer::none), or name its parameters"});
+      refuse("nothing-to-train", "no parameter of '" + model_.name + "' reaches its first output",
+             "expand it without training (--training none, Optimizer::none), or name its parameters");
     for (std::size_t i = model_.nodes.size(); i-- > 0;) add_backward(NodeId{i});
     add_updates();
   }
@@ -69,9 +66,8 @@ TrainingStep Expansion::run() {
 
 void Expansion::add_loss_node() {
   if (model_.outputs.empty())
-    throw InputError({.code = "no-output",
-                      .message = "the model '" + model_.name + "' has no output",
-                      .help = "a training step needs an output to take the loss of"});
+    refuse("no-output", "the model '" + model_.name + "' has no output",
+           "a training step needs an output to take the loss of");
   const ValueId output = model_.outputs.front();
   const Value logits = value(output);
   if (element_count(logits) == 1) {

@@ -27,9 +27,7 @@ const Rule& rule(Optimizer optimizer) { return kUpdateRules[static_cast<std::siz
 Optimizer find_optimizer(std::string_view name) {
   for (std::size_t i = 0; i < kUpdateRules.size(); ++i)
     if (kUpdateRules[i].name == name) return static_cast<Optimizer>(i);
-  throw InputError({.code = "unknown-optimizer",
-                    .message = "unknown optimizer '" + std::string{name} + "'",
-                    .help = "known: none, sgd, momentum, adam"});
+  refuse("unknown-optimizer", "unknown optimizer '" + std::string{name} + "'", "known: none, sgd, momentum, adam");
 }
 
 std::string_view name_of(Optimizer optimizer) { return rule(optimizer).name; }

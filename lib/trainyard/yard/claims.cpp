@@ -213,10 +213,10 @@ class ClaimCheck {
     } catch (const NoPlacementError&) {
       if (!late) throw;
     }
-    throw InputError({.code = "time",
-                      .message = fmt::format("{} does not end within {}", claim_.placer,
-                                             format_time(nanoseconds_from_seconds(options_.seconds))),
-                      .help = "give more time, or name its file in \"schedule\""});
+    refuse("time",
+           fmt::format("{} does not end within {}", claim_.placer,
+                       format_time(nanoseconds_from_seconds(options_.seconds))),
+           "give more time, or name its file in \"schedule\"");
   }
 
   void ask(const YardInstance& instance, const Problem& problem, const LowerBound& bound) {

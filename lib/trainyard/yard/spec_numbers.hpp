@@ -45,18 +45,16 @@ class SpecNumbers {
     if (equals == std::string_view::npos || number == numbers_.end()) {
       std::string names;
       for (const Number& each : numbers_) names += fmt::format("{}{}", names.empty() ? "" : ", ", each.name);
-      throw InputError(
-          Finding{.code = equals == std::string_view::npos ? "spec" : "unknown-parameter",
-                  .message = fmt::format("'{}' is no number of {}", pair, word_),
-                  .help = fmt::format("as in '{}:{}=40'; its numbers are {}", word_, numbers_.front().name, names)});
+      refuse(equals == std::string_view::npos ? "spec" : "unknown-parameter",
+             fmt::format("'{}' is no number of {}", pair, word_),
+             fmt::format("as in '{}:{}=40'; its numbers are {}", word_, numbers_.front().name, names));
     }
     const std::string_view text = pair.substr(equals + 1);
     const auto read = std::from_chars(text.data(), text.data() + text.size(), number->value);
     if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || number->value < number->least ||
         number->value > number->most)
-      throw InputError(Finding{.code = "range",
-                               .message = fmt::format("{}={} is out of range", number->name, text),
-                               .help = fmt::format("a whole number from {} to {}", number->least, number->most)});
+      refuse("range", fmt::format("{}={} is out of range", number->name, text),
+             fmt::format("a whole number from {} to {}", number->least, number->most));
   }
 
   std::string_view word_;

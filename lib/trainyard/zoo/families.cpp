@@ -72,10 +72,8 @@ std::vector<std::string> family_members(std::string_view family, std::uint64_t s
     return members;
   }
   const auto near = nearest_name(family, names);
-  throw InputError({.code = "unknown-family",
-                    .message = fmt::format("there is no family '{}'", family),
-                    .help = fmt::format("{}there are {}", near ? fmt::format("did you mean '{}'? ", *near) : "",
-                                        fmt::join(names, ", "))});
+  refuse("unknown-family", fmt::format("there is no family '{}'", family),
+         fmt::format("{}there are {}", near ? fmt::format("did you mean '{}'? ", *near) : "", fmt::join(names, ", ")));
 }
 
 }  // namespace trainyard

@@ -29,9 +29,8 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 44;
 
 void check_size(const Value& value) {
   if (elements(value.shape) <= kMostElements) return;
-  throw InputError(Finding{.code = "too-large",
-                           .message = fmt::format("'{}' would have more than {} elements", value.name, kMostElements),
-                           .help = "give smaller sizes"});
+  refuse("too-large", fmt::format("'{}' would have more than {} elements", value.name, kMostElements),
+         "give smaller sizes");
 }
 
 }  // namespace
@@ -124,10 +123,8 @@ ValueId LayerBuilder::append(const std::string& type, std::vector<ValueId> input
     const Value& value = model_.values[output];
     assert(value.shape_known);
     if (std::any_of(value.shape.begin(), value.shape.end(), [](std::int64_t d) { return d <= 0; })) {
-      throw InputError(
-          Finding{.code = "too-small",
-                  .message = fmt::format("{}: nothing is left of the input at '{}'", model_.name, node_name),
-                  .help = "give a larger image"});
+      refuse("too-small", fmt::format("{}: nothing is left of the input at '{}'", model_.name, node_name),
+             "give a larger image");
     }
     check_size(value);
   }

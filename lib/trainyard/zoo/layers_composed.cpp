@@ -74,9 +74,8 @@ std::pair<ValueId, ValueId> LayerBuilder::top_k(ValueId x, std::int64_t k) {
 ValueId LayerBuilder::experts(ValueId x, const Experts& how) {
   const std::int64_t tokens = shape(x)[1], width = shape(x)[2];
   if (how.chosen > how.experts)
-    throw InputError({.code = "range",
-                      .message = fmt::format("chosen={} is more than experts={}", how.chosen, how.experts),
-                      .help = "a token goes to each expert once at most"});
+    refuse("range", fmt::format("chosen={} is more than experts={}", how.chosen, how.experts),
+           "a token goes to each expert once at most");
   const ValueId logits = linear(x, how.experts, false);
   ValueId weights, chosen;
   if (how.router == Experts::Router::softmax) {
@@ -133,11 +132,9 @@ void require_multiple(std::string_view name, std::int64_t value, std::int64_t di
   const std::string what =
       divisor_name.empty() ? fmt::format("{}", divisor) : fmt::format("{}={}", divisor_name, divisor);
   const std::int64_t below = value - value % divisor;
-  throw InputError(Finding{.code = "does-not-divide",
-                           .message = fmt::format("{}={} is not a multiple of {}", name, value, what),
-                           .help = below > 0
-                                       ? fmt::format("the nearest multiples are {} and {}", below, below + divisor)
-                                       : fmt::format("the least multiple is {}", divisor)});
+  refuse("does-not-divide", fmt::format("{}={} is not a multiple of {}", name, value, what),
+         below > 0 ? fmt::format("the nearest multiples are {} and {}", below, below + divisor)
+                   : fmt::format("the least multiple is {}", divisor));
 }
 
 }  // namespace trainyard::zoo

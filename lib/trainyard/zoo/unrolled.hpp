@@ -13,10 +13,9 @@ inline constexpr std::int64_t kMostUnrolledCells = 8'192;
 
 inline void require_unrollable(std::int64_t layers, std::int64_t steps) {
   if (layers <= kMostUnrolledCells / steps) return;
-  throw InputError(
-      {.code = "too-large",
-       .message = fmt::format("{} layers of {} steps unroll to more than {} cells", layers, steps, kMostUnrolledCells),
-       .help = "give fewer layers or steps"});
+  refuse("too-large",
+         fmt::format("{} layers of {} steps unroll to more than {} cells", layers, steps, kMostUnrolledCells),
+         "give fewer layers or steps");
 }
 
 }  // namespace trainyard::zoo

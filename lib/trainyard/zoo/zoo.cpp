@@ -31,10 +31,8 @@ void NetworkArguments::set(std::string_view name, std::int64_t value) {
 
 void zoo::require_positions(std::int64_t seq, std::int64_t positions) {
   if (seq <= positions) return;
-  throw InputError(
-      {.code = "range",
-       .message = fmt::format("seq={} is more than the {} positions that have an embedding", seq, positions),
-       .help = fmt::format("add positions={}", seq)});
+  refuse("range", fmt::format("seq={} is more than the {} positions that have an embedding", seq, positions),
+         fmt::format("add positions={}", seq));
 }
 
 namespace {
@@ -68,16 +66,13 @@ std::vector<std::string> names_of(const std::vector<NetworkParameter>& parameter
 
 const Network& require_network(std::string_view name, std::string_view spec) {
   if (name.empty()) {
-    throw InputError(Finding{.code = "spec",
-                             .message = fmt::format("'{}' names no network", spec),
-                             .help = "begin with a network's name, as in 'resnet50:batch=32'"});
+    refuse("spec", fmt::format("'{}' names no network", spec),
+           "begin with a network's name, as in 'resnet50:batch=32'");
   }
   if (const Network* network = find_network(name)) return *network;
   std::vector<std::string> names;
   for (const auto& network : networks()) names.push_back(network.name);
-  throw InputError(Finding{.code = "unknown-network",
-                           .message = fmt::format("there is no network '{}'", name),
-                           .help = suggestion(name, names, "built in are")});
+  refuse("unknown-network", fmt::format("there is no network '{}'", name), suggestion(name, names, "built in are"));
 }
 
 class SpecReader {

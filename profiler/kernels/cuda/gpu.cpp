@@ -34,9 +34,7 @@ Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, con
     if (strides.rank > 0 && joins(0) && joins(1) && joins(2)) {
       strides.size[strides.rank - 1] = strides.size[strides.rank - 1].by * size;
     } else {
-      if (strides.rank == 8)
-        throw InputError(
-            Finding{.code = "unsupported-op", .message = "the cuda backend has arrays of at most 8 dimensions"});
+      if (strides.rank == 8) refuse("unsupported-op", "the cuda backend has arrays of at most 8 dimensions", "");
       strides.size[strides.rank++] = size;
     }
     for (std::size_t k = 0; k < 3; ++k) lists[k][strides.rank - 1] = steps[k];

@@ -125,10 +125,10 @@ void GpuProgram::check(const Problem& problem) const {
   using Kind = OpRecipe::Kind;
   for (const OpId op : graph_.ops())
     if (const Kind kind = recipe_.ops[op].kind; kind == Kind::sum || kind == Kind::join || kind == Kind::rest)
-      throw InputError({.code = "splits",
-                        .message = "the cuda backend does not run '" + std::string{graph_.name(op)} +
-                                   "', which divides a step among replicas, ranks or microbatches",
-                        .help = "the cpu backend does: give a cluster of cpus, as in --cluster 2xcpu-core"});
+      refuse("splits",
+             "the cuda backend does not run '" + std::string{graph_.name(op)} +
+                 "', which divides a step among replicas, ranks or microbatches",
+             "the cpu backend does: give a cluster of cpus, as in --cluster 2xcpu-core");
   for (const OpId op : graph_.ops()) {
     const OpRecipe& how = recipe_.ops[op];
     const auto uses = [&](ValueId id) {

@@ -449,9 +449,8 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
       .gated = options.graph || (options.gate && state.gate_works && state.expected_entries() <= options.most_queued),
       .allocated = state.plan.arena};
   if (options.graph && state.workers)
-    throw InputError(Finding{.code = "graph-launch",
-                             .message = "a step on GPUs and CPUs cannot be one CUDA graph",
-                             .help = "launch it behind a gate (--backend cuda)"});
+    refuse("graph-launch", "a step on GPUs and CPUs cannot be one CUDA graph",
+           "launch it behind a gate (--backend cuda)");
   std::optional<OnCore> own_core;
   if (state.workers) own_core.emplace(state.targets);
   for (int step = 0; step < options.warm + options.measured; ++step) {

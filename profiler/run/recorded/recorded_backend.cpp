@@ -107,12 +107,11 @@ class RecordedBackend : public Backend {
     if (run == runs_.runs.end()) {
       std::string names;
       for (const RecordedRun& each : runs_.runs) names += (names.empty() ? "" : ", ") + each.name;
-      throw InputError({.code = "no-recorded-run",
-                        .message = fmt::format("no recorded run is of the schedule with the key {}", key),
-                        .help = names.empty() ? "the file has none"
-                                              : fmt::format("the file has runs of: {}; export the recipe with this "
-                                                            "schedule, and execute it",
-                                                            names)});
+      refuse("no-recorded-run", fmt::format("no recorded run is of the schedule with the key {}", key),
+             names.empty() ? "the file has none"
+                           : fmt::format("the file has runs of: {}; export the recipe with this "
+                                         "schedule, and execute it",
+                                         names));
     }
     return std::make_unique<RecordedPlayback>(problem, schedule, *run);
   }

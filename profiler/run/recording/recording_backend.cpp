@@ -166,9 +166,8 @@ class RecordingBackend : public Backend {
   std::string name() const override { return "recording"; }
   std::unique_ptr<PreparedRun> prepare(const Problem& problem, const Workload&, const Schedule& schedule) override {
     if (schedule.rewrites != problem.rewrites())
-      throw InputError({.code = "splits",
-                        .message = "the schedule has rewrites (\"splits\") that the problem does not have",
-                        .help = "place it with --no-splits"});
+      refuse("splits", "the schedule has rewrites (\"splits\") that the problem does not have",
+             "place it with --no-splits");
     return std::make_unique<RecordingRun>(problem, schedule, log_);
   }
 

@@ -941,7 +941,7 @@ TEST_CASE("a slow device has as many layers as it has time for, first or last, b
   CHECK(simulated({.cuts = {4}, .order = DeviceOrder::best_first}) == Nanoseconds{600 - 20});
   // Behind two layers of 30: 20 + 4 x 240 + 40.
   CHECK(simulated({.cuts = {2}, .order = DeviceOrder::best_first}) == Nanoseconds{1020 - 20});
-  // Of no kind in particular, each op on the fastest.
+  // Where no kind is asked for, each op is on the fastest.
   CHECK(chain.costs().layer(0, 1, {1}).forward == Nanoseconds{10});
   CHECK(device_orders(equal) == std::vector{DeviceOrder::given});
   CHECK(device_orders(problem) == std::vector{DeviceOrder::given, DeviceOrder::best_first});

@@ -69,19 +69,16 @@ class MachineMaker {
     std::iota(seats_.begin(), seats_.end(), std::size_t{0});
     if (!topology_) return;
     if (topology_->size() != count())
-      throw InputError(
-          {.code = "topology",
-           .message = fmt::format("the topology has {} GPUs, the measurement {}", topology_->size(), count()),
-           .help = "give that of the same machine"});
+      refuse("topology", fmt::format("the topology has {} GPUs, the measurement {}", topology_->size(), count()),
+             "give that of the same machine");
     if (machine_.addresses.size() != count() || topology_->addresses.empty()) return;
     for (std::size_t i = 0; i < count(); ++i) {
       const auto at = std::ranges::find_if(topology_->addresses, [&](const std::string& address) {
         return address.find(machine_.addresses[i]) != std::string::npos;
       });
       if (at == topology_->addresses.end())
-        throw InputError({.code = "topology",
-                          .message = fmt::format("the topology has no GPU at {}", machine_.addresses[i]),
-                          .help = "give that of the same machine"});
+        refuse("topology", fmt::format("the topology has no GPU at {}", machine_.addresses[i]),
+               "give that of the same machine");
       seats_[i] = static_cast<std::size_t>(at - topology_->addresses.begin());
     }
   }
@@ -97,9 +94,7 @@ class MachineMaker {
     if (!kind_.empty() && !given) {
       std::vector<std::string> known;
       for (const DeviceKind& each : device_kinds()) known.push_back(each.name);
-      throw InputError({.code = "unknown-kind",
-                        .message = fmt::format("no device kind is named '{}'", kind_),
-                        .help = did_you_mean(kind_, known)});
+      refuse("unknown-kind", fmt::format("no device kind is named '{}'", kind_), did_you_mean(kind_, known));
     }
     std::string_view unknown;
     for (std::size_t i = 0; i < count(); ++i) {

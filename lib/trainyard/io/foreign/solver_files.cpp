@@ -111,10 +111,8 @@ class MiniZinc {
           crossings_.push_back({tensor, to});
     const std::size_t tables = 1 + (devices_ > 1 ? 1 + cluster_.channels().size() : 0);  // at most
     if ((ops_ + crossings_.size() * tables) > limits::kTableNumbers / devices_)
-      throw InputError(
-          {.code = "too-large",
-           .message = fmt::format("the tables of the model have more than {} numbers", limits::kTableNumbers),
-           .help = "a smaller graph (--coarsen), or fewer devices"});
+      refuse("too-large", fmt::format("the tables of the model have more than {} numbers", limits::kTableNumbers),
+             "a smaller graph (--coarsen), or fewer devices");
   }
 
   void write(Nanoseconds limit) {

@@ -464,17 +464,16 @@ namespace {
 /// strict.
 void check_unread(const Problem& problem, const Schedule& schedule) {
   if (schedule.plan && schedule.plan->start.size() != problem.op_count())
-    throw InputError({.code = "size",
-                      .message = fmt::format("the plan has {} starts, and graph '{}' has {} ops",
-                                             schedule.plan->start.size(), problem.graph().name(), problem.op_count()),
-                      .help = "give each op's, or no plan"});
+    refuse("size",
+           fmt::format("the plan has {} starts, and graph '{}' has {} ops", schedule.plan->start.size(),
+                       problem.graph().name(), problem.op_count()),
+           "give each op's, or no plan");
   const auto is_op = [&](OpId op) { return op.index() < problem.op_count(); };
   const auto is_known = [&](const std::vector<OpId>& ops) { return std::ranges::all_of(ops, is_op); };
   if (!schedule.order.empty() &&
       (schedule.order.size() != problem.device_count() || !std::ranges::all_of(schedule.order, is_known)))
-    throw InputError({.code = "order",
-                      .message = "the order, which the policy does not go by, is of other devices or ops",
-                      .help = "leave it out, or give policy strict and every op once"});
+    refuse("order", "the order, which the policy does not go by, is of other devices or ops",
+           "leave it out, or give policy strict and every op once");
 }
 
 }  // namespace

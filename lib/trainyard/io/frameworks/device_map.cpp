@@ -80,14 +80,12 @@ DeviceId device_of(const DeviceMap::Entry& entry, const Problem& problem) {
   const std::vector<DeviceId> devices = on_host ? devices_of_class(problem, "cpu") : numbered_devices(problem);
   const std::size_t number = on_host ? 0 : gpu_number(entry.device).value_or(devices.size());
   if (number < devices.size()) return devices[number];
-  throw InputError(
-      {.code = "map-device",
-       .message = fmt::format("module '{}' is on device {}, and cluster '{}' has {}", entry.module, entry.device,
-                              problem.cluster().name(), on_host ? "no CPU" : fmt::format("{} of them", devices.size())),
-       .help = on_host ? "give a cluster with a CPU (a file with class = \"cpu\"), or another map"
-                       : "devices are counted from 0; give a larger cluster, or another map",
-       .pointer = "/" + pointer_token(entry.module),
-       .at = {}});
+  refuse("map-device",
+         fmt::format("module '{}' is on device {}, and cluster '{}' has {}", entry.module, entry.device,
+                     problem.cluster().name(), on_host ? "no CPU" : fmt::format("{} of them", devices.size())),
+         on_host ? "give a cluster with a CPU (a file with class = \"cpu\"), or another map"
+                 : "devices are counted from 0; give a larger cluster, or another map",
+         "/" + pointer_token(entry.module));
 }
 
 /// What a map says a device is called.
@@ -140,22 +138,20 @@ DeviceMap shortest_map(const Problem& problem, const std::vector<std::string>& m
 /// What a map leaves out of the schedule's rewrites.
 void add_lost(const Rewrite& rewrite, std::vector<std::string>& lost) {
   if (const auto* replicate = std::get_if<Replicate>(&rewrite))
-    throw InputError(
-        {.code = "device-map",
-         .message = fmt::format("the schedule has {} replicas of the network, and a device map is of one",
-                                replicate->replicas),
-         .help = "replicas are said by plans: place --placer plan --plan-out plan.json, then export --plan"});
+    refuse("device-map",
+           fmt::format("the schedule has {} replicas of the network, and a device map is of one", replicate->replicas),
+           "replicas are said by plans: place --placer plan --plan-out plan.json, then export --plan");
   if (const auto* parallel = std::get_if<TensorParallel>(&rewrite))
-    throw InputError({.code = "device-map",
-                      .message = fmt::format("the schedule divides each layer among {} ranks, and a device map has one "
-                                             "device for each",
-                                             parallel->ranks),
-                      .help = "ranks are said by plans: export --to megatron"});
+    refuse("device-map",
+           fmt::format("the schedule divides each layer among {} ranks, and a device map has one "
+                       "device for each",
+                       parallel->ranks),
+           "ranks are said by plans: export --to megatron");
   if (std::holds_alternative<StageMeshes>(rewrite))
-    throw InputError({.code = "device-map",
-                      .message = "the schedule's stages are on several devices each, and a device map has one device "
-                                 "for each layer",
-                      .help = "save the plan: place --plan-out plan.json"});
+    refuse("device-map",
+           "the schedule's stages are on several devices each, and a device map has one device "
+           "for each layer",
+           "save the plan: place --plan-out plan.json");
   if (const auto* batch = std::get_if<Microbatch>(&rewrite))
     lost.push_back(fmt::format("microbatches: a device map runs the batch at once, not in {} parts", batch->parts));
   if (const auto* split = std::get_if<SplitOp>(&rewrite))
@@ -248,10 +244,10 @@ Schedule schedule_of(const DeviceMap& map, const Problem& problem) {
     if (!entries[entry.module].second) idle.push_back(entry.module);
   if (!last && uncovered.empty() && layers.size() > 0) uncovered.push_back(module_of(layers.names.front()));
   if (!uncovered.empty())
-    throw InputError({.code = "uncovered",
-                      .message = fmt::format("the device map covers {} of {} layers of '{}', but not {}", covered,
-                                             layers.size(), problem.graph().name(), some_of(uncovered)),
-                      .help = "every module with parameters needs a device; \"\" is for all that no other key covers"});
+    refuse("uncovered",
+           fmt::format("the device map covers {} of {} layers of '{}', but not {}", covered, layers.size(),
+                       problem.graph().name(), some_of(uncovered)),
+           "every module with parameters needs a device; \"\" is for all that no other key covers");
   Schedule schedule{.placement = place_layers(problem, layers, devices, MemoryLedger{problem}).placement,
                     .placer = "device-map"};
   if (!idle.empty())

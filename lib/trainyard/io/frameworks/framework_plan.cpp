@@ -93,18 +93,16 @@ namespace detail {
 
 void refuse_stage_degrees(const ParallelPlan& plan, const char* program) {
   if (!plan.degrees.empty())
-    throw InputError({.code = "degrees",
-                      .message = fmt::format("the plan's stages have degrees of their own ({}), and {} has one for all",
-                                             describe(plan), program),
-                      .help = "give a plan with \"data\" and \"tensor\" of its own, and none of its stages"});
+    refuse("degrees",
+           fmt::format("the plan's stages have degrees of their own ({}), and {} has one for all", describe(plan),
+                       program),
+           "give a plan with \"data\" and \"tensor\" of its own, and none of its stages");
 }
 
 std::optional<std::int64_t> plan_batch(std::optional<std::int64_t> said, const PlanGround& ground) {
   if (said && ground.batch && *said != *ground.batch)
-    throw InputError(
-        {.code = "plan-batch",
-         .message = fmt::format("the plan is for {} samples a step, and the model has {}", *said, *ground.batch),
-         .help = fmt::format("--batch {}, or a plan for {}", *said, *ground.batch)});
+    refuse("plan-batch", fmt::format("the plan is for {} samples a step, and the model has {}", *said, *ground.batch),
+           fmt::format("--batch {}, or a plan for {}", *said, *ground.batch));
   return said ? said : ground.batch;
 }
 

@@ -70,44 +70,33 @@ ForeignPlan plan_of(const SplitSpec& spec, const TaskTable& table, const PlanGro
   for (const SplitSpec::Split& split : spec.splits) {
     const auto at = std::ranges::find(ground.blocks, split.module);
     if (at == ground.blocks.end())
-      throw InputError({.code = "unknown-block",
-                        .message = fmt::format("no block of layers is named '{}', at which the pipeline is to be split",
-                                               split.module),
-                        .help = did_you_mean(split.module, ground.blocks),
-                        .pointer = "/splits/" + pointer_token(split.module),
-                        .at = {}});
+      refuse("unknown-block",
+             fmt::format("no block of layers is named '{}', at which the pipeline is to be split", split.module),
+             did_you_mean(split.module, ground.blocks), "/splits/" + pointer_token(split.module));
     cuts.push_back(static_cast<std::size_t>(at - ground.blocks.begin()) + (split.end ? 1 : 0));
   }
   std::ranges::sort(cuts);
   for (std::size_t i = 0; i < cuts.size(); ++i)
     if (cuts[i] == 0 || cuts[i] == ground.blocks.size() || (i > 0 && cuts[i] == cuts[i - 1]))
-      throw InputError({.code = "stages",
-                        .message = "a split of the pipeline leaves a stage without layers",
-                        .help = "split at the beginning of a later block, and at each once",
-                        .pointer = "/splits",
-                        .at = {}});
+      refuse("stages", "a split of the pipeline leaves a stage without layers",
+             "split at the beginning of a later block, and at each once", "/splits");
   for (const std::size_t cut : cuts) read.file.begins.push_back(ground.blocks[cut]);
   const KnownSchedule known = known_schedule(table);
   const std::size_t stages = table.ranks.size() * known.chunks;
   if (stages != cuts.size() + 1)
-    throw InputError({.code = "stages",
-                      .message = fmt::format("{} splits make {} stages, and the schedule '{}' has {}", cuts.size(),
-                                             cuts.size() + 1, spec.schedule, stages),
-                      .help = "give the schedule that belongs to the splits",
-                      .pointer = "/schedule",
-                      .at = {}});
+    refuse("stages",
+           fmt::format("{} splits make {} stages, and the schedule '{}' has {}", cuts.size(), cuts.size() + 1,
+                       spec.schedule, stages),
+           "give the schedule that belongs to the splits", "/schedule");
   read.file.batch = plan_batch(spec.batch, ground);
   const std::size_t samples = static_cast<std::size_t>(read.file.batch.value_or(0)) / spec.replicas;
   if (!read.file.batch || samples % known.microbatches != 0 ||
       samples * spec.replicas != static_cast<std::size_t>(*read.file.batch))
-    throw InputError({.code = "batch",
-                      .message = read.file.batch
-                                     ? fmt::format("{} samples are not divided by {} replicas and {} microbatches",
-                                                   *read.file.batch, spec.replicas, known.microbatches)
-                                     : "neither the model nor the split spec says how many samples a step has",
-                      .help = "give \"batch\"",
-                      .pointer = "",
-                      .at = {}});
+    refuse("batch",
+           read.file.batch ? fmt::format("{} samples are not divided by {} replicas and {} microbatches",
+                                         *read.file.batch, spec.replicas, known.microbatches)
+                           : "neither the model nor the split spec says how many samples a step has",
+           "give \"batch\"");
   ParallelPlan& plan = read.file.plan;
   plan.data = spec.replicas;
   plan.schedule = known.schedule;

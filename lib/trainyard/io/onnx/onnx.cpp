@@ -42,8 +42,7 @@ class Importer {
 
   Model run(const std::string& name) {
     model_.name = name;
-    if (file_.operators.empty())
-      throw InputError({.code = "empty-graph", .message = "the graph has no nodes", .help = "export a whole network"});
+    if (file_.operators.empty()) refuse("empty-graph", "the graph has no nodes", "export a whole network");
     bind_batch();
     describe_values();
     declare_weights();

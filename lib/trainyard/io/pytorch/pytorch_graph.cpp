@@ -319,8 +319,7 @@ TracedGraph read_traced_graph(const std::filesystem::path& trace, const std::fil
     if (!known) {
       std::vector<std::string> names;
       for (const DeviceKind& each : device_kinds()) names.push_back(each.name);
-      throw InputError(
-          {"unknown-kind", fmt::format("no device kind is named '{}'", kind), did_you_mean(kind, names), "", {}});
+      refuse("unknown-kind", fmt::format("no device kind is named '{}'", kind), did_you_mean(kind, names));
     }
     device = known->name;
   }

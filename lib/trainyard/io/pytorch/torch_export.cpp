@@ -169,8 +169,7 @@ class ProgramReader {
   void check_bound() const {
     for (const auto& [symbol, size] : bind_)
       if (std::ranges::find(used_, symbol) == used_.end())
-        throw InputError(
-            Finding{"unknown-dimension", fmt::format("the program has no open size '{}'", symbol), "", "", {}});
+        refuse("unknown-dimension", fmt::format("the program has no open size '{}'", symbol), "");
   }
 
   /// The value of this name, made where it is new.

@@ -24,9 +24,7 @@ class Effort {
   /// Throws InputError ("range") where the seconds are not a number.
   explicit Effort(const Budget& budget, std::function<bool()> stop = {}) : budget_(budget), stop_(std::move(stop)) {
     if (budget.seconds && std::isnan(*budget.seconds))
-      throw InputError({.code = "range",
-                        .message = "the seconds of a budget are not a number",
-                        .help = "give 0 or more, or none for no limit"});
+      refuse("range", "the seconds of a budget are not a number", "give 0 or more, or none for no limit");
   }
 
   /// Whether the user stops it, or this share of its seconds is over.

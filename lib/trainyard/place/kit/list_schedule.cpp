@@ -19,11 +19,10 @@ Schedule list_schedule(const Problem& problem, const ListOptions& options, const
     const std::vector<OpId> taken = run(plan);
     Schedule schedule = plan.schedule();
     if (const auto left = std::ranges::find(schedule.placement, DeviceId::none()); left != schedule.placement.end())
-      throw InputError({.code = "not-placed",
-                        .message = fmt::format(
-                            "the run of a list schedule places no op '{}'",
-                            problem.graph().name(OpId{static_cast<std::size_t>(left - schedule.placement.begin())})),
-                        .help = "call AnalyticPlan::place() for every op"});
+      refuse("not-placed",
+             fmt::format("the run of a list schedule places no op '{}'",
+                         problem.graph().name(OpId{static_cast<std::size_t>(left - schedule.placement.begin())})),
+             "call AnalyticPlan::place() for every op");
     const Outcome outcome = keep_order(evaluator, taken, options.order, schedule, options.stop);
     const bool settled = outcome.excess == Bytes{0} && !plan.memory_bound();
     return Retreat<Outcome>{std::move(schedule), outcome, settled};

@@ -62,9 +62,8 @@ std::unique_ptr<learned::PolicyNetwork<float>> make_policy_network(std::string_v
   if (placer == "giph") return std::make_unique<learned::GiphNetwork<float>>(learned::GiphSizes{}, seed);
   if (!is_learned_placer(placer)) {
     std::vector<std::string> names(kNames.begin(), kNames.end());
-    throw InputError({.code = "unknown-placer",
-                      .message = fmt::format("'{}' is no placer that learns a policy", placer),
-                      .help = fmt::format("{} there are: {}", did_you_mean(placer, names), fmt::join(names, ", "))});
+    refuse("unknown-placer", fmt::format("'{}' is no placer that learns a policy", placer),
+           fmt::format("{} there are: {}", did_you_mean(placer, names), fmt::join(names, ", ")));
   }
   learned::PlacetoSizes sizes{.devices = devices};
   if (placer == "placeto-simple-aggregator") sizes.embedding = Embedding::aggregator;
@@ -95,9 +94,7 @@ TrainedPolicy train_policy(std::span<const Problem> problems, const PolicyTraini
   tasks.reserve(problems.size());
   for (const Problem& problem : problems) {
     if (problem.device_count() != problems.front().device_count() && !network->fits_any_devices())
-      throw InputError({.code = "device-count",
-                        .message = "the problems do not have the same number of devices",
-                        .help = "train one policy for each number"});
+      refuse("device-count", "the problems do not have the same number of devices", "train one policy for each number");
     tasks.emplace_back(problem, training.grouping);
   }
   TrainedPolicy trained;
@@ -136,11 +133,10 @@ std::unique_ptr<learned::PolicyNetwork<float>> network_of(const LearnedPolicy& p
 Schedule place_by_policy(const Problem& problem, const LearnedPolicy& policy) {
   const auto network = network_of(policy);
   if (policy.devices.size() != problem.device_count() && !network->fits_any_devices())
-    throw InputError(
-        {.code = "device-count",
-         .message = fmt::format("the policy was trained for {} devices ({}), and '{}' has {}", policy.devices.size(),
-                                policy.cluster, problem.cluster().name(), problem.device_count()),
-         .help = fmt::format("train one for this cluster: trainyard train --placer {}", policy.placer)});
+    refuse("device-count",
+           fmt::format("the policy was trained for {} devices ({}), and '{}' has {}", policy.devices.size(),
+                       policy.cluster, problem.cluster().name(), problem.device_count()),
+           fmt::format("train one for this cluster: trainyard train --placer {}", policy.placer));
   const learned::PlacementTask task{problem, policy.grouping};
   if (task.size() == 0) return {.placement = Placement(0), .placer = policy.placer};
   learned::PlacementCosts evaluator{task};

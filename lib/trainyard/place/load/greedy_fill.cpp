@@ -72,10 +72,10 @@ LoadPlacement greedy_fill(const LoadProblem& problem) {
       for (const DeviceId device : problem.devices())
         if (can(device) && (to.is_none() || room[device.index()] > room[to.index()])) to = device;
     if (to.is_none())
-      throw InputError({.code = "no-split",
-                        .message = "no device can run all ops that share one with '" +
-                                   problem.op(blocks.ops[block.index()].front()).name + "'",
-                        .help = "they are of one group, or lie between such ops"});
+      refuse(
+          "no-split",
+          "no device can run all ops that share one with '" + problem.op(blocks.ops[block.index()].front()).name + "'",
+          "they are of one group, or lie between such ops");
     devices[block.index()] = to;
     if (room[to.index()] != std::numeric_limits<std::int64_t>::max()) room[to.index()] -= size;
   }

@@ -231,10 +231,9 @@ class HierarchicalDp {
 HierarchicalSplit hierarchical_split(const LoadProblem& problem, const Contraction& blocks,
                                      const std::vector<BlockId>& order, const LoadHierarchy& hierarchy, LoadSum sum) {
   if (order.size() > kMostBlocks)
-    throw InputError({.code = "too-many-blocks",
-                      .message = fmt::format("{} blocks are more than the {} that two levels are solved for",
-                                             order.size(), kMostBlocks),
-                      .help = "coarser layers make fewer blocks"});
+    refuse("too-many-blocks",
+           fmt::format("{} blocks are more than the {} that two levels are solved for", order.size(), kMostBlocks),
+           "coarser layers make fewer blocks");
   return HierarchicalDp{problem, blocks, order, hierarchy, sum}.run();
 }
 

@@ -29,10 +29,9 @@ class DeviceCounts {
       most_.push_back(problem.devices_of(KindId{k}).size());
       size *= most_.back() + 1;
       if (size > kMostStates)
-        throw InputError(Finding{.code = "too-many-kinds",
-                                 .message = fmt::format("devices of {} kinds can be chosen in more than {} ways",
-                                                        problem.kind_count(), kMostStates),
-                                 .help = "placer 'load-search' takes any number of kinds"});
+        refuse("too-many-kinds",
+               fmt::format("devices of {} kinds can be chosen in more than {} ways", problem.kind_count(), kMostStates),
+               "placer 'load-search' takes any number of kinds");
     }
     size_ = static_cast<std::uint32_t>(size);
     std::ranges::reverse(most_);

@@ -87,9 +87,8 @@ IdealLattice IdealLattice::all(const Contraction& blocks, std::size_t most, std:
       edges.push_back(
           {static_cast<std::uint32_t>(to), static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(from)});
       if (sets.size() > most)
-        throw InputError({.code = "too-many-ideals",
-                          .message = fmt::format("the graph can be cut in more than {} places", most),
-                          .help = "placer 'dpl' cuts it along one order; coarser layers have fewer places"});
+        refuse("too-many-ideals", fmt::format("the graph can be cut in more than {} places", most),
+               "placer 'dpl' cuts it along one order; coarser layers have fewer places");
     }
   }
   lattice.first_.assign(sets.size() + 1, 0);

@@ -358,10 +358,9 @@ LoadProgramResult solve_load_program(const LoadProblem& problem, const LoadProgr
   }
   const std::size_t columns = builder.columns();  // before there are rows, of which there are many more
   if (columns > options.most_columns)
-    throw InputError({.code = "too-large",
-                      .message = fmt::format("the integer program would have {} columns, more than {}", columns,
-                                             options.most_columns),
-                      .help = "placer 'load-search' has no such limit"});
+    refuse("too-large",
+           fmt::format("the integer program would have {} columns, more than {}", columns, options.most_columns),
+           "placer 'load-search' has no such limit");
   builder.add_the_rest();
   assert(builder.program().linear.columns() == columns);
   IntegerOptions solver{.seconds = options.seconds, .nodes = options.nodes, .gap = options.gap};

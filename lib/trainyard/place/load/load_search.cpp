@@ -40,10 +40,9 @@ std::vector<Devices> able_devices(const LoadProblem& problem) {
     for (const DeviceId device : problem.devices())
       if (problem.color_time(color, problem.kind_of(device)) != kNeverLoad) able[color].push_back(device);
     if (able[color].empty())
-      throw InputError({.code = "no-device",
-                        .message = "no device can run all ops that share one with '" +
-                                   problem.op(problem.color_ops(color)[0]).name + "'",
-                        .help = "they are of one group, or backward ops that follow it"});
+      refuse("no-device",
+             "no device can run all ops that share one with '" + problem.op(problem.color_ops(color)[0]).name + "'",
+             "they are of one group, or backward ops that follow it");
   }
   return able;
 }

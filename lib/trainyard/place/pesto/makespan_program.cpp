@@ -81,10 +81,10 @@ MakespanProgram::MakespanProgram(const Problem& problem, const MakespanProgramOp
   const double limit = in_units(options.limit);
   const auto pairs = problem.op_count() * (problem.op_count() - 1) / 2;
   if (pairs + problem.op_count() * problem.device_count() > options.most_columns)
-    throw InputError({.code = "too-large",
-                      .message = fmt::format("the integer program of {} ops would have more than {} columns",
-                                             problem.op_count(), options.most_columns),
-                      .help = "coarsen first: --coarsen pesto:40"});
+    refuse("too-large",
+           fmt::format("the integer program of {} ops would have more than {} columns", problem.op_count(),
+                       options.most_columns),
+           "coarsen first: --coarsen pesto:40");
   follows_ = closure(problem.graph());
   column("C", limit, false);
   add_places(limit);
@@ -92,10 +92,9 @@ MakespanProgram::MakespanProgram(const Problem& problem, const MakespanProgramOp
   add_op_pairs(limit);
   add_transfer_pairs(limit);
   if (names_.size() > options.most_columns)
-    throw InputError({.code = "too-large",
-                      .message = fmt::format("the integer program would have {} columns, more than {}", names_.size(),
-                                             options.most_columns),
-                      .help = "coarsen first: --coarsen pesto:40"});
+    refuse("too-large",
+           fmt::format("the integer program would have {} columns, more than {}", names_.size(), options.most_columns),
+           "coarsen first: --coarsen pesto:40");
 }
 
 void MakespanProgram::add_places(double limit) {

@@ -204,11 +204,10 @@ PipelinePartition pipedream_partition(const LayerProfile& profile, const std::ve
       .levels = {},
       .stage = std::vector<std::size_t>(profile.layers.size())};
   if (partition.pipeline == kNever)
-    throw InputError(
-        {.code = "no-partition",
-         .message = fmt::format("no pipeline of '{}' has {}", profile.name,
-                                options.memory ? "room in memory" : "as many stages as there are machines"),
-         .help = options.straight ? "fewer machines, or stages on several machines" : "more memory"});
+    refuse("no-partition",
+           fmt::format("no pipeline of '{}' has {}", profile.name,
+                       options.memory ? "room in memory" : "as many stages as there are machines"),
+           options.straight ? "fewer machines, or stages on several machines" : "more memory");
   std::vector<PipelineStage> runs{{0, last + 1, partition.one_device, 1}};
   for (auto search = searches.rbegin(); search != searches.rend(); ++search) {
     std::vector<PipelineStage> within;

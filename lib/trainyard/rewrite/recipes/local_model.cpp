@@ -33,10 +33,9 @@ ValueId LocalModel::value(ValueId id, const Cuts& cuts) {
     if (cuts[axis]) {
       std::int64_t& extent = local.shape[cuts[axis]->dimension];
       if (extent % static_cast<std::int64_t>(parts_[axis]) != 0)
-        throw InputError({.code = "not-executed",
-                          .message = fmt::format("'{}', {}, is not divided equally among {}", local.name,
-                                                 text_of(local.shape), parts_[axis]),
-                          .help = "take a divisor"});
+        refuse("not-executed",
+               fmt::format("'{}', {}, is not divided equally among {}", local.name, text_of(local.shape), parts_[axis]),
+               "take a divisor");
       extent /= static_cast<std::int64_t>(parts_[axis]);
     }
   local.role = Value::Role::activation;  // it says shapes alone
@@ -133,10 +132,9 @@ Cut LocalModel::within(const Cut& cut, const Cuts& cuts) const {
     if (cuts[axis] && cuts[axis]->dimension == cut.dimension)
       for (std::int64_t& block : local.blocks) {
         if (block % static_cast<std::int64_t>(parts_[axis]) != 0)
-          throw InputError(
-              {.code = "not-executed",
-               .message = fmt::format("{} rows that ranks share are not divided among {} more", block, parts_[axis]),
-               .help = "take a divisor"});
+          refuse("not-executed",
+                 fmt::format("{} rows that ranks share are not divided among {} more", block, parts_[axis]),
+                 "take a divisor");
         block /= static_cast<std::int64_t>(parts_[axis]);
       }
   return local;

@@ -161,10 +161,9 @@ class PiecesRecipe {
     const MaybeCut cut = shares(parts).cuts(tensor)[BatchAxes::kSamples];
     const ValueId like = shares(1).value_of(tensor);
     if (!cut || cut->blocks.size() != 1 || like.is_none())
-      throw InputError({.code = "not-executed",
-                        .message = fmt::format("'{}', which goes between stages, is not divided by samples alone",
-                                               graph_.name(tensor)),
-                        .help = "take as many replicas in both"});
+      refuse("not-executed",
+             fmt::format("'{}', which goes between stages, is not divided by samples alone", graph_.name(tensor)),
+             "take as many replicas in both");
     if (joins) {
       how.joined = cut;
       const std::size_t replicas = parts / inputs.size();

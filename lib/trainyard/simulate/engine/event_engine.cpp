@@ -20,10 +20,9 @@ TaskTimes run_rule(const Problem& problem, const Schedule& schedule, const Plann
       const std::string what = transfer.tensor.is_none()
                                    ? "a collective"
                                    : fmt::format("tensor '{}'", problem.graph().name(transfer.tensor));
-      throw InputError(
-          {.code = "not-a-number",
-           .message = fmt::format("the urgency that the rule '{}' gives {} is not a number", schedule.rule->name, what),
-           .help = "urgencies are numbers, higher goes first"});
+      refuse("not-a-number",
+             fmt::format("the urgency that the rule '{}' gives {} is not a number", schedule.rule->name, what),
+             "urgencies are numbers, higher goes first");
     }
   const auto run = [&](const auto& rule) {
     return EventLoop{problem, schedule.placement, transfers, durations, rule}.run();
@@ -39,12 +38,10 @@ TaskTimes run_rule(const Problem& problem, const Schedule& schedule, const Plann
   // The first in topological order lacks nothing.
   const auto& ops = problem.graph().topological_order();
   const OpId op = *std::ranges::find(ops, kNotYet, [&](OpId id) { return times.ops[id].start; });
-  throw InputError({"held-back",
-                    fmt::format("the rule '{}' never lets op '{}' run on device '{}'", schedule.rule->name,
-                                problem.graph().name(op), problem.cluster().device(schedule.placement[op]).name),
-                    "let the op run, or another one, once the device has nothing else to wait for",
-                    "/policy",
-                    {}});
+  refuse("held-back",
+         fmt::format("the rule '{}' never lets op '{}' run on device '{}'", schedule.rule->name,
+                     problem.graph().name(op), problem.cluster().device(schedule.placement[op]).name),
+         "let the op run, or another one, once the device has nothing else to wait for", "/policy");
 }
 
 }  // namespace

@@ -121,9 +121,8 @@ class Strict {
       : turn_(problem.op_count()) {
     const auto check = [](bool fits) {
       if (!fits)
-        throw InputError({.code = "order",
-                          .message = "the rule of strict orders has one of other devices or ops",
-                          .help = "give a schedule of policy strict for the problem"});
+        refuse("order", "the rule of strict orders has one of other devices or ops",
+               "give a schedule of policy strict for the problem");
     };
     check(schedule.order.size() == problem.device_count());
     for (const DeviceId device : problem.devices()) {
