@@ -55,7 +55,7 @@ const std::string& Parameters::text(std::string_view name) const {
   return std::ranges::find(placer_.parameters, name, &PlacerParameter::name)->default_value;
 }
 
-void Parameters::refuse(std::string_view name, const std::string& value, const std::string& allowed) const {
+void Parameters::refuse_value(std::string_view name, const std::string& value, const std::string& allowed) const {
   refuse("parameter-value", fmt::format("placer '{}': parameter '{}' cannot be '{}'", placer_.name, name, value),
          allowed);
 }

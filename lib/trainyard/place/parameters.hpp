@@ -174,13 +174,13 @@ class Parameters {
   typename Parameter::Value operator[](const Parameter& parameter) const {
     const std::string& given = text(parameter.name());
     const std::optional<typename Parameter::Value> value = parameter.read(given);
-    if (!value) refuse(parameter.name(), given, parameter.allowed());
+    if (!value) refuse_value(parameter.name(), given, parameter.allowed());
     return *value;
   }
 
  private:
   const std::string& text(std::string_view name) const;
-  [[noreturn]] void refuse(std::string_view name, const std::string& value, const std::string& allowed) const;
+  [[noreturn]] void refuse_value(std::string_view name, const std::string& value, const std::string& allowed) const;
 
   const Placer& placer_;
   const PlaceOptions& options_;

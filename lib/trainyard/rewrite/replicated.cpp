@@ -235,6 +235,15 @@ void Replicas::add_gradients(std::size_t b) {
       for (const TensorId tensor : gradients) inputs.back().push_back(copy_of(graph_.name(tensor), r));
     }
     CollectiveOps ops{name, std::move(their)};
+    if (bucket.two_before != kNone)
+      for (const std::size_t r : members) {
+        const Bucket& earlier = buckets_.buckets[bucket.two_before];
+        OpSpec& turn = ops.relay(r, "turn");
+        if (bucket.of_microbatch_before)
+          turn.colocate = copy_of(buckets_.first_of(earlier).group, r);
+        else
+          turn.after = {copy_of(name_in(bucket.two_before, "reduce-scatter") + (is_whole() ? "/done" : "/sum"), r)};
+      }
     std::vector<ArrayParts> parts;
     if (is_whole()) {
       parts = whole(ops, kind, bytes, inputs, sums, apart);
@@ -252,15 +261,6 @@ void Replicas::add_gradients(std::size_t b) {
                            Bytes{share_of(graph_.bytes(tensor).count, slice, apart)}});
       ops.join(i, "scatter", parts[i], std::move(outputs));
     }
-    if (bucket.two_before != kNone)
-      for (const std::size_t r : members) {
-        const Bucket& earlier = buckets_.buckets[bucket.two_before];
-        OpSpec& turn = ops.relay(r, "turn");
-        if (bucket.of_microbatch_before)
-          turn.colocate = copy_of(buckets_.first_of(earlier).group, r);
-        else
-          turn.after = {copy_of(name_in(bucket.two_before, "reduce-scatter") + (is_whole() ? "/done" : "/sum"), r)};
-      }
     add(ops, members, original, {ReplicaCollective::Of::gradients, kind, 0, 0, 0, gradients});
   }
 }

@@ -17,6 +17,7 @@
 #include "trainyard/place/parallel/pipeline_order.hpp"
 #include "trainyard/problem/collective_run.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
