@@ -23,9 +23,10 @@ namespace trainyard::detail {
 /// there at a time. From stage 1 on, each replica updates its share, at 1/n of the cost. Of m microbatches (Microbatch
 /// behind Replicate) stages 0 and 1 add up whole gradients first; from stage 2 on each scatters its own, of which
 /// replicas add up their shares, as DeepSpeed does and PyTorch's FSDP outside of no_sync(): stage 2 sends m G + P. With
-/// stage 3 each gathers all weights, too (MicrobatchGraph): m (G + 2 P). There, gradients of a bucket are made once the
-/// last but one before it has been scattered, "reduce-scatter/BUCKET/turn", so that two at most are there at a time; of
-/// the first two of a microbatch those of the one before it, where there are two.
+/// stage 3 each gathers all weights, too (MicrobatchGraph): m (G + 2 P). In both stages gradients of a bucket are made
+/// once the last but one before it has been scattered, "reduce-scatter/BUCKET/turn", so that two at most are there at a
+/// time. The first two buckets of a microbatch wait for the last two of the microbatch before; a single bucket waits
+/// for none.
 ///
 /// In a pipeline (Replicate::stages) a bucket has gradients of one stage.
 ///
