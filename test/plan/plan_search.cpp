@@ -297,7 +297,7 @@ TEST_CASE("a device that takes twice as long has half as many layers, and its me
   costs.kind = [](std::size_t first, std::size_t count) { return first == 1 ? 2 : count == 2 ? 3 : 1; };
   costs.layer = [](std::size_t, std::size_t samples, LayerDegree degree) {
     const Nanoseconds each{static_cast<std::int64_t>(samples) * (degree.kind >= 2 ? 20 : 10)};
-    return LayerCost{each, each, each, Bytes{0}, Bytes{0}, Bytes{static_cast<std::int64_t>(samples)}};
+    return LayerCost{each, each, each, {}, {}, Bytes{static_cast<std::int64_t>(samples)}, {}, {}};
   };
   // Two replicas of 2 samples are as slow as the second: 2 x 6 x 60.
   CHECK(run_plan(costs, {.data = 2, .microbatch = 1}).step == Nanoseconds{720});
