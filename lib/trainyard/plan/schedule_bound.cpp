@@ -288,27 +288,11 @@ class BoundOfSchedule {
   ///     maximize  sum over groups of (layers) theta + sum of nu + sum of y (transfers of the path) - sum of u (room)
   ///     for every group, stage and level of recomputation  theta + nu  <=  what a layer costs there, by y and u
   ///     sum of y  =  1
-  Dual best_dual() const {
+  Dual best_dual() {
     const std::size_t middle = (layers_.size() - 1) / 2;
     LinearProgram program;
     std::vector<std::vector<LinearProgram::Term>> rows(rows_.size());
     std::vector<LinearProgram::Term> whole;
-    for (const Path& path : paths_) {
-      const ScheduleGraph::End& end = graph_.ends()[path.end];
-      const std::vector<std::size_t>& behind = end.stages;
-      double transfers = sums_.of_stage * static_cast<double>(behind.size()) + (end.last_sum ? last_sum(middle) : 0);
-      for (std::size_t s = 0; s + 1 < stages_; ++s)
-        transfers += path.counts[s][TaskPart::onward] * onward_[s][middle] +
-                     path.counts[s + 1][TaskPart::back] * back_[s][middle];
-      const std::uint32_t column = program.add_column(-transfers / unit_, 0, LinearProgram::kInfinity);
-      for (std::size_t k = 0; k < rows_.size(); ++k) {
-        const auto& [s, layer, level, count] = rows_[k];
-        const double time = layer->time(path.counts[s]) + path.counts[s][TaskPart::again] * layer->levels[level].again +
-                            (std::ranges::find(behind, s) != behind.end() ? layer->after : 0);
-        if (time > 0) rows[k].push_back({column, -time / unit_});
-      }
-      whole.push_back({column, 1});
-    }
     each_instant([&](std::size_t i, const ScheduleGraph::Held& instant) {
       const std::uint32_t column = program.add_column(1, 0, kMostPrice);
       for (std::size_t k = 0; k < rows_.size(); ++k) {
@@ -331,9 +315,25 @@ class BoundOfSchedule {
       if (level == 0) nu = program.add_column(-1, 0, LinearProgram::kInfinity);
       rows[k].push_back({nu, 1});
     }
+    for (const Path& path : paths_) {
+      const ScheduleGraph::End& end = graph_.ends()[path.end];
+      const std::vector<std::size_t>& behind = end.stages;
+      double transfers = sums_.of_stage * static_cast<double>(behind.size()) + (end.last_sum ? last_sum(middle) : 0);
+      for (std::size_t s = 0; s + 1 < stages_; ++s)
+        transfers += path.counts[s][TaskPart::onward] * onward_[s][middle] +
+                     path.counts[s + 1][TaskPart::back] * back_[s][middle];
+      const std::uint32_t column = program.add_column(-transfers / unit_, 0, LinearProgram::kInfinity);
+      for (std::size_t k = 0; k < rows_.size(); ++k) {
+        const auto& [s, layer, level, count] = rows_[k];
+        const double time = layer->time(path.counts[s]) + path.counts[s][TaskPart::again] * layer->levels[level].again +
+                            (std::ranges::find(behind, s) != behind.end() ? layer->after : 0);
+        if (time > 0) rows[k].push_back({column, -time / unit_});
+      }
+      whole.push_back({column, 1});
+    }
     for (const auto& row : rows) program.add_row(-LinearProgram::kInfinity, 0, row);
     program.add_row(1, 1, whole);
-    return read(solve_by_simplex(program));
+    return read(solve_on(program, basis_));
   }
 
   std::size_t chunk_of(std::size_t stage) const {
@@ -342,22 +342,31 @@ class BoundOfSchedule {
     return chunk;
   }
 
+  /// From where the last round's ended, which had fewer paths or cuts.
+  static LinearSolution solve_on(const LinearProgram& program, SimplexBasis& basis) {
+    LinearSolution solution = solve_by_simplex(program, {.start = std::move(basis)});
+    basis = std::move(solution.basis);
+    return solution;
+  }
+
+  /// Prices are the first columns, paths the last ones.
   Dual read(const LinearSolution& solution) const {
     const std::vector<double> none(stages_, 0);
     Dual dual{std::vector<PartSums>(stages_), none, none, std::vector<double>(p_, 0), none, none};
     dual.value = -solution.value * unit_;
     dual.work = solution.work;
     const auto weight = [&](std::size_t column) { return std::max(0.0, solution.x[column]); };
+    const std::size_t first_path = solution.x.size() - paths_.size();
     double sum = 0;
-    for (std::size_t k = 0; k < paths_.size(); ++k) sum += weight(k);
+    for (std::size_t k = 0; k < paths_.size(); ++k) sum += weight(first_path + k);
     for (std::size_t k = 0; k < paths_.size(); ++k) {
-      const double share = sum > 0 ? weight(k) / sum : 1.0 / static_cast<double>(paths_.size());
+      const double share = sum > 0 ? weight(first_path + k) / sum : 1.0 / static_cast<double>(paths_.size());
       const ScheduleGraph::End& end = graph_.ends()[paths_[k].end];
       for (const std::size_t s : end.stages) dual.behind[s] += share;
       if (end.last_sum) dual.last_sum[*end.last_sum] += share;
       for (std::size_t s = 0; s < stages_; ++s) dual.counts[s].add(paths_[k].counts[s], share);
     }
-    std::size_t column = paths_.size();
+    std::size_t column = 0;
     each_instant([&](std::size_t i, const ScheduleGraph::Held& instant) {
       const double price = weight(column++) * unit_ / room_;
       dual.price[i] += price;
@@ -646,25 +655,24 @@ class BoundOfSchedule {
   /// The weights and prices for which the least of the cuts found so far is largest, which is `value`.
   Dual best_dual_of_cuts() {
     LinearProgram program;
-    for (std::size_t k = 0; k < paths_.size(); ++k) program.add_column(0, 0, LinearProgram::kInfinity);
-    const auto first_price = static_cast<std::uint32_t>(paths_.size());
-    std::uint32_t next = first_price;
+    std::uint32_t prices = 0;
     each_instant([&](std::size_t, const ScheduleGraph::Held&) {
       program.add_column(0, 0, kMostPrice);
-      ++next;
+      ++prices;
     });
     const std::uint32_t least = program.add_column(-1, -LinearProgram::kInfinity, LinearProgram::kInfinity);
+    std::vector<LinearProgram::Term> whole;
+    for (std::size_t k = 0; k < paths_.size(); ++k)
+      whole.push_back({program.add_column(0, 0, LinearProgram::kInfinity), 1});
+    program.add_row(1, 1, whole);
     for (Cuts& cuts : cuts_) {
       while (cuts.lengths.size() < paths_.size()) cuts.lengths.push_back(length(paths_[cuts.lengths.size()], cuts));
       std::vector<LinearProgram::Term> row{{least, 1}};
-      for (std::uint32_t k = 0; k < first_price; ++k) row.push_back({k, -cuts.lengths[k] / unit_});
-      for (std::uint32_t k = first_price; k < next; ++k) row.push_back({k, 1 - cuts.bytes[k - first_price] / room_});
+      for (std::uint32_t k = 0; k < prices; ++k) row.push_back({k, 1 - cuts.bytes[k] / room_});
+      for (std::size_t k = 0; k < paths_.size(); ++k) row.push_back({whole[k].column, -cuts.lengths[k] / unit_});
       program.add_row(-LinearProgram::kInfinity, 0, row);
     }
-    std::vector<LinearProgram::Term> whole;
-    for (std::uint32_t k = 0; k < first_price; ++k) whole.push_back({k, 1});
-    program.add_row(1, 1, whole);
-    LinearSolution solution = solve_by_simplex(program);
+    LinearSolution solution = solve_on(program, basis_of_cuts_);
     solution.prices.clear();
     return read(solution);
   }
@@ -698,6 +706,7 @@ class BoundOfSchedule {
   std::vector<Row> rows_;
   std::vector<Path> paths_;
   std::vector<Cuts> cuts_;
+  SimplexBasis basis_, basis_of_cuts_;          // of the last round's linear programs
   std::size_t last_cuts_ = 0;                   // those that were found last
   std::vector<std::pair<double, Dual>> duals_;  // the best, and their least over all cuts
   std::vector<LayerTimes> up_to_;               // by layer: the sums of those before

@@ -45,6 +45,12 @@ class LinearProgram {
   std::vector<Term> terms_;
 };
 
+/// Where the simplex method ends, and can begin with a program that has more columns, more rows, or both.
+struct SimplexBasis {
+  enum class At : std::uint8_t { lower, upper, basic };  // a free variable outside of the basis is 0: `lower`
+  std::vector<At> columns{}, rows{};
+};
+
 struct LinearSolution {
   enum class Status : std::uint8_t { optimal, infeasible, unbounded, stopped };
 
@@ -53,6 +59,7 @@ struct LinearSolution {
   std::vector<double> x;            // stopped: feasible if `feasible`
   std::vector<double> prices = {};  // optimal, by the simplex method: by row, how fast `value` rises with its bounds
   bool feasible = false;            // x keeps all bounds, within 1e-7
+  SimplexBasis basis = {};          // by the simplex method
   std::size_t pivots = 0;           // bound flips included
   std::uint64_t work = 0;           // of the simplex method: numbers gone through, roughly; 10^9 take about a second
 };
@@ -60,6 +67,8 @@ struct LinearSolution {
 struct SimplexOptions {
   std::size_t most_pivots = std::numeric_limits<std::size_t>::max();
   std::uint64_t most_work = std::numeric_limits<std::uint64_t>::max();  // see LinearSolution::work
+  /// That of the program's first columns and rows: columns beyond begin at their lower bounds, rows in the basis.
+  SimplexBasis start = {};
 };
 
 /// The bounded primal simplex method, in its revised form: the basis inverse is a product of elementary matrices, made

@@ -21,7 +21,7 @@ constexpr std::size_t kPatience = 200;
 /// Variables are the program's columns and one for each row, its negative value: A x + r = 0.
 class Simplex {
  public:
-  explicit Simplex(const LinearProgram& program)
+  Simplex(const LinearProgram& program, const SimplexBasis& start)
       : rows_(program.rows()), columns_(program.columns()), basis_(rows_), work_(rows_), prices_(rows_) {
     const std::size_t all = columns_ + rows_;
     std::vector<std::size_t> count(all + 1, 0);
@@ -55,11 +55,13 @@ class Simplex {
       for (const auto& entry : column(j)) squares += entry.value * entry.value;
       length_[j] = std::sqrt(squares);
     }
-    for (std::size_t i = 0; i < rows_; ++i) {
-      basis_[i] = columns_ + i;
-      in_basis_[columns_ + i] = 1;
+    for (std::size_t i = 0; i < rows_; ++i) basis_[i] = columns_ + i;
+    if (start.columns.empty()) {
+      for (const std::size_t j : basis_) in_basis_[j] = 1;
+      compute_basic_values();
+    } else {
+      begin(start);
     }
-    compute_basic_values();
   }
 
   LinearSolution solve(const SimplexOptions& options) {
@@ -106,6 +108,20 @@ class Simplex {
   std::span<const BasisInverse::Entry> column(std::size_t j) const {
     return std::span{entries_}.subspan(first_[j], first_[j + 1] - first_[j]);
   }
+  void begin(const SimplexBasis& start) {
+    std::vector<std::size_t> basic;
+    const auto put = [&](std::size_t j, SimplexBasis::At at) {
+      if (at == SimplexBasis::At::basic) basic.push_back(j);
+      if (at == SimplexBasis::At::upper && std::isfinite(upper_[j])) value_[j] = upper_[j];
+    };
+    for (std::size_t j = 0; j < start.columns.size(); ++j) put(j, start.columns[j]);
+    for (std::size_t i = 0; i < rows_; ++i)
+      put(columns_ + i, i < start.rows.size() ? start.rows[i] : SimplexBasis::At::basic);
+    assert(start.columns.size() <= columns_ && start.rows.size() <= rows_ && basic.size() <= rows_);
+    basis_ = std::move(basic);
+    refresh();
+  }
+
   bool below(std::size_t j) const { return value_[j] < lower_[j] - kFeasible; }
   bool above(std::size_t j) const { return value_[j] > upper_[j] + kFeasible; }
 
@@ -139,7 +155,7 @@ class Simplex {
       in_basis_[j] = 0;
     }
     const std::vector<std::uint32_t> rows = inverse_.invert(columns);
-    std::ranges::fill(basis_, kNone);
+    basis_.assign(rows_, kNone);
     for (std::size_t c = 0; c < variables.size(); ++c) {
       if (rows[c] == BasisInverse::kNoRow) {
         value_[variables[c]] = std::clamp(value_[variables[c]], lower_[variables[c]], upper_[variables[c]]);
@@ -244,6 +260,12 @@ class Simplex {
     solution.value = objective();
     if (status == LinearSolution::Status::optimal) solution.prices = prices_;
     solution.feasible = infeasibility() <= 1e-7;
+    const auto at = [&](std::size_t j) {
+      if (in_basis_[j]) return SimplexBasis::At::basic;
+      return value_[j] == upper_[j] ? SimplexBasis::At::upper : SimplexBasis::At::lower;
+    };
+    for (std::size_t j = 0; j < columns_; ++j) solution.basis.columns.push_back(at(j));
+    for (std::size_t i = 0; i < rows_; ++i) solution.basis.rows.push_back(at(columns_ + i));
     return solution;
   }
 
@@ -260,7 +282,7 @@ class Simplex {
 }  // namespace
 
 LinearSolution solve_by_simplex(const LinearProgram& program, const SimplexOptions& options) {
-  return Simplex{program}.solve(options);
+  return Simplex{program, options.start}.solve(options);
 }
 
 }  // namespace trainyard
