@@ -199,6 +199,31 @@ TEST_CASE("the programs of Beale and of Kuhn, on which the largest reduced cost 
   CHECK(solve_by_simplex(kuhn).value == doctest::Approx(-2));
 }
 
+TEST_CASE("a program with a row and a column more begins where it ended without them, and ends at its own optimum") {
+  Random random{7};
+  std::size_t solved = 0, pivots = 0, pivots_anew = 0;
+  for (int round = 0; round < test::rounds(400); ++round) {
+    CAPTURE(round);
+    LinearProgram program = random_program(random, 6, 6);
+    const LinearSolution before = solve_by_simplex(program);
+    const std::uint32_t column = program.add_column(static_cast<double>(random.between(-3, 3)), 0, 4);
+    program.add_row(static_cast<double>(random.between(-3, 0)), 3,
+                    std::vector<LinearProgram::Term>{{0, 1}, {column, static_cast<double>(random.between(-2, 2))}});
+    const LinearSolution anew = solve_by_simplex(program);
+    const LinearSolution on = solve_by_simplex(program, {.start = before.basis});
+    CHECK(on.status == anew.status);
+    if (anew.status != Status::optimal) continue;
+    ++solved;
+    CHECK(on.value == doctest::Approx(anew.value).epsilon(1e-6));
+    CHECK(keeps_bounds(program, on.x, 1e-6));
+    pivots += on.pivots;
+    pivots_anew += anew.pivots;
+    CHECK(solve_by_simplex(program, {.start = on.basis}).pivots == 0);
+  }
+  CHECK(solved > test::rounds(100U));
+  CHECK(2 * pivots < pivots_anew);
+}
+
 TEST_CASE("columns and rows that no program has are refused as they are added") {
   using Terms = std::vector<LinearProgram::Term>;
   const double nan = std::nan("");

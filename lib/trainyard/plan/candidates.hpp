@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <initializer_list>
+#include <vector>
 
 #include "trainyard/plan/divisors.hpp"
+#include "trainyard/plan/layer_tables.hpp"
+#include "trainyard/plan/least_memory.hpp"
 #include "trainyard/plan/plan_search.hpp"
 
 namespace trainyard {
@@ -70,5 +74,22 @@ void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, co
     }
   }
 }
+
+/// Degrees, microbatch, ZeRO stage and schedule of plans, and what none of these takes less than; `plan` has equal
+/// cuts.
+struct PlanCandidate {
+  ParallelPlan plan;
+  Nanoseconds bound;
+};
+
+struct BoundedCandidates {
+  std::vector<PlanCandidate> all = {};  // as each_candidate() has them
+  bool cut_short = false;               // time was up before all were there, of which there is one at least
+};
+
+/// Those that `memory` may hold and that are allowed, without those that are never done (kLongestTime). `bound` is
+/// called by several threads, behind layers of its plan that `tables` then know.
+BoundedCandidates bounded_candidates(const PlanCosts& costs, const PlanSearchOptions& options, LayerTables& tables,
+                                     LeastMemory& memory, const std::function<Nanoseconds(const ParallelPlan&)>& bound);
 
 }  // namespace trainyard

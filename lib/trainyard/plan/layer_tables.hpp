@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,11 @@ class LayerTables {
  public:
   explicit LayerTables(const PlanCosts& costs) : costs_(costs) {}
 
+  /// Those that are not known yet will be asked for.
+  void prepare(std::set<std::pair<std::size_t, LayerDegree>> asked, unsigned threads) const {
+    std::erase_if(asked, [&](const auto& each) { return tables_.contains(each); });
+    if (costs_.prepare_layers && !asked.empty()) costs_.prepare_layers(asked, threads);
+  }
   const std::vector<LayerCost>& of(std::size_t samples, LayerDegree tensor) {
     auto [at, added] = tables_.try_emplace({samples, tensor});
     if (added)

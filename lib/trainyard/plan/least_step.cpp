@@ -39,13 +39,12 @@ class LeastStep {
     PlanCosts roomy = costs_;  // parameters, gradients and state may be twice as much: gradients are not always there
     if (roomy.memory) roomy.memory = Bytes{2 * roomy.memory->count};
     LeastMemory memory{roomy, tables_};
-    each_candidate(costs_, options_, [&](ParallelPlan plan) {
-      if (plan.slices > 1) return;  // microbatches of as many samples are bounded whatever their order
-      if (!memory.may_hold(plan) || (options_.allowed && !options_.allowed(plan))) return;
-      tables_.of(plan.microbatch, plan.layer_degree());
-      const Nanoseconds bound = bound_of(plan);
-      if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
-    });
+    PlanSearchOptions unsliced = options_;  // microbatches of as many samples are bounded whatever their order
+    unsliced.most_slices = 1;
+    BoundedCandidates found = bounded_candidates(costs_, unsliced, tables_, memory,
+                                                 [this](const ParallelPlan& plan) { return bound_of(plan); });
+    if (found.cut_short) return Nanoseconds{0};
+    candidates_ = std::move(found.all);
     std::vector<PlanCandidate*> all;
     for (PlanCandidate& each : candidates_) all.push_back(&each);
     prove_bounds(

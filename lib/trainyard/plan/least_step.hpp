@@ -74,7 +74,7 @@ struct LeastCosts {
 /// device of several runs its tasks strictly in turn, so that collectives of tensor ranks between the ops of a task add
 /// to F and B (plan_chain.hpp). C and one device's F + B have what is recomputed at least, so that one microbatch's
 /// activations fit in all devices of the row. Parameters and state alone are taken to be held of one microbatch, with
-/// more of them gradients too.
+/// more of them gradients too. 0: not known in time.
 Nanoseconds least_step(const LeastCosts& costs, const PlanSearchOptions& options, Nanoseconds enough);
 
 }  // namespace trainyard

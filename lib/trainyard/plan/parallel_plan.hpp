@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainyard/core/context_exchange.hpp"
@@ -198,6 +200,8 @@ struct PlanCosts {
                          // layer, several those of a device, all at once
   /// One layer for a microbatch of so many samples, on one of the ranks.
   std::function<LayerCost(std::size_t layer, std::size_t samples, LayerDegree tensor)> layer = {};
+  /// Told which of these will be asked for, by samples and ranks, so that several threads may find them out together.
+  std::function<void(const std::set<std::pair<std::size_t, LayerDegree>>&, unsigned threads)> prepare_layers = {};
   /// The time of a transfer from one device of the pipeline to another, 0 to p - 1: what a replica of the one that has
   /// fewer of them takes or makes of a microbatch.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t from, std::size_t to, Bytes bytes)> transfer = {};

@@ -253,15 +253,10 @@ class PlanSearch {
   }
 
   void enumerate() {
-    each_candidate(costs_, options_, [&](ParallelPlan plan) {
-      cut_short_ = cut_short_ || (!candidates_.empty() && options_.stop && options_.stop());
-      if (cut_short_ || !memory_.may_hold(plan) || (options_.allowed && !options_.allowed(plan))) return;
-      tables_.of(plan.microbatch, plan.layer_degree());
-      for (std::size_t i = 0; costs_.kind && i < plan.devices_in_row(); ++i)
-        tables_.of(plan.microbatch, costs_.degree_of(plan, i));
-      const Nanoseconds bound = bound_of(costs_, plan, false);
-      if (bound < kLongestTime) candidates_.push_back({std::move(plan), bound});
-    });
+    BoundedCandidates found = bounded_candidates(
+        costs_, options_, tables_, memory_, [this](const ParallelPlan& plan) { return bound_of(costs_, plan, false); });
+    candidates_ = std::move(found.all);
+    cut_short_ = found.cut_short;
     sort_by(candidates_, &PlanCandidate::bound);
   }
 
@@ -398,40 +393,61 @@ class PlanSearch {
     std::vector<std::vector<std::size_t>> from(stages + 1, std::vector<std::size_t>(n + 1, 0));
     std::vector<std::vector<StageRecomputation>> again(stages + 1, std::vector<StageRecomputation>(n + 1));
     best[0][0] = {};
-    for (std::size_t s = 0; s < stages; ++s) {
+    Cost most{Bytes{kLongestTime.count}, kLongestTime};  // stages that take longer are of no use
+    // visit(end, cost) for each end of a stage that begins there, as long as it says so.
+    const auto each_end = [&](std::size_t s, std::size_t begin, const auto& visit) {
       const std::size_t device = device_of(plan.schedule, s, p);
       const std::size_t held = (equal.run.held[device] + plan.chunks - 1) / plan.chunks;
       const StageTable& table = table_of(device);
       const std::optional<Bytes> memory = costs_.memory_of(plan, device);
+      const auto beyond = [&](Bytes bytes) {
+        return memory ? std::max(Bytes{0}, bytes - Bytes{memory->count / v}) : Bytes{0};
+      };
+      std::vector<std::size_t> first(table.levels().size(), 1);  // layers to be computed again, for a stage to fit
+      for (std::size_t end = begin + 1; end + (stages - s - 1) <= n; ++end) {
+        const StageCost& least = table.of(begin, end);
+        if (most.excess == Bytes{0} && least.time() - least.accumulation > most.time) return;
+        Cost cost{Bytes{kLongestTime.count}, kLongestTime};
+        for (std::size_t i = 0; i < table.levels().size(); ++i) {
+          const auto offer = [&](const StageRecomputation& recompute) {
+            const StageCost stage = table.of(begin, end, recompute);
+            const Cost each{beyond(stage.memory(held, plan.shards(), several)), stage.time() - stage.accumulation,
+                            recompute};
+            if (std::tie(each.excess, each.time) < std::tie(cost.excess, cost.time)) cost = each;
+            return each.excess;
+          };
+          const StageRecompute what = table.levels()[i];
+          if (options_.by_layer && what != StageRecompute::no)
+            while (first[i] < end - begin && offer({what, first[i]}) > Bytes{0}) ++first[i];
+          offer(what);
+        }
+        if (!visit(end, cost)) return;
+      }
+    };
+    Cost equal_cuts{};  // no stage of the best cuts is worse
+    for (std::size_t s = 0; s < stages; ++s) {
+      Cost own{};
+      const std::size_t last = s + 1 < stages ? plan.cuts[s] : n;
+      each_end(s, s > 0 ? plan.cuts[s - 1] : 0, [&](std::size_t end, const Cost& cost) {
+        own = cost;
+        return end < last;
+      });
+      equal_cuts = worse(equal_cuts, own);
+    }
+    most = equal_cuts;
+    for (std::size_t s = 0; s < stages; ++s)
       for (std::size_t begin = s; begin + (stages - s) <= n; ++begin) {
         if (best[s][begin].time == kLongestTime) continue;
-        std::vector<std::size_t> first(table.levels().size(), 1);  // layers to be computed again, for a stage to fit
-        for (std::size_t end = begin + 1; end + (stages - s - 1) <= n; ++end) {
-          const auto beyond = [&](Bytes bytes) {
-            return memory ? std::max(Bytes{0}, bytes - Bytes{memory->count / v}) : Bytes{0};
-          };
-          Cost cost{Bytes{kLongestTime.count}, kLongestTime};
-          for (std::size_t i = 0; i < table.levels().size(); ++i) {
-            const auto offer = [&](const StageRecomputation& recompute) {
-              const StageCost stage = table.of(begin, end, recompute);
-              const Cost each{beyond(stage.memory(held, plan.shards(), several)), stage.time() - stage.accumulation,
-                              recompute};
-              if (std::tie(each.excess, each.time) < std::tie(cost.excess, cost.time)) cost = each;
-              return each.excess;
-            };
-            const StageRecompute what = table.levels()[i];
-            if (options_.by_layer && what != StageRecompute::no)
-              while (first[i] < end - begin && offer({what, first[i]}) > Bytes{0}) ++first[i];
-            offer(what);
-          }
+        each_end(s, begin, [&](std::size_t end, const Cost& cost) {
           const Cost whole = worse(best[s][begin], cost);
-          if (std::tie(whole.excess, whole.time) >= std::tie(best[s + 1][end].excess, best[s + 1][end].time)) continue;
+          if (std::tie(whole.excess, whole.time) >= std::tie(best[s + 1][end].excess, best[s + 1][end].time))
+            return true;
           best[s + 1][end] = whole;
           from[s + 1][end] = begin;
           again[s + 1][end] = cost.recompute;
-        }
+          return true;
+        });
       }
-    }
     for (std::size_t s = stages, end = n; s-- > 0;) {
       plan.recompute[s] = again[s + 1][end];
       end = from[s + 1][end];

@@ -3,18 +3,12 @@
 #include <functional>
 #include <vector>
 
+#include "trainyard/plan/candidates.hpp"
 #include "trainyard/plan/parallel_plan.hpp"
 #include "trainyard/plan/plan_search.hpp"
 #include "trainyard/plan/schedule_bound.hpp"
 
 namespace trainyard {
-
-/// Degrees, microbatch, ZeRO stage and schedule of plans, and what none of these takes less than; `plan` has equal
-/// cuts.
-struct PlanCandidate {
-  ParallelPlan plan;
-  Nanoseconds bound;
-};
 
 /// Raises the bounds of candidates of which `provable` says so, towards `best`: first all some way, then further, until
 /// one stays below the aim of a round or a fixed effort is spent. The least bound of `candidates` is the result, so

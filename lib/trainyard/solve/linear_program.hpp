@@ -74,7 +74,8 @@ struct SimplexOptions {
 /// The bounded primal simplex method, in its revised form: the basis inverse is a product of elementary matrices, made
 /// anew every 100 pivots, triangular parts of the basis first; phase one minimizes the sum of infeasibilities; the
 /// column of the largest reduced cost relative to its length enters, after 200 pivots without progress that of the
-/// lowest index, which cannot cycle (Bland). For small and middling programs: every pivot prices all columns.
+/// lowest index, which cannot cycle (Bland). It begins with the rows' own variables, or at SimplexOptions::start. For
+/// small and middling programs: every pivot prices all columns.
 ///
 /// R. G. Bland: New finite pivoting rules for the simplex method. Mathematics of Operations Research 2(2), 1977.
 /// The rest as in V. Chvatal: Linear Programming. Freeman, 1983, chapters 7 and 8.

@@ -7,19 +7,41 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 
 namespace trainyard {
+namespace {
+
+/// Of parts that are added.
+constexpr Bytes kFew{1 << 20}, kMany{1 << 26};
+
+}  // namespace
 
 /// Worked out when first asked for, by any thread.
-struct MeshTimes::Known {
-  std::mutex mutex;
+class MeshTimes::Known {
+ public:
   std::map<std::pair<Mesh, Mesh>, std::pair<BytesPerSecond, Nanoseconds>> links;
   std::map<Mesh, SumTime> sums;
   std::map<Mesh, bool> ranks_share_links;
+
+  /// The map's value, or what `find` makes of it, which several threads may do at once.
+  template <class Key, class Value, class Find>
+  const Value& of(std::map<Key, Value>& map, const Key& key, const Find& find) {
+    {
+      const std::shared_lock lock{mutex_};
+      if (const auto at = map.find(key); at != map.end()) return at->second;
+    }
+    Value value = find();
+    const std::unique_lock lock{mutex_};
+    return map.try_emplace(key, std::move(value)).first->second;
+  }
+
+ private:
+  std::shared_mutex mutex_;
 };
 
 std::pair<BytesPerSecond, Nanoseconds> MeshTimes::slowest_route(const Mesh& from, const Mesh& to) const {
@@ -81,7 +103,7 @@ std::size_t MeshTimes::sums_in_turn(const Mesh& mesh) const {
   return count;
 }
 
-MeshTimes::SumTime MeshTimes::sum_time(const Mesh& mesh, bool least) const {
+MeshTimes::SumTime MeshTimes::sum_time(const Mesh& mesh, bool least, const AdditionTimes& additions) const {
   const std::vector<DeviceId> replicas = replicas_of(mesh, 0);
   const auto run = [&](CollectiveKind kind, Bytes bytes) { return collective_run(problem_, {kind, bytes}, replicas); };
   // A step of a ring is the longest of several lines, so that one through two of its points is above it only between
@@ -107,7 +129,7 @@ MeshTimes::SumTime MeshTimes::sum_time(const Mesh& mesh, bool least) const {
     const LinearTime tree{static_cast<double>(time(none).count) - rounded, per_byte * n / (n - 1)};
     return RingOrTree{ring, trees ? tree : ring};
   };
-  const LinearTime one = addition_time(mesh, least);
+  const LinearTime one = additions.on(mesh);
   return {lines([](const CollectiveRun& each) { return each.time; }),
           lines([this](const CollectiveRun& each) { return holding(each); }),
           {(n - 1) * one.none, (n - 1) / n * one.per_byte},
@@ -150,7 +172,7 @@ Nanoseconds MeshTimes::holding(const CollectiveRun& run) const {
   return Nanoseconds{0};
 }
 
-MeshTimes::LinearTime MeshTimes::addition_time(const Mesh& mesh, bool least) const {
+MeshTimes::AdditionTimes MeshTimes::addition_times(bool least) const {
   const Graph& graph = problem_.graph();
   OpSpec rank;
   for (const OpId op : graph.ops())
@@ -158,7 +180,7 @@ MeshTimes::LinearTime MeshTimes::addition_time(const Mesh& mesh, bool least) con
   rank.phase = Phase::update;
   rank.parameter_bytes = rank.state_bytes = Bytes{0};
   rank.signature.clear();
-  const auto time = [&](Bytes bytes) {
+  const auto times = [&](Bytes bytes) {
     CollectiveOps ops{"sum", {rank, rank}};
     const ArrayParts halves(2, {"half", bytes});
     ops.reduce_scatter("step", {0, 1}, {halves, halves});
@@ -168,14 +190,22 @@ MeshTimes::LinearTime MeshTimes::addition_time(const Mesh& mesh, bool least) con
     builder.add(addition);
     const Problem adding = problem_.with_graph(std::move(builder).build());
     const OpId op{0};
-    Nanoseconds longest = adding.shortest(op);
-    for (std::size_t i = mesh.first; !least && i < mesh.first + mesh.replicas * mesh.ranks; ++i)
-      longest = std::max(longest, adding.duration(op, devices_[i]));
-    return static_cast<double>(longest.count);
+    std::vector<Nanoseconds> by_device;
+    for (const DeviceId device : devices_)
+      by_device.push_back(least ? adding.shortest(op) : std::max(adding.shortest(op), adding.duration(op, device)));
+    return by_device;
   };
-  constexpr Bytes kFew{1 << 20}, kMany{1 << 26};
-  const double per_byte = (time(kMany) - time(kFew)) / static_cast<double>((kMany - kFew).count);
-  return {std::max(0.0, time(kFew) - per_byte * static_cast<double>(kFew.count)), per_byte};
+  return {times(kFew), times(kMany)};
+}
+
+MeshTimes::LinearTime MeshTimes::AdditionTimes::on(const Mesh& mesh) const {
+  const auto slowest = [&](const std::vector<Nanoseconds>& times) {
+    const auto first = times.begin() + static_cast<std::ptrdiff_t>(mesh.first);
+    const auto devices = static_cast<std::ptrdiff_t>(mesh.replicas * mesh.ranks);
+    return static_cast<double>(std::max_element(first, first + devices)->count);
+  };
+  const double few = slowest(of_few), per_byte = (slowest(of_many) - few) / static_cast<double>((kMany - kFew).count);
+  return {std::max(0.0, few - per_byte * static_cast<double>(kFew.count)), per_byte};
 }
 
 void MeshTimes::add_to(PlanCosts& costs, bool least) const {
@@ -188,15 +218,12 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
     // Replicas of another number take parts of it, at the same time.
     if (least && (bytes == Bytes{0} || !plan.degrees.empty())) return Nanoseconds{0};
     const Mesh a = mesh(plan, from), b = mesh(plan, to);
-    const std::lock_guard lock{known->mutex};
-    const auto [at, added] = known->links.try_emplace({a, b});
-    if (added) at->second = least ? fastest_route(a, b) : slowest_route(a, b);
-    return at->second.second + time_for(bytes, at->second.first);
+    const auto& [bandwidth, latency] =
+        known->of(known->links, {a, b}, [&] { return least ? fastest_route(a, b) : slowest_route(a, b); });
+    return latency + time_for(bytes, bandwidth);
   };
-  const auto sum_of = [this, known, least](const Mesh& own) -> const SumTime& {  // under the lock
-    const auto [at, added] = known->sums.try_emplace(own);
-    if (added) at->second = sum_time(own, least);
-    return at->second;
+  const auto sum_of = [this, known, least, additions = addition_times(least)](const Mesh& own) -> const SumTime& {
+    return known->of(known->sums, own, [&] { return sum_time(own, least, additions); });
   };
   const auto added = [this](const ParallelPlan& plan, const SumTime& sum, Bytes weights) {
     const bool by_ops = has_rings_ && has_rings_(plan);
@@ -205,7 +232,6 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
   costs.all_reduce = [=, this](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     const Mesh own = mesh(plan, device);
     if (own.replicas == 1) return Nanoseconds{0};
-    const std::lock_guard lock{known->mutex};
     const SumTime& sum = sum_of(own);
     const bool half = plan.zero == 3;  // a ring's first one, as long as the other
     const auto measured = [&](CollectiveKind kind, Bytes bytes) {
@@ -230,7 +256,6 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
     return shortest;
   };
   costs.additions = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
-    const std::lock_guard lock{known->mutex};
     return added(plan, sum_of(mesh(plan, device)), weights);
   };
   costs.ranks_share_links = [=, this](const ParallelPlan& plan, std::size_t device) {
@@ -238,15 +263,11 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
     if (own.replicas == 1) return false;
     // Those that share a sequence, or experts, are replicas.
     if (own.ranks == 1) return plan.context * plan.experts > 1;
-    const std::lock_guard lock{known->mutex};
-    const auto [at, is_new] = known->ranks_share_links.try_emplace(own);
-    if (is_new) at->second = first_ranks_share_links(own);
-    return at->second;
+    return known->of(known->ranks_share_links, own, [&] { return first_ranks_share_links(own); });
   };
   costs.expert_all_reduce = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     const Mesh all = mesh(plan, device);  // those that hold the same experts are as many replicas apart
     const Mesh own{all.first, all.replicas / plan.experts, all.ranks * plan.experts};
-    const std::lock_guard lock{known->mutex};
     return Nanoseconds{static_cast<std::int64_t>(sum_of(own).links.of(weights, plan.zero == 0))};
   };
 }

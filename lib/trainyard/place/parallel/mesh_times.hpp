@@ -42,11 +42,17 @@ class MeshTimes {
     std::size_t first, replicas, ranks;
     auto operator<=>(const Mesh&) const = default;
   };
-  struct Known;
+  class Known;
   /// A time without bytes, and by how much longer each takes, of many.
   struct LinearTime {
-    double none, per_byte;
+    double none = 0, per_byte = 0;
     double of(Bytes bytes) const { return none + per_byte * static_cast<double>(bytes.count); }
+  };
+  /// In which each device adds two parts (CollectiveOps) of so many bytes; least: the fastest of all.
+  struct AdditionTimes {
+    std::vector<Nanoseconds> of_few, of_many;
+    /// The slowest's.
+    LinearTime on(const Mesh& mesh) const;
   };
   /// By rings, and by trees, which ZeRO's halves of a sum are not (CollectiveRun); without trees, by rings twice.
   struct RingOrTree {
@@ -68,15 +74,14 @@ class MeshTimes {
   /// Devices that reach others as fast as all of the mesh, which are in the order of hosts, reach those of another
   /// mesh: of a fabric, the first and the last on each leaf. A host in both has the one's last and the other's first.
   std::vector<DeviceId> ends_of(const Mesh& mesh) const;
-  SumTime sum_time(const Mesh& mesh, bool least) const;
+  SumTime sum_time(const Mesh& mesh, bool least, const AdditionTimes& additions) const;
   std::vector<DeviceId> replicas_of(const Mesh& mesh, std::size_t rank) const;
   /// Ranks whose replicas' sums hold channels of the first one's, with that: they are due at once.
   std::size_t sums_in_turn(const Mesh& mesh) const;
   /// Whether the first ranks and the first replicas hold one link each for all of a collective, which is the same.
   bool first_ranks_share_links(const Mesh& mesh) const;
   Sharing sharing(DeviceId from, DeviceId to) const;
-  /// The time in which the slowest device adds two parts (CollectiveOps); least: the fastest of all.
-  LinearTime addition_time(const Mesh& mesh, bool least) const;
+  AdditionTimes addition_times(bool least) const;
 
   const Problem& problem_;
   const std::vector<DeviceId> devices_;

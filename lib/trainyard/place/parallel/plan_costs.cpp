@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trainyard/core/parallel.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/place/parallel/plan_chain.hpp"
@@ -529,6 +530,20 @@ const ChainOfBlocks::Blocks& ChainOfBlocks::blocks(std::size_t samples, LayerDeg
   return known = slices > 1 ? in_slices(blocks(samples / slices, tensor), slices) : costs_of(samples, tensor);
 }
 
+void ChainOfBlocks::prepare(const std::set<std::pair<std::size_t, LayerDegree>>& asked, unsigned threads) {
+  std::set<std::pair<std::size_t, LayerDegree>> unknown;
+  for (auto [samples, tensor] : asked) {
+    tensor.kind = 0;
+    samples /= std::exchange(tensor.slices, 1);
+    if (!known_.contains({samples, tensor})) unknown.emplace(samples, tensor);
+  }
+  const std::vector<std::pair<std::size_t, LayerDegree>> each(unknown.begin(), unknown.end());
+  std::vector<Blocks> made(each.size());
+  parallel_for(thread_count(threads), each.size(),
+               [&](std::size_t i) { made[i] = costs_of(each[i].first, each[i].second); });
+  for (std::size_t i = 0; i < each.size(); ++i) known_.emplace(each[i], std::move(made[i]));
+}
+
 std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tensor, std::size_t context) const {
   const auto& fabric = problem_.cluster().spec().fabric;
   const std::size_t node = fabric ? fabric->devices_per_host : devices_.size();
@@ -590,6 +605,7 @@ PlanCosts ChainOfBlocks::own_costs(const ParallelPlan& asked) {
   costs.layer = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {
     return blocks(samples, tensor).likely[tensor.kind][layer];
   };
+  costs.prepare_layers = [this](const auto& layers, unsigned threads) { prepare(layers, threads); };
   if (kinds_.size() > 1)
     costs.kind = [this](std::size_t first, std::size_t count) {
       const auto& kinds = kinds_from_[first];

@@ -70,6 +70,7 @@ class ChainOfBlocks {
     std::vector<LeastWork> work;
   };
   const Blocks& blocks(std::size_t samples, LayerDegree tensor);
+  void prepare(const std::set<std::pair<std::size_t, LayerDegree>>& asked, unsigned threads);
   Blocks costs_of(std::size_t samples, LayerDegree degree) const;
   /// Devices of different times, one of each, and what an op takes on the slowest, or the fastest, that can run it.
   struct Kind {

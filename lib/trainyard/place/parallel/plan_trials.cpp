@@ -1,10 +1,10 @@
 #include "trainyard/place/parallel/plan_trials.hpp"
 
-#include <map>
 #include <set>
 #include <tuple>
 
 #include "trainyard/core/limits.hpp"
+#include "trainyard/core/parallel.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/team.hpp"
 #include "trainyard/plan/plan_fitting.hpp"
@@ -24,12 +24,14 @@ constexpr double kSmallOps = 100'000;
 constexpr double kOftenOps = 20'000;
 /// A plan of so many ops, which take a second or two, is simulated though the search took all the time.
 constexpr double kHastyOps = 250'000;
+/// Plans are simulated at once that have so many ops together, or one: a million take one or two gigabytes.
+constexpr double kMostOps{limits::kRewrittenOps}, kOpsAtOnce = 2 * kMostOps;
 
 /// The result of simulating a plan.
 struct Trial {
   enum class End : std::uint8_t { simulated, too_large, out_of_time };
-  End end;
-  Outcome outcome;
+  End end = End::simulated;
+  Outcome outcome = {};
   std::size_t fits = 0;                           // how often it was fitted before
   std::vector<std::optional<Bytes>> spares = {};  // of each that was simulated
 
@@ -53,12 +55,6 @@ void PlanTrials::choose(std::vector<RatedPlan>& plans) {
   if (small_) plans.resize(within);
 }
 
-/// The first at any time, if it is not too large: something is to be answered.
-PlannedSchedule PlanTrials::simulated(const ParallelPlan& plan) {
-  const bool whole = !std::exchange(answered_, true) && ops_of(plan) <= kHastyOps;
-  return whole ? setting_.planned(plan, {}) : setting_.planned(plan);
-}
-
 SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::size_t candidates, bool different,
                                    bool fitted) {
   const auto kind = [&](std::size_t i) {
@@ -68,20 +64,23 @@ SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::siz
                       shared,    different ? 0 : i};
   };
   std::set<decltype(kind(0))> fitting;
-  std::map<std::size_t, PlannedSchedule> made;  // by this rank
+  struct Made {  // by this rank
+    std::optional<PlannedSchedule> best = {};
+    std::optional<Finding> refusal = {};
+  };
   SimulatedPlans result;
-  const auto try_plan = [&](std::size_t i) -> Trial {
-    Trial trial{Trial::End::simulated, {}};
+  const auto try_plan = [&](std::size_t i, bool hasty, Trial& trial, Made& made) {
     try {
       std::optional<Fitting> fits;
       if (fitted) fits.emplace(costs_, search_, rated[i], small_);
       for (const RatedPlan* now = &rated[i]; now != nullptr;) {
-        PlannedSchedule each = simulated(now->plan);
+        PlannedSchedule each =
+            std::exchange(hasty, false) ? setting_.planned(now->plan, {}) : setting_.planned(now->plan);
         trial.spares.push_back(each.spare);
         if (trial.spares.size() == 1 || each.outcome < trial.outcome) {
           trial.outcome = each.outcome;
           trial.fits = trial.spares.size() - 1;
-          made.insert_or_assign(i, std::move(each));
+          made.best = std::move(each);
         }
         now = fits ? fits->next(trial.spares.back()) : nullptr;
       }
@@ -89,11 +88,10 @@ SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::siz
       if (trial.spares.empty()) trial.end = Trial::End::out_of_time;
     } catch (const InputError& error) {
       if (error.findings().front().code != "too-large") throw;
-      if (!trial.spares.empty()) return trial;
-      result.refusal = error.findings().front();
+      if (!trial.spares.empty()) return;
+      made.refusal = error.findings().front();
       trial.end = Trial::End::too_large;
     }
-    return trial;
   };
   // As try_plan() has found it, on this rank or another.
   const auto plan_of = [&](std::size_t i, const Trial& trial) {
@@ -102,40 +100,49 @@ SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::siz
     for (std::size_t k = 0; k < trial.fits; ++k) fits.next(trial.spares[k]);
     return fits.plan(trial.fits);
   };
-  std::optional<std::size_t> best;
+  bool found = false, late = false;
   ParallelPlan best_plan;
   Outcome outcome;
-  const std::size_t ranks = setting_.options.team ? setting_.options.team->count() : 1;
-  bool late = false;
+  Team* const team = setting_.options.team;
+  const unsigned threads = team ? 1 : thread_count(setting_.options.threads);
+  const std::size_t most = team ? team->count() : threads;
   std::size_t left = small_ ? rated.size() : std::max(kTried, candidates);
   for (std::size_t next = 0; next < rated.size() && left > 0 && fitting.size() < candidates && !late;) {
     std::vector<std::size_t> turn;
-    for (; next < rated.size() && turn.size() < ranks; ++next)
-      if (!fitting.contains(kind(next))) turn.push_back(next);
+    for (double ops = 0; next < rated.size() && turn.size() < most; ++next) {
+      if (fitting.contains(kind(next))) continue;
+      ops += std::min(ops_of(rated[next].plan), kMostOps);  // else folded to as many
+      if (!team && !turn.empty() && ops > kOpsAtOnce) break;
+      turn.push_back(next);
+    }
     std::vector<Trial> trials(turn.size());
-    for (std::size_t t = 0; t < turn.size(); ++t)
-      if (is_mine(setting_.options.team, t)) trials[t] = try_plan(turn[t]);
-    share_values(setting_.options.team, trials);
-    // One after the other again: what another rank has done too much does not count.
+    std::vector<Made> made(turn.size());
+    // The first at any time, if it is not too large: something is to be answered.
+    const bool hasty = !std::exchange(answered_, true) && ops_of(rated[turn.front()].plan) <= kHastyOps;
+    parallel_for(threads, turn.size(), [&](std::size_t t) {
+      if (is_mine(team, t)) try_plan(turn[t], hasty && t == 0, trials[t], made[t]);
+    });
+    share_values(team, trials);
+    // One after the other again: what was done at once and too much does not count.
     for (std::size_t t = 0; t < turn.size() && left > 0 && fitting.size() < candidates && !late; ++t) {
       if (fitting.contains(kind(turn[t]))) continue;
       --left;
+      if (made[t].refusal) result.refusal = made[t].refusal;
       if (trials[t].end == Trial::End::too_large) continue;
       late = trials[t].end == Trial::End::out_of_time;
       if (late) break;
       if (trials[t].outcome.excess == Bytes{0}) fitting.insert(kind(turn[t]));
       result.all.push_back({trials[t].outcome, plan_of(turn[t], trials[t]), trials[t].spares[trials[t].fits]});
-      if (best && outcome <= trials[t].outcome) continue;
-      best = turn[t];
+      if (found && outcome <= trials[t].outcome) continue;
+      found = true;
+      result.best = std::move(made[t].best);
       best_plan = result.all.back().rated.plan;
       outcome = trials[t].outcome;
     }
-    std::erase_if(made, [&](const auto& each) { return each.first != best; });
   }
-  if (late && !best) throw OutOfTime{};
-  if (!best) return result;
-  const auto own = made.find(*best);
-  result.best = own != made.end() ? std::move(own->second) : simulated(best_plan);
+  if (late && !found) throw OutOfTime{};
+  if (!found) return result;
+  if (!result.best) result.best = setting_.planned(best_plan);  // by another rank
   std::ranges::stable_sort(result.all, {}, &SimulatedPlans::Plan::outcome);
   return result;
 }

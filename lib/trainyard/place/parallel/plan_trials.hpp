@@ -69,10 +69,9 @@ class PlanTrials {
 
  private:
   double ops_of(const ParallelPlan& plan) const;
-  PlannedSchedule simulated(const ParallelPlan& plan);
   /// The best of the plans in this order, simulated until `candidates` fit, of different degrees and schedules if
-  /// `different`; each rank of a team simulates the next one, and if `fitted` what that is fitted to. Throws OutOfTime
-  /// where none was done in time.
+  /// `different`; each thread, or rank of a team, simulates the next one, and if `fitted` what that is fitted to.
+  /// Throws OutOfTime where none was done in time.
   SimulatedPlans best_of(const std::vector<RatedPlan>& rated, std::size_t candidates, bool different, bool fitted);
 
   const PlanSetting& setting_;
