@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds programs outside with Trainyard as a Meson subproject, under the thread sanitizer and without precompiled
-# headers, and runs them: one that places two ops, and the tests that simulate on many threads. subproject.sh
+# headers, and runs them: one that places two ops, and the tests that simulate and plan on many threads. subproject.sh
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$top/build-subproject # always the same, so that ccache finds what it has compiled
@@ -16,4 +16,4 @@ meson setup "$work/build" "$work" -Doptimization=0 -Ddebug=false -Dunity=on -Dun
 ninja -C "$work/build" --quiet
 [ "$("$work/build/outside")" = "5 ns" ]
 TSAN_OPTIONS=halt_on_error=1 "$work/build/threads"
-echo "programs outside build with Trainyard as a subproject, and simulate on many threads under the thread sanitizer"
+echo "programs outside build with Trainyard as a subproject, and simulate and plan on many threads under the thread sanitizer"

@@ -437,6 +437,15 @@ TEST_CASE("a plan that does not fit names the nearest that does") {
   CHECK(notes(2).empty());
 }
 
+TEST_CASE("ZeRO of one replica is said to divide nothing") {
+  const Problem problem{training_graph(make_network("lenet:batch=16")), make_cluster(preset_cluster("2xV100"))};
+  const auto notes = [&](const ParallelPlan& plan) { return place_by_plan(problem, plan, {.batch = 16}).notes; };
+  const std::vector<std::string> nothing{"ZeRO 3 divides nothing: there is one replica"};
+  CHECK(notes({.cuts = {2}, .microbatch = 4, .zero = 3}) == nothing);
+  CHECK(notes({.data = 2, .microbatch = 4, .zero = 3}).empty());
+  CHECK(notes({.cuts = {2}, .microbatch = 4}).empty());
+}
+
 TEST_CASE("a plan has a note about memory where it lacks any as simulated, and nowhere else") {
   const Graph graph = training_graph(make_network("resnet18:batch=16"));
   std::size_t notes = 0, fits = 0;

@@ -202,6 +202,10 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
   PlannedSchedule made = setting.planned(plan, options.stop, limits::kMostRewrittenOps, may_lack);
   if (may_lack && made.spare.value_or(Bytes{0}) < Bytes{0})
     made.schedule.notes.push_back(beyond_memory(costs, setting, plan, run, *made.spare));
+  bool shares = plan.zero == 0;
+  for (std::size_t i = 0; i < plan.devices_in_row(); ++i) shares = shares || plan.shards(i).state > 1;
+  if (!shares)
+    made.schedule.notes.push_back(fmt::format("ZeRO {} divides nothing: there is one replica", plan.zero));
   return std::move(made.schedule);
 }
 
