@@ -6,9 +6,8 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 
+#include "trainyard/core/memo.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
@@ -21,27 +20,10 @@ constexpr Bytes kFew{1 << 20}, kMany{1 << 26};
 
 }  // namespace
 
-/// Worked out when first asked for, by any thread.
-class MeshTimes::Known {
- public:
-  std::map<std::pair<Mesh, Mesh>, std::pair<BytesPerSecond, Nanoseconds>> links;
-  std::map<Mesh, SumTime> sums;
-  std::map<Mesh, bool> ranks_share_links;
-
-  /// The map's value, or what `find` makes of it, which several threads may do at once.
-  template <class Key, class Value, class Find>
-  const Value& of(std::map<Key, Value>& map, const Key& key, const Find& find) {
-    {
-      const std::shared_lock lock{mutex_};
-      if (const auto at = map.find(key); at != map.end()) return at->second;
-    }
-    Value value = find();
-    const std::unique_lock lock{mutex_};
-    return map.try_emplace(key, std::move(value)).first->second;
-  }
-
- private:
-  std::shared_mutex mutex_;
+struct MeshTimes::Known {
+  Memo<std::pair<Mesh, Mesh>, std::pair<BytesPerSecond, Nanoseconds>> links;
+  Memo<Mesh, SumTime> sums;
+  Memo<Mesh, bool> ranks_share_links;
 };
 
 std::pair<BytesPerSecond, Nanoseconds> MeshTimes::slowest_route(const Mesh& from, const Mesh& to) const {
@@ -219,11 +201,11 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
     if (least && (bytes == Bytes{0} || !plan.degrees.empty())) return Nanoseconds{0};
     const Mesh a = mesh(plan, from), b = mesh(plan, to);
     const auto& [bandwidth, latency] =
-        known->of(known->links, {a, b}, [&] { return least ? fastest_route(a, b) : slowest_route(a, b); });
+        known->links.of({a, b}, [&] { return least ? fastest_route(a, b) : slowest_route(a, b); });
     return latency + time_for(bytes, bandwidth);
   };
   const auto sum_of = [this, known, least, additions = addition_times(least)](const Mesh& own) -> const SumTime& {
-    return known->of(known->sums, own, [&] { return sum_time(own, least, additions); });
+    return known->sums.of(own, [&] { return sum_time(own, least, additions); });
   };
   const auto added = [this](const ParallelPlan& plan, const SumTime& sum, Bytes weights) {
     const bool by_ops = has_rings_ && has_rings_(plan);
@@ -263,7 +245,7 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
     if (own.replicas == 1) return false;
     // Those that share a sequence, or experts, are replicas.
     if (own.ranks == 1) return plan.context * plan.experts > 1;
-    return known->of(known->ranks_share_links, own, [&] { return first_ranks_share_links(own); });
+    return known->ranks_share_links.of(own, [&] { return first_ranks_share_links(own); });
   };
   costs.expert_all_reduce = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     const Mesh all = mesh(plan, device);  // those that hold the same experts are as many replicas apart

@@ -42,7 +42,7 @@ class MeshTimes {
     std::size_t first, replicas, ranks;
     auto operator<=>(const Mesh&) const = default;
   };
-  class Known;
+  struct Known;
   /// A time without bytes, and by how much longer each takes, of many.
   struct LinearTime {
     double none = 0, per_byte = 0;

@@ -524,24 +524,22 @@ ChainOfBlocks::Blocks ChainOfBlocks::in_slices(const Blocks& slice, std::size_t 
 
 const ChainOfBlocks::Blocks& ChainOfBlocks::blocks(std::size_t samples, LayerDegree tensor) {
   tensor.kind = 0;
-  Blocks& known = known_[{samples, tensor}];
-  if (!known.likely.empty()) return known;
-  const std::size_t slices = std::exchange(tensor.slices, 1);
-  return known = slices > 1 ? in_slices(blocks(samples / slices, tensor), slices) : costs_of(samples, tensor);
+  return known_.of({samples, tensor}, [&] {
+    LayerDegree slice = tensor;
+    const std::size_t slices = std::exchange(slice.slices, 1);
+    return slices > 1 ? in_slices(blocks(samples / slices, slice), slices) : costs_of(samples, slice);
+  });
 }
 
 void ChainOfBlocks::prepare(const std::set<std::pair<std::size_t, LayerDegree>>& asked, unsigned threads) {
-  std::set<std::pair<std::size_t, LayerDegree>> unknown;
+  std::set<std::pair<std::size_t, LayerDegree>> whole;  // microbatches, or slices of them
   for (auto [samples, tensor] : asked) {
     tensor.kind = 0;
     samples /= std::exchange(tensor.slices, 1);
-    if (!known_.contains({samples, tensor})) unknown.emplace(samples, tensor);
+    whole.emplace(samples, tensor);
   }
-  const std::vector<std::pair<std::size_t, LayerDegree>> each(unknown.begin(), unknown.end());
-  std::vector<Blocks> made(each.size());
-  parallel_for(thread_count(threads), each.size(),
-               [&](std::size_t i) { made[i] = costs_of(each[i].first, each[i].second); });
-  for (std::size_t i = 0; i < each.size(); ++i) known_.emplace(each[i], std::move(made[i]));
+  const std::vector<std::pair<std::size_t, LayerDegree>> each(whole.begin(), whole.end());
+  parallel_for(thread_count(threads), each.size(), [&](std::size_t i) { blocks(each[i].first, each[i].second); });
 }
 
 std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tensor, std::size_t context) const {
@@ -634,7 +632,7 @@ LeastCosts ChainOfBlocks::least_costs() {
     return blocks(samples, tensor).least[layer];
   };
   least.work = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {
-    return known_.at({samples, tensor}).work[layer];
+    return blocks(samples, tensor).work[layer];
   };
   least.read_forward_alone = read_forward_alone();
   return least;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "trainyard/core/id_map.hpp"
+#include "trainyard/core/memo.hpp"
 #include "trainyard/place/kit/layers.hpp"
 #include "trainyard/place/parallel/mesh_times.hpp"
 #include "trainyard/plan/least_step.hpp"
@@ -106,10 +106,10 @@ class ChainOfBlocks {
   std::vector<std::string> names_;
   std::vector<Kind> kinds_;  // all devices, the fastest; then of runs of them the slowest, if they differ
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>>
-      kinds_from_;                                               // by device: of so many from it on, or more
-  std::map<std::pair<std::size_t, LayerDegree>, Blocks> known_;  // by samples and ranks
-  std::vector<double> update_per_byte_;                          // of parameters, nanoseconds, by kind
-  double least_update_per_byte_ = 0;                             // of any block
+      kinds_from_;                                           // by device: of so many from it on, or more
+  Memo<std::pair<std::size_t, LayerDegree>, Blocks> known_;  // by samples and ranks
+  std::vector<double> update_per_byte_;                      // of parameters, nanoseconds, by kind
+  double least_update_per_byte_ = 0;                         // of any block
 };
 
 }  // namespace trainyard

@@ -204,8 +204,7 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
     made.schedule.notes.push_back(beyond_memory(costs, setting, plan, run, *made.spare));
   bool shares = plan.zero == 0;
   for (std::size_t i = 0; i < plan.devices_in_row(); ++i) shares = shares || plan.shards(i).state > 1;
-  if (!shares)
-    made.schedule.notes.push_back(fmt::format("ZeRO {} divides nothing: there is one replica", plan.zero));
+  if (!shares) made.schedule.notes.push_back(fmt::format("ZeRO {} divides nothing: there is one replica", plan.zero));
   return std::move(made.schedule);
 }
 

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+
+namespace trainyard {
+
+/// Values by key, each worked out when first asked for, by any thread: several may work out the same one, and all get
+/// the first that is done. References hold as long as the memo.
+template <class Key, class Value>
+class Memo {
+ public:
+  template <class Find>
+  const Value& of(const Key& key, const Find& find) {
+    {
+      const std::shared_lock lock{mutex_};
+      if (const auto at = values_.find(key); at != values_.end()) return at->second;
+    }
+    Value value = find();
+    const std::unique_lock lock{mutex_};
+    return values_.try_emplace(key, std::move(value)).first->second;
+  }
+
+ private:
+  std::shared_mutex mutex_;
+  std::map<Key, Value> values_;
+};
+
+}  // namespace trainyard
