@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1
 [ -f "$build/build.ninja" ] ||
-  CXX=clang++ meson setup "$build" -Dunity=off -Dwerror=true -Dtests=false -Dbenchmarks=disabled -Dnvrtc=disabled -Ddebug=false -Dcpp_args=-fpch-instantiate-templates >/dev/null
+  CXX=clang++ meson setup "$build" -Dunity=off -Dwerror=true -Dtests=false -Dbenchmarks=disabled -Dnvrtc=disabled -Ddebug=false -Dcpp_args='-Xclang -fpch-instantiate-templates' >/dev/null
 ninja -C "$build" -t targets all | sed -n 's/\.pch: .*/.pch/p' | xargs ninja -C "$build" --quiet
 python3 - "$build" <<'END' | xargs -0 -P "$(nproc)" -I COMMAND sh -c 'COMMAND || exit 255'
 import json, pathlib, re, shlex, sys
