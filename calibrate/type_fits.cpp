@@ -123,7 +123,7 @@ Efficiency fitted_efficiency(const std::vector<OpPoint>& points, double peak, do
 }  // namespace
 
 std::vector<CalibratedFit> type_fits(std::span<const CalibratedOp> ops, std::vector<std::string>& notes) {
-  constexpr std::size_t kLeastPoints = 4;
+  constexpr std::size_t kFewestPoints = 4;
   constexpr double kLeastSpread = 2, kTooFar = 0.5;
   std::vector<CalibratedFit> fits;
   for (const auto& [key, points] : points_by_type(ops)) {
@@ -133,7 +133,7 @@ std::vector<CalibratedFit> type_fits(std::span<const CalibratedOp> ops, std::vec
       bytes.take(point.bytes);
     }
     const bool spread = flops.most >= kLeastSpread * flops.least || bytes.most >= kLeastSpread * bytes.least;
-    if (points.size() < kLeastPoints || !spread || (flops.most <= 0 && bytes.most <= 0)) continue;
+    if (points.size() < kFewestPoints || !spread || (flops.most <= 0 && bytes.most <= 0)) continue;
     const std::vector<double> coefficients = coefficients_of(points);
     if (coefficients.empty()) continue;
     CalibratedFit fit{
