@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-/// Of parts that are added.
+/// Bytes of the parts whose additions are timed.
 constexpr Bytes kFew{1 << 20}, kMany{1 << 26};
 
 }  // namespace
