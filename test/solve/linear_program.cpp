@@ -240,6 +240,10 @@ TEST_CASE("columns and rows that no program has are refused as they are added") 
                        "row 0 of a linear program has 1 times column 5, and there are 1 columns", InputError);
   CHECK(program.columns() == 1);
   CHECK(program.rows() == 0);
+  using At = SimplexBasis::At;
+  CHECK_THROWS_WITH_AS(solve_by_simplex(program, {.start = {{At::basic, At::lower}, {}}}),
+                       "a basis of 2 columns and 0 rows is of no linear program of 1 and 0", InputError);
+  CHECK(solve_by_simplex(program, {.start = {{At::basic}, {}}}).value == doctest::Approx(0));  // there is no row for it
 }
 
 TEST_CASE("an integer program has the columns that are to be whole, and those of its start") {

@@ -201,6 +201,7 @@ struct PlanCosts {
   /// One layer for a microbatch of so many samples, on one of the ranks.
   std::function<LayerCost(std::size_t layer, std::size_t samples, LayerDegree tensor)> layer = {};
   /// Told which of these will be asked for, by samples and ranks, so that several threads may find them out together.
+  /// None: layer() is asked for one after the other.
   std::function<void(const std::set<std::pair<std::size_t, LayerDegree>>&, unsigned threads)> prepare_layers = {};
   /// The time of a transfer from one device of the pipeline to another, 0 to p - 1: what a replica of the one that has
   /// fewer of them takes or makes of a microbatch.

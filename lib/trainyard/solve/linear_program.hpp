@@ -79,6 +79,8 @@ struct SimplexOptions {
 ///
 /// R. G. Bland: New finite pivoting rules for the simplex method. Mathematics of Operations Research 2(2), 1977.
 /// The rest as in V. Chvatal: Linear Programming. Freeman, 1983, chapters 7 and 8.
+///
+/// Throws InputError ("range"): a start of more columns or rows than the program has.
 LinearSolution solve_by_simplex(const LinearProgram& program, const SimplexOptions& options = {});
 
 /// Whether this build has CBC's linear solver Clp.

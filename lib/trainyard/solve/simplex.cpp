@@ -1,9 +1,12 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <cstddef>
 #include <vector>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/solve/basis_inverse.hpp"
 #include "trainyard/solve/linear_program.hpp"
 
@@ -109,6 +112,11 @@ class Simplex {
     return std::span{entries_}.subspan(first_[j], first_[j + 1] - first_[j]);
   }
   void begin(const SimplexBasis& start) {
+    if (start.columns.size() > columns_ || start.rows.size() > rows_)
+      refuse("range",
+             fmt::format("a basis of {} columns and {} rows is of no linear program of {} and {}", start.columns.size(),
+                         start.rows.size(), columns_, rows_),
+             "begin with one of the program's first columns and rows");
     std::vector<std::size_t> basic;
     const auto put = [&](std::size_t j, SimplexBasis::At at) {
       if (at == SimplexBasis::At::basic) basic.push_back(j);
@@ -117,7 +125,6 @@ class Simplex {
     for (std::size_t j = 0; j < start.columns.size(); ++j) put(j, start.columns[j]);
     for (std::size_t i = 0; i < rows_; ++i)
       put(columns_ + i, i < start.rows.size() ? start.rows[i] : SimplexBasis::At::basic);
-    assert(start.columns.size() <= columns_ && start.rows.size() <= rows_ && basic.size() <= rows_);
     basis_ = std::move(basic);
     refresh();
   }

@@ -163,7 +163,7 @@ SearchedPlans plans_in_order(const Problem& problem, const PlanPlacerOptions& op
   SearchedPlans result{*std::move(best.best), {Nanoseconds{0}, found.bound}};
   if (found.bound > Nanoseconds{0})
     result.bound.simulated = least_step(setting.chain.least_costs(), trials.search(), result.best.outcome.makespan);
-  if (result.bound.simulated == Nanoseconds{0}) result.bound.estimated = Nanoseconds{0};
+  if (result.bound.simulated == Nanoseconds{0}) result.bound.estimated = Nanoseconds{0};  // not known in time
   return result;
 }
 
