@@ -2,7 +2,10 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <initializer_list>
 #include <string_view>
 
@@ -11,12 +14,27 @@
 namespace trainyard::program {
 namespace {
 
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // what a signal handler may use
+
 volatile std::sig_atomic_t guards = 0;
-volatile std::sig_atomic_t pending = 0;  // the signal
+std::atomic<int> pending = 0;  // the signal
 volatile std::sig_atomic_t speaks_json = 0;
 
+/// Nanoseconds within which a second signal is the same request: `timeout`, and most that start programs in groups,
+/// send theirs to the program and to its group.
+constexpr std::int64_t kOneRequest = 300'000'000;
+std::atomic<std::int64_t> asked_at = 0;
+
+std::int64_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
+}
+
 extern "C" void on_interrupt(int signal) {
-  if (guards == 0 || pending != 0) _exit(128 + signal);
+  if (guards == 0 || (pending != 0 && now() - asked_at > kOneRequest)) _exit(128 + signal);
+  if (pending != 0) return;
+  asked_at = now();
   pending = signal;
 }
 

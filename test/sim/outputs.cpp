@@ -270,7 +270,8 @@ TEST_CASE("a search that is asked to end exits with 128 and the signal") {
   if (run_command("timeout --version").exit_code != 0) return report_skipped("no timeout");
   for (const auto& [signal, code] : {std::pair{"INT", 130}, std::pair{"TERM", 143}}) {
     const std::filesystem::path best = folder.path() / "s.json";
-    // A loaded machine may need seconds until it has a first schedule: asked again, later, until it had one.
+    // A loaded machine may need seconds until it has a first schedule: asked again, later, until it had one. `timeout`
+    // sends the signal twice, to the program and to its group.
     for (int seconds = 1; seconds <= 32 && !exists(best); seconds *= 2) {
       const auto result =
           run_command("cd '" + folder.path().string() + "' && timeout --preserve-status -s " + signal + " " +
