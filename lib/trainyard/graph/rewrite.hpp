@@ -68,6 +68,9 @@ struct Replicate {
 /// The batch in equal parts, one after the other, with gradients accumulated (rewrite/microbatches.hpp).
 struct Microbatch {
   std::size_t parts = 2;
+  /// So many parts are computed side by side, and the next ones behind them, as a framework does that runs both passes
+  /// of a microbatch before it begins another; 0: each as soon as it can.
+  std::size_t at_once = 0;
 
   friend bool operator==(const Microbatch&, const Microbatch&) = default;
 };

@@ -41,7 +41,6 @@ class PlanEvents {
         tied_[home].exchanged = std::max(tied_[home].exchanged, cost.tied_weights);
       }
     }
-    if (stages_.size() == 1 && microbatches_ > 1) hidden_ = hidden_exchanges(stages_.front());
     for (std::size_t s = 0; s + 1 < stages_.size(); ++s) {
       forward_.push_back(transfer(s, s + 1, stages_[s].output));
       backward_.push_back(transfer(s + 1, s, stages_[s + 1].input));
@@ -91,9 +90,6 @@ class PlanEvents {
     behind_.resize(p_);
     run_.starts.resize(p_);
     for (std::size_t s = 0; s < stages_.size(); ++s) shares_.push_back(shares_of(s));
-    // Weights are gathered for no microbatch but the one at hand, and what ranks exchange waits for that.
-    if (shares_.front().gathers > Nanoseconds{0} && shares_.front().exchanges > Nanoseconds{0})
-      hidden_ = Nanoseconds{0};
     input.front() = shares_.front().first_gather;
     std::size_t left = 0;
     for (std::size_t i = 0; i < p_; ++i) {
@@ -128,7 +124,7 @@ class PlanEvents {
             now_[i] = end_of(task, s, start, weights);
           } else {
             const Nanoseconds time = own.input_gradient + (task.pass == Pass::backward ? weights : Nanoseconds{0});
-            now_[i] = backward[at] = end_of(task, s, start, task.microbatch + 1 < m ? time - hidden_ : time);
+            now_[i] = backward[at] = end_of(task, s, start, time);
             if (s > 0) gradient[at - m] = arrival(s, s - 1, now_[i]);
           }
         }
@@ -385,16 +381,7 @@ class PlanEvents {
       in_transit = std::max(in_transit, each.gathered + (by_layer ? Bytes{0} : each.to_scatter));
     }
     run_.peaks[device] = dense + (several ? 2 : 1) * weights.experts + in_transit +
-                         shared_state(state, expert_state, shards.state) + most + working + ahead();
-  }
-
-  /// What next microbatches hold that the ranks of the only stage run while they wait: one, or from four on two.
-  Bytes ahead() const {
-    if (hidden_ == Nanoseconds{0}) return Bytes{0};
-    const StageCost& all = stages_.front();
-    const Nanoseconds computed = all.forward + all.input_gradient + all.weight_gradient - all.exchanged;
-    const double share = static_cast<double>(hidden_.count) / static_cast<double>(computed.count);
-    return Bytes{static_cast<std::int64_t>((microbatches_ < 4 ? 1 : 2) * share * static_cast<double>(all.held.count))};
+                         shared_state(state, expert_state, shards.state) + most + working;
   }
 
   const PlanCosts& costs_;
@@ -413,7 +400,6 @@ class PlanEvents {
   std::vector<Nanoseconds> forward_, backward_;  // over the cut behind each stage
   std::vector<std::vector<PipelineTask>> tasks_;
   std::vector<Nanoseconds> now_, links_;
-  Nanoseconds hidden_{0};                   // of each microbatch but the last
   std::vector<Shares> shares_;              // by stage
   std::vector<Nanoseconds> sharing_until_;  // by device: its links gather or scatter
   /// By device, by how much they scatter behind the tasks with ZeRO 2, at most: when a backward task begins, and when

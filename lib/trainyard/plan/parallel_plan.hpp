@@ -247,9 +247,6 @@ struct PlanCosts {
 ///                                 earlier ones' but the last bucket
 ///     with ZeRO 3                 F and B take no less than to gather the stage's weights, B besides to scatter all
 ///                                 buckets but the last; the first task waits for the first bucket
-///     ranks of the only stage     run the next microbatch while they exchange something: B of each but the last is
-///                                 shorter by what they compute or exchange of a microbatch, whichever is less; not
-///                                 with ZeRO 3 over the same links, where they wait for its weights
 ///     a transfer                  from the end of its producer, over one link per ordered pair of devices, which
 ///                                 carries one at a time, first come first served
 ///     after its last task         a device adds its gradients to those of the other replicas (of several stages with
@@ -263,12 +260,12 @@ struct PlanCosts {
 ///
 /// Memory of a device: its weights and gradients (or its shares: of ZeRO 2 and 3, and two buckets that are scattered;
 /// of ZeRO 3 one that is gathered besides, or four where the next microbatch gathers too, of a layer at least where
-/// blocks are recomputed), state (or its share; of experts its own), and what its microbatches hold, at most, with as
-/// much of one or two more as ranks run while they wait: from the start of F to the end of W what each layer saves, or
-/// where the stage recomputes what comes into each layer, or all but scores; and the largest layer's working set of
-/// those that recompute. Where LayerCost::backward_memory is known, gradients of the only microbatch, or of one that
-/// scatters them, are there as they are made, from the end of B to the end of W it holds what W reads, and a task that
-/// makes gradients has its largest working set where that is on (BackwardPeak).
+/// blocks are recomputed), state (or its share; of experts its own), and what its microbatches hold, at most: from the
+/// start of F to the end of W what each layer saves, or where the stage recomputes what comes into each layer, or all
+/// but scores; and the largest layer's working set of those that recompute. Where LayerCost::backward_memory is known,
+/// gradients of the only microbatch, or of one that scatters them, are there as they are made, from the end of B to the
+/// end of W it holds what W reads, and a task that makes gradients has its largest working set where that is on
+/// (BackwardPeak).
 struct PlanStep {
   Nanoseconds step;                              // the latest end
   std::vector<std::vector<Nanoseconds>> starts;  // by device: of its tasks, in their order

@@ -163,25 +163,23 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
   const auto parts = static_cast<double>(m), row = static_cast<double>(p);
   const double passes = splits_backward(like.schedule) ? whole : whole + gradients;
   const double fill = least_fill(std::move(forward), p);
-  const double hidden = like.stages() == 1 ? (parts - 1) * static_cast<double>(hidden_exchanges(only).count) : 0;
   const auto mean = [&](double time) {
-    return (parts * (time + gradients) + sums - hidden + static_cast<double>(end.count) + fill) / row;
+    return (parts * (time + gradients) + sums + static_cast<double>(end.count) + fill) / row;
   };
-  double longest = std::max({mean(whole), whole, least_of_fullest(std::move(all), p) - hidden});
-  if (like.chunks == 1 && m > 1) longest = std::max(longest, passes / (1 - std::pow(1 - 1 / parts, row)) - hidden);
-  if (memory > 0 && hidden == 0 && all_bounds)
+  double longest = std::max({mean(whole), whole, least_of_fullest(std::move(all), p)});
+  if (like.chunks == 1 && m > 1) longest = std::max(longest, passes / (1 - std::pow(1 - 1 / parts, row)));
+  if (memory > 0 && all_bounds)
     longest =
         std::max(longest, least_by_memory(layers, both, parts / row, parts / memory, mean(without_recomputation)));
   if (all_bounds && costs.overlap && like.stages() == 1 && like.replicas() > 1)
-    longest = std::max(longest,
-                       least_by_sums(costs, like, layers, parts * (without_recomputation + gradients) + sums - hidden));
+    longest = std::max(longest, least_by_sums(costs, like, layers, parts * (without_recomputation + gradients) + sums));
   if (p > 1 && shards.gradients > 1) {  // links scatter, and gather, all of each microbatch
     Nanoseconds sum = kLongestTime;     // of ZeRO 3, half of one
     for (std::size_t i = 0; i < p; ++i) sum = std::min(sum, sum_on_links(costs, like, i, weights - of_experts));
     const double times = shards.weights > 1 ? 3 * parts : (parts + 1) / 2;
     longest = std::max(longest, times * static_cast<double>(sum.count) / row);
   }
-  const double until_last = parts * passes + (splits_backward(like.schedule) ? 0 : sums) - hidden;
+  const double until_last = parts * passes + (splits_backward(like.schedule) ? 0 : sums);
   longest = std::max(longest, (until_last + least_fill(std::move(both), p)) / row);
   // Rounded: a step of each all-reduce, the update, on each device.
   const double slack = 2 + row * (2 * static_cast<double>(like.replicas()) + 1);

@@ -137,13 +137,6 @@ struct StageCost {
   }
 };
 
-/// By how much a microbatch of the only stage is shorter as its ranks run the next one while they exchange something:
-/// both take turns on the device and on links, and the longer of the two is never idle.
-inline Nanoseconds hidden_exchanges(const StageCost& of_all) {
-  const Nanoseconds all = of_all.forward + of_all.input_gradient + of_all.weight_gradient;
-  return std::min(of_all.exchanged, all - of_all.exchanged);
-}
-
 /// StageCost of every run of layers, for one size of microbatch and one tensor degree, with copies of weights that a
 /// layer before it holds. O(layers^2) space.
 class StageTable {

@@ -322,7 +322,7 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites, Chec
       current = with_replicas(current, *replicate, number, checkpoint);
     } else if (const auto* batch = std::get_if<Microbatch>(&rewrite)) {
       check_copies(batch->parts, "microbatch", number);
-      current = split_batch(current, batch->parts).graph;
+      current = split_batch(current, batch->parts, batch->at_once).graph;
     } else if (const auto* parallel = std::get_if<TensorParallel>(&rewrite)) {
       check_copies(parallel->ranks, "rank", number);
       check_collective_of_ranks(parallel->collective, number);

@@ -21,7 +21,9 @@ namespace {
 
 class Batching {
  public:
-  Batching(const Graph& graph, std::size_t parts) : graph_(graph), parts_(parts) {
+  Batching(const Graph& graph, std::size_t parts, std::size_t at_once)
+      : graph_(graph), parts_(parts), at_once_(at_once) {
+    if (at_once > 0) find_ends();
     for (const OpId op : graph.ops()) {
       const auto inputs = graph.inputs(op);
       const auto is_gathered = [&](TensorId tensor) { return bool{use_.hands_on_weights[graph.producer(tensor)]}; };
@@ -54,6 +56,42 @@ class Batching {
   }
 
  private:
+  /// Data, or what reads nothing else but weights.
+  bool is_first(OpId op) const {
+    const auto inputs = graph_.inputs(op);
+    return graph_.phase(op) == Phase::forward && !use_.hands_on_weights[op] && graph_.type(op) != kRelayType &&
+           std::all_of(inputs.begin(), inputs.end(),
+                       [&](TensorId tensor) { return bool{use_.hands_on_weights[graph_.producer(tensor)]}; });
+  }
+  /// The deepest op of the backward pass behind each op, itself included; ties: the first by id.
+  void find_ends() {
+    IdMap<OpId, std::size_t> depth(graph_.op_count(), 0);
+    const auto& order = graph_.topological_order();
+    for (const OpId op : order) {
+      for (const TensorId tensor : graph_.inputs(op))
+        depth[op] = std::max(depth[op], depth[graph_.producer(tensor)] + 1);
+      for (const OpId earlier : graph_.after(op)) depth[op] = std::max(depth[op], depth[earlier] + 1);
+    }
+    end_ = IdMap<OpId, OpId>(graph_.op_count(), OpId::none());
+    for (auto at = order.rbegin(); at != order.rend(); ++at) {
+      const OpId op = *at;
+      if (graph_.phase(op) == Phase::update) continue;
+      OpId& end = end_[op];
+      if (graph_.phase(op) == Phase::backward && !graph_.collective(op) && graph_.type(op) != kRelayType &&
+          graph_.type(op) != kReduceType)
+        end = op;
+      const auto consider = [&](OpId later) {
+        const OpId other = end_[later];
+        if (!other.is_none() &&
+            (end.is_none() || depth[other] > depth[end] || (depth[other] == depth[end] && other < end)))
+          end = other;
+      };
+      for (const TensorId tensor : graph_.outputs(op))
+        for (const OpId reader : graph_.consumers(tensor)) consider(reader);
+      for (const OpId later : graph_.before(op)) consider(later);
+    }
+  }
+
   static std::string copy_of(std::string_view name, std::size_t part) { return copy_name(name, kMicrobatchMark, part); }
   std::string accumulation_of(TensorId tensor) const { return fmt::format("{}/accumulate", graph_.name(tensor)); }
 
@@ -104,6 +142,9 @@ class Batching {
     if (part > 0)
       for (const OpId earlier : waits_for_part_before(op))
         copy_.append(view.after.emplace_back(graph_.name(earlier)), earlier_suffix_);
+    if (at_once_ > 0 && part >= at_once_ && is_first(op) && !end_[op].is_none())
+      for (std::size_t other = (part / at_once_ - 1) * at_once_; other < part / at_once_ * at_once_; ++other)
+        copy_.append(view.after.emplace_back(graph_.name(end_[op])), copy_of("", other));
     if (holds_parameters(graph_, op)) {
       if (part > 0) view.parameter_bytes = view.state_bytes = Bytes{0};
       if (view.colocate.empty()) view.colocate = graph_.name(op);
@@ -140,7 +181,8 @@ class Batching {
   }
 
   const Graph& graph_;
-  const std::size_t parts_;
+  const std::size_t parts_, at_once_;
+  IdMap<OpId, OpId> end_;  // of the backward pass: find_ends()
   const ParameterUse use_{graph_};
   IdMap<TensorId, std::string> sum_{graph_.tensor_count()};                  // over all parts, of what updates read
   std::map<std::pair<std::string_view, Phase>, std::vector<OpId>> readers_;  // of weights, by group and pass
@@ -170,9 +212,9 @@ OpSpec accumulation(const Graph& graph, TensorId gradient) {
   return spec;
 }
 
-MicrobatchGraph split_batch(const Graph& graph, std::size_t microbatches) {
+MicrobatchGraph split_batch(const Graph& graph, std::size_t microbatches, std::size_t at_once) {
   assert(microbatches >= 1);
-  if (microbatches > 1) return Batching{graph, microbatches}.run();
+  if (microbatches > 1) return Batching{graph, microbatches, at_once}.run();
   MicrobatchGraph same{.graph = graph, .microbatches = 1};
   for (const OpId op : graph.ops()) {
     same.original.push_back(op);

@@ -20,6 +20,10 @@ namespace trainyard {
 /// the group that read those of the part before have ended: so the part before frees them, and no part is far ahead.
 /// Gradients that replicas add within the pass (is_turn) wait for those of the part before in the same way.
 /// The copies of another group are a group for each part. How small a part of a batch can be is not looked at.
+///
+/// With `at_once` the first ops of a part (that read nothing but data and parameters) wait for the deepest op of the
+/// backward pass that these lead to, in each of the `at_once` parts before: no pass begins ahead of its turn while
+/// ranks or replicas wait for each other.
 struct MicrobatchGraph {
   Graph graph;
   std::size_t microbatches = 1;
@@ -27,7 +31,7 @@ struct MicrobatchGraph {
   IdMap<OpId, std::size_t> microbatch{};  // from 0; `microbatches` for updates
 };
 /// microbatches >= 1; one is the graph itself.
-MicrobatchGraph split_batch(const Graph& graph, std::size_t microbatches);
+MicrobatchGraph split_batch(const Graph& graph, std::size_t microbatches, std::size_t at_once = 0);
 
 /// The op that adds a gradient to the sum of those before, without name, inputs and outputs: reads both, writes one. It
 /// takes no time where its maker's is given.

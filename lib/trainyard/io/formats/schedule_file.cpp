@@ -244,7 +244,9 @@ std::vector<Rewrite> read_rewrites(const JsonValue& list, FindingList& findings)
       read_replicas(reader, replicate, findings);
       rewrites.emplace_back(replicate);
     } else if (const auto microbatches = reader.get("microbatches")) {
-      rewrites.emplace_back(Microbatch{copies(*microbatches, "microbatch", "microbatches")});
+      Microbatch batch{copies(*microbatches, "microbatch", "microbatches")};
+      if (const auto at_once = reader.get("at_once")) batch.at_once = copies(*at_once, "microbatch", "at_once");
+      rewrites.emplace_back(batch);
     } else if (const auto ranks = reader.get("tensor")) {
       TensorParallel parallel{copies(*ranks, "rank", "ranks")};
       read_algorithm(reader, parallel.collective, findings);
@@ -324,7 +326,9 @@ void append_rewrite(std::string& out, const Replicate& replicate) {
 }
 
 void append_rewrite(std::string& out, const Microbatch& batch) {
-  out += fmt::format("{{\"microbatches\": {}}}", batch.parts);
+  out += fmt::format("{{\"microbatches\": {}", batch.parts);
+  if (batch.at_once != 0) out += fmt::format(", \"at_once\": {}", batch.at_once);
+  out += '}';
 }
 
 void append_rewrite(std::string& out, const TensorParallel& parallel) {

@@ -106,7 +106,7 @@ class Planning {
     const IdMap<OpId, std::uint8_t> last = for_update(whole, placement);
     if (sums_cross_ranks()) finish_gradients_last(whole, last, work);
     Schedule schedule;
-    if (row_ == 1 && plan_.replicas * plan_.tensor > 1) {
+    if (by_priority()) {
       schedule.policy = Policy::priority;
       schedule.priority = turns(whole, planned, placement, last, work);
       schedule.placement = std::move(placement);
@@ -125,6 +125,9 @@ class Planning {
   }
 
  private:
+  /// The only stage of several devices, whose microbatches come one behind the other.
+  bool by_priority() const { return row_ == 1 && plan_.replicas * plan_.tensor > 1; }
+
   static void simulate(const Problem& whole, PlannedSchedule& planned) {
     Evaluator evaluator{whole};
     if (!evaluator.memory_binds()) {
@@ -316,12 +319,12 @@ class Planning {
     }
     const RecomputingGraph recomputing = recompute(copies.graph, again);
     checkpoint_();
-    const std::size_t parts = plan_.microbatches * plan_.slices;
+    const std::size_t parts = plan_.microbatches * plan_.slices, at_once = by_priority() ? plan_.slices : 0;
     if (parts > 1) {
-      planned.rewrites.emplace_back(Microbatch{parts});
+      planned.rewrites.emplace_back(Microbatch{parts, at_once});
       check_size(recomputing.graph, planned.rewrites.back());
     }
-    MicrobatchGraph batched = split_batch(recomputing.graph, parts);
+    MicrobatchGraph batched = split_batch(recomputing.graph, parts, at_once);
     for (const OpId op : batched.graph.ops()) {
       const OpId copy = recomputing.original[batched.original[op]];
       const OpId original = copies.original[copy];

@@ -47,7 +47,8 @@ struct StagePlan {
 /// colocation group where its first op is. The devices run their tasks (pipeline_tasks) strictly in turn, and updates
 /// and the sums of gradients last; where a host has ranks of several replicas, behind all tasks what makes these
 /// gradients alone too, lest their sums hold links that ranks need. A pipeline of one stage runs tasks by priority
-/// instead, so that gradients are added while the last backward pass runs. Where ranks communicate, links carry
+/// instead, so that gradients are added while the last backward pass runs, and a microbatch begins once the one before
+/// has ended (Microbatch::at_once), as in frameworks, whatever it waits for. Where ranks communicate, links carry
 /// gradients' sums when they have nothing else to; slices of a microbatch take turns, each with what stands between two
 /// of its collectives.
 ///

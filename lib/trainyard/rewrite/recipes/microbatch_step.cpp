@@ -9,7 +9,7 @@
 namespace trainyard::detail {
 
 RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, const Microbatch& microbatch) {
-  MicrobatchGraph made = split_batch(graph, microbatch.parts);
+  MicrobatchGraph made = split_batch(graph, microbatch.parts, microbatch.at_once);
   if (microbatch.parts == 1) return {std::move(made.graph), recipe, 0};
   TrainingRecipe result = without_ops(recipe, 0);
   BatchShares shares{graph, recipe, result, {.samples = microbatch.parts, .outermost = true}};
