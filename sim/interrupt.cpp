@@ -31,12 +31,18 @@ std::int64_t now() {
   return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
 }
 
+/// Seconds until a request is obeyed at the latest, whatever does not ask interrupted().
+constexpr unsigned kPatience = 20;
+
 extern "C" void on_interrupt(int signal) {
   if (guards == 0 || (pending != 0 && now() - asked_at > kOneRequest)) _exit(128 + signal);
   if (pending != 0) return;
   asked_at = now();
   pending = signal;
+  alarm(kPatience);
 }
+
+extern "C" void on_alarm(int) { _exit(128 + pending); }
 
 extern "C" void on_bus_error(int) {
   constexpr std::string_view text =
@@ -60,6 +66,7 @@ void catch_signals(bool json) {
   sigaction(SIGHUP, nullptr, &before);
   for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &request, nullptr);
   if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &request, nullptr);  // nohup ignores it
+  std::signal(SIGALRM, on_alarm);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGBUS, on_bus_error);
 }

@@ -283,13 +283,13 @@ void SearchOptions::apply(PlaceOptions& options, bool searches, const std::strin
                           Console& console) const {
   options.budget = {.seconds = seconds, .evaluations = evaluations};
   options.threads = threads.value_or(0);
+  options.stop = interrupted;
   if (!searches) {
     if (evaluations) console.warn(fmt::format("--evaluations counts what searches do: {}", who));
     if (threads && !uses_threads)
       console.warn(fmt::format("--threads are those of searches and of runs with noise: {}", who));
     return;
   }
-  options.stop = interrupted;
   if (!console.shows_progress()) return;
   options.on_progress = [&console, start = std::chrono::steady_clock::now()](const SearchProgress& progress) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;

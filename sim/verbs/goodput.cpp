@@ -204,7 +204,7 @@ struct GoodputVerb {
     const ScheduleSource source = schedule.source(true, console);  // failures have need of --seed and --threads too
     const LoadedProblem loaded = make_problem(inputs, console);
     std::optional<InterruptGuard> guard;
-    if (source.searches()) guard.emplace();  // an interrupt ends the search with what it has
+    if (source.placer) guard.emplace();  // an interrupt ends the placer with what it has
     RunResult run = make_run(loaded, source, console);
     console.progress("");
     for (const std::string& warning : unused_warnings(run)) console.warn(warning);

@@ -66,10 +66,11 @@ struct PlaceVerb {
     search.apply(source.options, source.searches(), without_search(*source.placer), source.placer->teams, console);
     source.quick = placing.is_open() && objective == Objective::makespan && !search.seconds && !search.evaluations;
 
+    if (plan && !source.searches() && !source.placer->replicates) throw no_plan(source.placer->name);
     const LoadedProblem loaded = make_problem(inputs, console);
     if (ranks.count() > 1) join(ranks, source);
     std::optional<InterruptGuard> guard;
-    if (source.searches() && ranks.count() == 1) guard.emplace();  // an interrupt ends the search with what it has
+    if (ranks.count() == 1) guard.emplace();  // an interrupt ends the placer with what it has
     RunResult run = make_run(loaded, source, console);
     console.progress("");
     if (ranks.rank() > 0) return kDone;
@@ -78,19 +79,26 @@ struct PlaceVerb {
       const SchedulePrediction prediction{run.summary.makespan, run.summary.bound.value, run.summary.fits};
       write_schedule(run.schedule, run.problem, &prediction, out);
     };
-    if (plan && !run.schedule.parallel)
-      throw UsageError(fmt::format("--plan-out: the schedule of {} follows no plan", run.placer),
-                       "--placer plan makes one");
-    const std::int64_t batch = loaded.batch ? *loaded.batch : assumed_batch(loaded.problem);
-    if (plan && !loaded.batch)
+    const bool follows_plan = run.schedule.parallel.has_value();
+    const std::int64_t batch = !plan || !follows_plan ? 0
+                               : loaded.batch         ? *loaded.batch
+                                                      : assumed_batch(loaded.problem);
+    if (plan && follows_plan && !loaded.batch)
       console.warn(
           fmt::format("'{}' does not say how many samples a step has: the plan is for {}", loaded.name, batch));
     const auto write_parallel = [&](std::ostream& out) {
       write_plan(plan_file(*run.schedule.parallel, plan_blocks(loaded.problem), batch), out);
     };
-    std::vector<Writing> writings{{output, write_output}, {plan, write_parallel}};
+    std::vector<Writing> writings{{output, write_output}};
+    if (follows_plan) writings.push_back({plan, write_parallel});
     add_pictures(writings, pictures, run);
-    return finish_run(run, "place", writings, console);
+    const int code = finish_run(run, "place", writings, console);
+    if (plan && !follows_plan) throw no_plan(run.placer);  // the search is not lost
+    return code;
+  }
+
+  static UsageError no_plan(const std::string& placer) {
+    return UsageError(fmt::format("--plan-out: the schedule of {} follows no plan", placer), "--placer plan makes one");
   }
 
   /// The search is that of all ranks.

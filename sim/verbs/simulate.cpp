@@ -43,7 +43,7 @@ struct SimulateVerb {
     const ScheduleSource source = schedule.source(scatter.has_value(), console);
     const LoadedProblem loaded = make_problem(inputs, console);
     std::optional<InterruptGuard> guard;
-    if (source.searches()) guard.emplace();  // an interrupt ends the search with what it has
+    if (source.placer) guard.emplace();  // an interrupt ends the placer with what it has
     RunResult run = make_run(loaded, source, console);
     console.progress("");
     if (inputs.models.size() > 1) run.completions = completions(run.problem, run.timeline);

@@ -56,6 +56,23 @@ TEST_CASE("microbatches share the work, hold parameters once, and their gradient
   CHECK(batched.original[op_named(graph, "conv1/conv~3")] == op_named(whole, "conv1/conv"));
 }
 
+TEST_CASE("parts that are computed so many at once begin behind the deepest op of those before") {
+  const Graph whole = training_graph(make_network("lenet:batch=64"));
+  const auto after = [&](std::size_t at_once, const char* op) {
+    const Graph graph = split_batch(whole, 4, at_once).graph;
+    Names names;
+    for (const OpId earlier : graph.after(op_named(graph, op))) names.emplace_back(graph.name(earlier));
+    return names;
+  };
+  // The first layer's gradient of weights is behind all that an image leads to.
+  CHECK(after(0, "image~2").empty());
+  CHECK(after(1, "image~1").empty());
+  CHECK(after(1, "image~2") == Names{"conv1/conv/grad~1"});
+  CHECK(after(2, "image~2").empty());
+  CHECK(after(2, "image~4") == Names{"conv1/conv/grad~1", "conv1/conv/grad~2"});
+  CHECK(after(1, "conv1/conv~2").empty());
+}
+
 TEST_CASE("what a batch norm keeps of all samples is as large for any number of them") {
   const Graph whole = training_graph(make_network("resnet18:batch=8,image=32"));
   const Graph replicas = data_parallel(whole, {.replicas = 2, .collective = Collective::ring}).graph;

@@ -141,9 +141,12 @@ void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
   }
   if (tensor.context > 1 && !contexts.contains(tensor.context))
     refuse_plan("/context",
-                fmt::format("the sequence{} not divisible among {} ranks that exchange rows by {}",
-                            tensor.exchange == ContextExchange::all_to_all ? " or its heads are" : " is",
-                            tensor.context, name_of(tensor.exchange)),
+                contexts.size() < 2
+                    ? fmt::format("the network has no attention whose sequence {} ranks can share by {}",
+                                  tensor.context, name_of(tensor.exchange))
+                    : fmt::format("the sequence{} not divisible among {} ranks that exchange rows by {}",
+                                  tensor.exchange == ContextExchange::all_to_all ? " or its heads are" : " is",
+                                  tensor.context, name_of(tensor.exchange)),
                 contexts.size() < 2 ? fmt::format("take context 1, or {}", kTakeFusedAttention)
                                     : fmt::format("context {} can be", fmt::join(contexts, ", ")));
   if (!ranks.contains(tensor.ranks))
@@ -156,11 +159,19 @@ void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
                 experts.size() < 2 ? "take experts 1: the network has none"
                                    : fmt::format("experts {} can be", fmt::join(experts, ", ")));
   if (std::ranges::find(costs.layer_degrees, tensor) != costs.layer_degrees.end()) return;
-  if (tensor.context * tensor.experts > 1)
+  if (tensor.context * tensor.experts > 1) {
+    std::set<std::size_t> beside;  // these ranks
+    for (const LayerDegree& degree : costs.layer_degrees)
+      if (degree.ranks == tensor.ranks && degree.sequence == tensor.sequence && degree.exchange == tensor.exchange)
+        beside.insert(tensor.context > 1 ? degree.context : degree.experts);
     refuse_plan("/tensor",
-                fmt::format("{} tensor ranks and {} that share {} do not go together", tensor.ranks,
-                            tensor.context * tensor.experts, tensor.context > 1 ? "a sequence" : "experts"),
-                "take fewer of either, or exchange rows by all-gather");
+                fmt::format("what each of {} tensor ranks has is not divisible among {} that share {}", tensor.ranks,
+                            tensor.context * tensor.experts,
+                            tensor.context > 1 ? fmt::format("a sequence by {}", name_of(tensor.exchange)) : "experts"),
+                beside.empty() ? "take 1 of either"
+                               : fmt::format("beside tensor {} {} {} can be", tensor.ranks,
+                                             tensor.context > 1 ? "context" : "experts", fmt::join(beside, ", ")));
+  }
   refuse_plan("/sequence", fmt::format("there is no sequence that {} ranks divide", tensor.ranks),
               "leave out sequence parallelism");
 }

@@ -164,7 +164,8 @@ std::vector<Placer> detail::parallel_placers() {
                                                  .detail = given[kPlanDetail],
                                                  .threads = given.options().threads,
                                                  .team = given.options().team,
-                                                 .stop = given.stop()});
+                                                 .stop = given.stop(),
+                                                 .stop_searching = given.stop(0.5)});
         if (given.options().objective != Objective::makespan)
           schedule.notes.emplace_back("the plan is the one with the shortest step: plan has no other objective");
         return schedule;

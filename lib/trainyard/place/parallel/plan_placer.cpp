@@ -101,19 +101,38 @@ std::optional<RatedPlan> nearest_that_fits(const PlanCosts& costs, const Paralle
 
 Bytes peak_of(const PlanStep& run) { return *std::ranges::max_element(run.peaks); }
 
-/// What to do about a plan that lacks memory as simulated; `run` and the nearest are by the estimate.
-std::string beyond_memory(PlanCosts costs, const PlanSetting& setting, const ParallelPlan& plan, const PlanStep& run,
-                          Bytes spare) {
+/// The nearest plan that fits as simulated, of a few that fit by the estimate, and what it needs.
+std::optional<std::pair<ParallelPlan, Bytes>> nearest_simulated(PlanCosts costs, const PlanSetting& setting,
+                                                                const ParallelPlan& plan, const PlanStep& run,
+                                                                Bytes spare) {
   const Bytes memory = *costs.memory;
-  costs.memory = std::min(memory, estimated_when_full(run, memory, spare));
-  const std::optional<RatedPlan> fits = nearest_that_fits(costs, plan);
+  RatedPlan last{plan, run};
+  for (int tries = 0; tries < 4; ++tries) {
+    // Both grow alike.
+    const double share = static_cast<double>(memory.count) / static_cast<double>((memory - spare).count);
+    const Bytes full{static_cast<std::int64_t>(share * static_cast<double>(peak_of(last.run).count))};
+    costs.memory = std::min(*costs.memory - Bytes{1}, full);
+    const std::optional<RatedPlan> next = nearest_that_fits(costs, plan);
+    if (!next) return std::nullopt;
+    const PlannedSchedule made = setting.planned(next->plan, setting.options.stop);
+    spare = made.spare.value_or(memory - peak_of(next->run));
+    if (spare >= Bytes{0}) return std::pair{next->plan, memory - spare};
+    last = *next;
+  }
+  return std::nullopt;
+}
+
+/// What to do about a plan that lacks memory as simulated; `run` is by the estimate.
+std::string beyond_memory(const PlanCosts& costs, const PlanSetting& setting, const ParallelPlan& plan,
+                          const PlanStep& run, Bytes spare) {
+  const Bytes memory = *costs.memory;
+  const auto fits = nearest_simulated(costs, setting, plan, run, spare);
   return fmt::format(
       "the plan needs {}; {}",
       costs.share_of_memory ? fmt::format("{} more than a device has", format_bytes(Bytes{0} - spare))
                             : fmt::format("{} of a device's {}", format_bytes(memory - spare), format_bytes(memory)),
-      fits ? fmt::format("the nearest that fits by the estimate, {}, needs {}", describe(fits->plan),
-                         format_bytes(peak_of(fits->run)))
-           : fmt::format("none with its degrees fits by the estimate: the placer plan looks for others on {} devices",
+      fits ? fmt::format("the nearest that fits, {}, needs {}", describe(fits->first), format_bytes(fits->second))
+           : fmt::format("none found with its degrees fits: the placer plan looks for others on {} devices",
                          setting.devices.size()));
 }
 
@@ -134,7 +153,7 @@ SearchedPlans plans_in_order(const Problem& problem, const PlanPlacerOptions& op
                            .kept = kSmallTried,
                            .within = setting.devices.size() <= kFewDevices ? kWithin : 1,
                            .threads = options.threads,
-                           .stop = options.stop};
+                           .stop = options.stop_searching ? options.stop_searching : options.stop};
   if (has_weight_gradients(graph, ParameterUse{graph}))
     for (const auto each : {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_v,
                             PipelineSchedule::v_half, PipelineSchedule::v_min})

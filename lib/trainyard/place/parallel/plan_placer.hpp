@@ -40,6 +40,7 @@ struct PlanPlacerOptions {
   unsigned threads = 0;
   Team* team = nullptr;  // its ranks share the candidates
   std::function<bool()> stop = {};
+  std::function<bool()> stop_searching = {};  // by estimates, so that there is time to simulate what it has found
 };
 
 /// Data, context, expert, tensor and pipeline parallelism in one plan: how many shares of the batch, ranks that share a
@@ -55,7 +56,8 @@ struct PlanPlacerOptions {
 /// enumerated.
 ///
 /// Throws InputError ("no-training"), "plan" where no plan fits, "too-large" where none can be simulated, with what
-/// stands in the way of a fold; OutOfTime where none was simulated in time.
+/// stands in the way of a fold; OutOfTime where none was found in time: the first that is found is simulated though
+/// time is up, unless it has millions of ops.
 Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options = {});
 
 /// A plan of one's own as a schedule of the problem; the nearest that fits among its notes, where as simulated it

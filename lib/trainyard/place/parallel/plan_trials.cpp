@@ -22,7 +22,8 @@ constexpr double kMovedOps = 800'000;
 constexpr double kSmallOps = 100'000;
 /// The best plan is tried with many sizes of buckets where it has so many ops at most.
 constexpr double kOftenOps = 20'000;
-/// A plan of so many ops, which take a second or two, is simulated though the search took all the time.
+/// Plans of so many ops together, which take a second or two, are simulated until one fits though the search took all
+/// the time.
 constexpr double kHastyOps = 250'000;
 /// Plans are simulated at once that have so many ops together, or one: a million take one or two gigabytes.
 constexpr double kMostOps{limits::kRewrittenOps}, kOpsAtOnce = 2 * kMostOps;
@@ -47,6 +48,12 @@ double PlanTrials::ops_of(const ParallelPlan& plan) const {
   return planned_ops(setting_.problem.graph(), plan, setting_.batch / plan.data / plan.microbatch);
 }
 
+double PlanTrials::simulated_ops_of(const ParallelPlan& plan) const {
+  const PlanDetail detail = setting_.detail_of(plan).value_or(PlanDetail::folded);
+  return planned_ops(setting_.problem.graph(), plan, setting_.batch / plan.data / plan.microbatch,
+                     detail == PlanDetail::rings ? Collective::ring : Collective::whole, detail == PlanDetail::folded);
+}
+
 void PlanTrials::choose(std::vector<RatedPlan>& plans) {
   std::size_t within = 0;
   for (double ops = 0; within < plans.size(); ++within)
@@ -69,19 +76,20 @@ SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::siz
     std::optional<Finding> refusal = {};
   };
   SimulatedPlans result;
-  const auto try_plan = [&](std::size_t i, bool hasty, Trial& trial, Made& made) {
+  const auto try_plan = [&](std::size_t i, double hasty_ops, Trial& trial, Made& made) {
     try {
       std::optional<Fitting> fits;
       if (fitted) fits.emplace(costs_, search_, rated[i], small_);
       for (const RatedPlan* now = &rated[i]; now != nullptr;) {
-        PlannedSchedule each =
-            std::exchange(hasty, false) ? setting_.planned(now->plan, {}) : setting_.planned(now->plan);
+        hasty_ops -= simulated_ops_of(now->plan);
+        PlannedSchedule each = hasty_ops >= 0 ? setting_.planned(now->plan, {}) : setting_.planned(now->plan);
         trial.spares.push_back(each.spare);
         if (trial.spares.size() == 1 || each.outcome < trial.outcome) {
           trial.outcome = each.outcome;
           trial.fits = trial.spares.size() - 1;
           made.best = std::move(each);
         }
+        if (trial.outcome.excess == Bytes{0}) hasty_ops = 0;
         now = fits ? fits->next(trial.spares.back()) : nullptr;
       }
     } catch (const OutOfTime&) {
@@ -118,9 +126,9 @@ SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::siz
     std::vector<Trial> trials(turn.size());
     std::vector<Made> made(turn.size());
     // The first at any time, if it is not too large: something is to be answered.
-    const bool hasty = !std::exchange(answered_, true) && ops_of(rated[turn.front()].plan) <= kHastyOps;
+    const double hasty_ops = std::exchange(answered_, true) ? 0 : kHastyOps;
     parallel_for(threads, turn.size(), [&](std::size_t t) {
-      if (is_mine(team, t)) try_plan(turn[t], hasty && t == 0, trials[t], made[t]);
+      if (is_mine(team, t)) try_plan(turn[t], t == 0 ? hasty_ops : 0, trials[t], made[t]);
     });
     share_values(team, trials);
     // One after the other again: what was done at once and too much does not count.

@@ -69,6 +69,8 @@ class PlanTrials {
 
  private:
   double ops_of(const ParallelPlan& plan) const;
+  /// By how it is simulated, which folds what is too large.
+  double simulated_ops_of(const ParallelPlan& plan) const;
   /// The best of the plans in this order, simulated until `candidates` fit, of different degrees and schedules if
   /// `different`; each thread, or rank of a team, simulates the next one, and if `fitted` what that is fitted to.
   /// Throws OutOfTime where none was done in time.
