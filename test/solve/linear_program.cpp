@@ -252,6 +252,7 @@ TEST_CASE("an integer program has the columns that are to be whole, and those of
   program.linear.add_column(-1, 0, 3.5);
   program.whole = {0};
   CHECK(solve_by_cbc(program).value == doctest::Approx(-3));
+  CHECK(solve_by_cbc({program.linear, {}}).value == doctest::Approx(-3.5));
   CHECK_THROWS_AS(solve_by_cbc(program, {.start = {1, 2, 3}}), InputError);
   program.whole = {7};
   CHECK_THROWS_AS(solve_by_cbc(program), InputError);
@@ -284,6 +285,52 @@ TEST_CASE("on random programs, many degenerate, the simplex method finds the bes
     CHECK(solution.value == doctest::Approx(*least).epsilon(1e-7));
   }
   CHECK(feasible > test::rounds(500U));
+}
+
+TEST_CASE("a program without a least value is unbounded to every solver, also where Clp alone finds none or one") {
+  using Terms = std::vector<LinearProgram::Term>;
+  LinearProgram rises;  // minimize -2 x, x in no row: Clp says that nothing is feasible
+  rises.add_column(-2, 0, kInfinity);
+  rises.add_column(-2, 0, 4);
+  rises.add_column(-1, 0, 4);
+  rises.add_row(-1, 1, Terms{{1, 2}, {2, 3}});
+  LinearProgram falls;  // y, z to y - 1, z - 2: 2 y + z falls, and both rows stay. Clp says -2
+  falls.add_column(-3, 0, 4);
+  falls.add_column(2, -kInfinity, 4);
+  falls.add_column(1, -kInfinity, 4);
+  falls.add_row(-1, kInfinity, Terms{{1, -2}, {2, 1}});
+  falls.add_row(-kInfinity, 1, Terms{{0, 2}, {1, -2}, {2, 1}});
+  falls.add_row(-kInfinity, kInfinity, Terms{{0, 2}, {1, 1}, {2, 3}});
+  for (const LinearProgram& program : {rises, falls}) {
+    CHECK(solve_by_simplex(program).status == Status::unbounded);
+    if (has_clp()) CHECK(solve_by_clp(program).status == Status::unbounded);
+    if (has_cbc()) CHECK(solve_by_cbc({program, {}}).status == IntegerSolution::Status::unbounded);
+    if (has_cbc()) CHECK(solve_by_cbc({program, {0, 1}}).status == IntegerSolution::Status::unbounded);
+  }
+}
+
+TEST_CASE("on random programs whose columns have few bounds the simplex method and Clp agree") {
+  if (!has_clp()) return test::report_skipped("this build has no Clp");
+  Random random{9};
+  for (int round = 0; round < test::rounds(2000); ++round) {
+    LinearProgram program;
+    const std::size_t columns = 1 + random.below(5), rows = random.below(6);
+    for (std::size_t j = 0; j < columns; ++j)
+      program.add_column(static_cast<double>(random.between(-3, 3)),
+                         random.chance(0.4) ? -kInfinity : static_cast<double>(random.between(-4, 2)),
+                         random.chance(0.4) ? kInfinity : static_cast<double>(random.between(2, 6)));
+    for (std::size_t i = 0; i < rows; ++i) {
+      std::vector<LinearProgram::Term> terms;
+      for (std::uint32_t j = 0; j < columns; ++j)
+        if (random.chance(0.6)) terms.push_back({j, static_cast<double>(random.between(-3, 3))});
+      program.add_row(random.chance(0.4) ? -kInfinity : static_cast<double>(random.between(-6, 2)),
+                      random.chance(0.4) ? kInfinity : static_cast<double>(random.between(2, 8)), terms);
+    }
+    const LinearSolution ours = solve_by_simplex(program), theirs = solve_by_clp(program);
+    CAPTURE(round);
+    REQUIRE(ours.status == theirs.status);
+    if (ours.status == Status::optimal) CHECK(ours.value == doctest::Approx(theirs.value).epsilon(1e-6));
+  }
 }
 
 TEST_CASE("Clp ends when it is stopped, and finds the same where it is asked in vain") {

@@ -32,6 +32,10 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
     lower.push_back(linear.lower(j));
     upper.push_back(linear.upper(j));
   }
+  // CBC calls some unbounded programs infeasible. One is unbounded if its linear program is, and any x is a solution.
+  const bool unbounded =
+      detail::may_fall_for_ever(linear) && solve_by_simplex(linear).status == LinearSolution::Status::unbounded;
+  if (unbounded) std::ranges::fill(cost, 0);
   std::vector<CoinBigIndex> starts(linear.columns() + 1, 0);
   for (std::size_t i = 0; i < linear.rows(); ++i) {
     row_lower.push_back(linear.row_lower(i));
@@ -89,10 +93,13 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
     return solution;
   }
   const double* best = Cbc_bestSolution(model.get());
+  if (program.whole.empty() && Cbc_isProvenOptimal(model.get()) != 0) best = Cbc_getColSolution(model.get());
   if (best == nullptr) return solution;
   solution.x.assign(best, best + linear.columns());
-  for (std::size_t j = 0; j < linear.columns(); ++j) solution.value += cost[j] * solution.x[j];
-  solution.status = Cbc_isProvenOptimal(model.get()) != 0 ? Status::optimal : Status::feasible;
+  for (std::size_t j = 0; j < linear.columns(); ++j) solution.value += linear.cost(j) * solution.x[j];
+  solution.status = unbounded                               ? Status::unbounded
+                    : Cbc_isProvenOptimal(model.get()) != 0 ? Status::optimal
+                                                            : Status::feasible;
   return solution;
 } catch (const CoinError& error) {
   refuse("solver", "CBC: " + error.message(), "look at the program's numbers");

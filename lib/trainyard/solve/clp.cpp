@@ -1,7 +1,9 @@
 #include <ClpEventHandler.hpp>
 #include <ClpSimplex.hpp>
 #include <CoinError.hpp>
+#include <cmath>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "trainyard/core/error.hpp"
@@ -22,21 +24,36 @@ class Asker : public ClpEventHandler {
   const std::function<bool()>* stop_;
 };
 
+struct Bounds {
+  std::vector<double> lower, upper, row_lower, row_upper;
+};
+
+/// Those of a step from any x that can be repeated for ever; as long as its longest column, 1 at most.
+Bounds directions(const Bounds& of) {
+  const auto all = [](std::vector<double> bounds, double beyond) {
+    for (double& bound : bounds) bound = std::isinf(bound) ? beyond : 0;
+    return bounds;
+  };
+  constexpr double kInfinity = LinearProgram::kInfinity;
+  return {all(of.lower, -1), all(of.upper, 1), all(of.row_lower, -kInfinity), all(of.row_upper, kInfinity)};
+}
+
 }  // namespace
 
 bool has_clp() { return true; }
 
 LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bool()>& stop) try {
-  std::vector<double> cost, lower, upper, row_lower, row_upper, values;
+  std::vector<double> cost, values;
+  Bounds bounds;
   for (std::size_t j = 0; j < program.columns(); ++j) {
     cost.push_back(program.cost(j));
-    lower.push_back(program.lower(j));
-    upper.push_back(program.upper(j));
+    bounds.lower.push_back(program.lower(j));
+    bounds.upper.push_back(program.upper(j));
   }
   std::vector<CoinBigIndex> starts(program.columns() + 1, 0);
   for (std::size_t i = 0; i < program.rows(); ++i) {
-    row_lower.push_back(program.row_lower(i));
-    row_upper.push_back(program.row_upper(i));
+    bounds.row_lower.push_back(program.row_lower(i));
+    bounds.row_upper.push_back(program.row_upper(i));
     for (const auto& term : program.terms(i)) ++starts[term.column + 1];
   }
   for (std::size_t j = 0; j < program.columns(); ++j) starts[j + 1] += starts[j];
@@ -50,24 +67,41 @@ LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bo
       values[at] = term.coefficient;
     }
 
-  ClpSimplex model;
-  model.setLogLevel(0);
-  model.loadProblem(static_cast<int>(program.columns()), static_cast<int>(program.rows()), starts.data(), rows.data(),
-                    values.data(), lower.data(), upper.data(), cost.data(), row_lower.data(), row_upper.data());
-  const Asker asker{stop};
-  if (stop) model.passInEventHandler(&asker);
-  model.initialSolve();
-  LinearSolution solution;
-  solution.status = model.status() == 0   ? LinearSolution::Status::optimal
-                    : model.status() == 1 ? LinearSolution::Status::infeasible
-                    : model.status() == 2 ? LinearSolution::Status::unbounded
-                                          : LinearSolution::Status::stopped;
-  const double* x = model.primalColumnSolution();
-  solution.x.assign(x, x + program.columns());
-  solution.value = model.objectiveValue();
-  solution.feasible = model.status() == 0;
-  solution.pivots = static_cast<std::size_t>(model.numberIterations());
-  return solution;
+  // Clp 1.17 calls some unbounded programs infeasible, a few optimal, and its dual method, which initialSolve() takes,
+  // errs with free columns; its primal method gives some infeasible ones up, which initialSolve() does not.
+  constexpr int kGaveUp = 4;
+  const bool careful = detail::may_fall_for_ever(program);
+  const auto solve = [&](const std::vector<double>& costs, const Bounds& within) {
+    ClpSimplex model;
+    model.setLogLevel(0);
+    model.loadProblem(static_cast<int>(program.columns()), static_cast<int>(program.rows()), starts.data(), rows.data(),
+                      values.data(), within.lower.data(), within.upper.data(), costs.data(), within.row_lower.data(),
+                      within.row_upper.data());
+    const Asker asker{stop};
+    if (stop) model.passInEventHandler(&asker);
+    if (careful) model.primal();
+    if (!careful || model.status() == kGaveUp) model.initialSolve();
+    LinearSolution solution;
+    solution.status = model.status() == 0   ? LinearSolution::Status::optimal
+                      : model.status() == 1 ? LinearSolution::Status::infeasible
+                      : model.status() == 2 ? LinearSolution::Status::unbounded
+                                            : LinearSolution::Status::stopped;
+    const double* x = model.primalColumnSolution();
+    solution.x.assign(x, x + program.columns());
+    solution.value = model.objectiveValue();
+    solution.feasible = model.status() == 0;
+    solution.pivots = static_cast<std::size_t>(model.numberIterations());
+    return solution;
+  };
+  if (!careful) return solve(cost, bounds);
+  // Unbounded: a direction that keeps all bounds lowers the value, and any x keeps them. Neither program is unbounded.
+  const LinearSolution fall = solve(cost, directions(bounds));
+  if (fall.status == LinearSolution::Status::stopped) return fall;
+  if (fall.value >= -1e-7) return solve(cost, bounds);
+  LinearSolution any = solve(std::vector<double>(cost.size(), 0), bounds);
+  if (any.status == LinearSolution::Status::optimal) any.status = LinearSolution::Status::unbounded;
+  any.value = std::inner_product(cost.begin(), cost.end(), any.x.begin(), 0.0);
+  return any;
 } catch (const CoinError& error) {
   refuse("solver", "Clp: " + error.message(), "look at the program's numbers");
 }

@@ -23,13 +23,13 @@ struct IntegerOptions {
 };
 
 struct IntegerSolution {
-  enum class Status : std::uint8_t { optimal, feasible, infeasible, stopped };  // stopped: nothing found in time
+  enum class Status : std::uint8_t { optimal, feasible, infeasible, unbounded, stopped };  // stopped: none in time
 
   Status status = Status::stopped;
   double value = 0;        // of x
-  double bound = 0;        // no solution is below it; meaningful unless infeasible
+  double bound = 0;        // no solution is below it; meaningful unless infeasible or unbounded
   std::int64_t nodes = 0;  // of the search tree
-  std::vector<double> x;   // optimal, feasible; within 1e-6 of all bounds and of whole numbers
+  std::vector<double> x;   // optimal, feasible, unbounded; within 1e-6 of all bounds and of whole numbers
 };
 
 /// Whether this build has CBC, the branch and cut of COIN-OR.

@@ -44,4 +44,13 @@ std::uint32_t LinearProgram::add_row(double lower, double upper, std::span<const
   return static_cast<std::uint32_t>(rows() - 1);
 }
 
+bool detail::may_fall_for_ever(const LinearProgram& program) {
+  for (std::size_t j = 0; j < program.columns(); ++j) {
+    const bool rises = program.cost(j) <= 0 && std::isinf(program.upper(j));
+    const bool falls = program.cost(j) >= 0 && std::isinf(program.lower(j));
+    if (program.cost(j) == 0 ? rises && falls : rises || falls) return true;
+  }
+  return false;
+}
+
 }  // namespace trainyard

@@ -45,6 +45,12 @@ class LinearProgram {
   std::vector<Term> terms_;
 };
 
+namespace detail {
+/// Whether a column has no bound on the side to which its cost falls, or where it costs nothing, on either: else the
+/// program is not unbounded.
+bool may_fall_for_ever(const LinearProgram& program);
+}  // namespace detail
+
 /// Where the simplex method ends, and can begin with a program that has more columns, more rows, or both.
 struct SimplexBasis {
   enum class At : std::uint8_t { lower, upper, basic };  // a free variable outside of the basis is 0: `lower`
