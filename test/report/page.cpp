@@ -17,8 +17,10 @@
 #include "support/browser.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/parallel/plan_placer.hpp"
+#include "trainyard/report/run_csv.hpp"
 #include "trainyard/simulate/account/lanes.hpp"
 #include "trainyard/simulate/account/memory_curve.hpp"
 #include "trainyard/training/training.hpp"
@@ -322,6 +324,20 @@ TEST_CASE("runs that are not drawn keep their row, and runs of one problem share
   CHECK(data["runs"].size() == 3);
   CHECK(data["runs"][2]["drawing"].is_null());
   CHECK(data["runs"][1]["drawing"] == data["runs"][0]["drawing"]);
+}
+
+TEST_CASE("a page of runs without timelines has their rows alone, and files of such a run are refused") {
+  Run run = page_run(test::random_run(5), "bare");
+  run.schedule.placement = {};
+  run.timeline.ops = {};
+  run.timeline.transfers = {};
+  const std::string page = page_text({.runs = {&run, &run}});
+  CHECK(data_of(page)["runs"][0]["drawing"].is_null());
+  CHECK(page.find("It keeps no timeline.") != page.npos);
+  std::ostringstream out;
+  for (const auto write : {&write_svg, &write_ops_csv, &write_transfers_csv, &write_links_csv, &write_memory_csv})
+    CHECK_THROWS_AS(write(run, out), InputError);
+  CHECK(out.str().empty());
 }
 
 TEST_CASE("what the script says memory holds adds up to its curves, on random graphs") {

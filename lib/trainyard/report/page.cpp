@@ -148,8 +148,11 @@ void write_page(const PageInput& input, std::ostream& out) {
     if (name == "kind") return std::string{kind_of(input)};
     if (name == "noscript_run") return detail::html_text(detail::run_label(input, opened));
     if (name == "drawing") {
+      if (!detail::is_drawn(best)) return "<p>It keeps no timeline.</p>";
       const std::size_t beneath = detail::run_beneath(input, opened);
-      return detail::gantt_svg(best) + (beneath < input.runs.size() ? detail::gantt_svg(*input.runs[beneath]) : "");
+      return detail::gantt_svg(best) + (beneath < input.runs.size() && detail::is_drawn(*input.runs[beneath])
+                                            ? detail::gantt_svg(*input.runs[beneath])
+                                            : "");
     }
     if (name == "data") return detail::page_data(input);
     if (name == "style") return std::string{detail::kPageStyle};

@@ -69,8 +69,8 @@ void write_page(const PageInput& input, std::ostream& out);
 void write_page(std::span<const Run> runs, std::ostream& out, const std::string& title = {});
 inline void write_page(const Run& run, std::ostream& out) { write_page({&run, 1}, out); }
 
-/// Writes a drawing of the run as an SVG file: a row per device and per link in use, by the phases of ops. The
-/// run has a timeline.
+/// Writes a drawing of the run as an SVG file: a row per device and per link in use, by the phases of ops.
+/// Throws InputError ("size") where the run keeps no timeline.
 void write_svg(const Run& run, std::ostream& out);
 
 }  // namespace trainyard

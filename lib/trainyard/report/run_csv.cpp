@@ -12,6 +12,7 @@
 namespace trainyard {
 
 void write_ops_csv(const Run& run, std::ostream& out) {
+  check_sizes(run.problem, run.schedule.placement, run.timeline);
   const Graph& graph = run.problem.graph();
   out << "op,type,phase,layer,device,start_ns,end_ns,source\n";
   for (const OpId op : run.problem.ops()) {
@@ -25,6 +26,7 @@ void write_ops_csv(const Run& run, std::ostream& out) {
 }
 
 void write_transfers_csv(const Run& run, std::ostream& out) {
+  check_sizes(run.problem, run.schedule.placement, run.timeline);
   const Cluster& cluster = run.problem.cluster();
   out << "tensor,bytes,from,to,ready_ns,start_ns,end_ns\n";
   for (const Transfer& transfer : run.timeline.transfers) {
@@ -39,6 +41,7 @@ void write_transfers_csv(const Run& run, std::ostream& out) {
 }
 
 void write_links_csv(const Run& run, std::ostream& out) {
+  check_sizes(run.problem, run.schedule.placement, run.timeline);
   out << "link,from,to,busy_ns,bytes\n";
   for (const ChannelId id : run.problem.cluster().channels()) {
     const Channel& channel = run.problem.cluster().channel(id);
@@ -50,6 +53,7 @@ void write_links_csv(const Run& run, std::ostream& out) {
 }
 
 void write_memory_csv(const Run& run, std::ostream& out) {
+  check_sizes(run.problem, run.schedule.placement, run.timeline);
   const auto curves = memory_curves(run.problem, run.schedule.placement, run.timeline);
   out << "device,at_ns,held_bytes\n";
   for (const DeviceId device : run.problem.devices())

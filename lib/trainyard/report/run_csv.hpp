@@ -7,7 +7,8 @@
 namespace trainyard {
 
 // A run as tables (RFC 4180), a line of titles first; times in nanoseconds, sizes in bytes. Of the rewritten graph
-// where the schedule has rewrites.
+// where the schedule has rewrites. Throw InputError ("size") where the run keeps no timeline
+// (CompareOptions::keep_runs).
 
 /// op, type, phase, layer, device, start_ns, end_ns, source (cost/evidence.hpp): a line an op, in the graph's order.
 void write_ops_csv(const Run& run, std::ostream& out);
