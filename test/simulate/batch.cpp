@@ -38,6 +38,29 @@ TEST_CASE("a schedule of another size than the problem is refused, whatever asks
   CHECK_THROWS_AS(Simulation{problem}.makespan({.placement = whole}, {}), InputError);
 }
 
+TEST_CASE("op times below 0, or that add up beyond the longest time, are refused") {
+  Random random{7};
+  const Problem problem = random_problem(random, {});
+  const Schedule schedule{.placement = Placement(problem.op_count(), DeviceId{0})};
+  Simulation simulation{problem};
+  IdMap<OpId, Nanoseconds> times(problem.op_count(), Nanoseconds{1});
+  CHECK(simulation.makespan(schedule, times) == Nanoseconds{static_cast<std::int64_t>(problem.op_count())});
+  const auto said = [&](Nanoseconds first, Nanoseconds last) {
+    times[OpId{0}] = first;
+    times[OpId{problem.op_count() - 1}] = last;
+    CHECK_THROWS_AS(simulation.timeline(schedule, times), InputError);
+    try {
+      simulation.makespan(schedule, times);
+    } catch (const InputError& error) {
+      return error.findings().front().code;
+    }
+    return std::string{};
+  };
+  CHECK(said(Nanoseconds{5}, Nanoseconds{-1}) == "range");
+  CHECK(said(Nanoseconds{kLongestTime.count / 2}, Nanoseconds{kLongestTime.count / 2}) == "too-large");
+  CHECK(said(kLongestTime, kLongestTime) == "too-large");  // 2^63: the sum itself has no room
+}
+
 TEST_CASE("a batch gives each schedule's own result, in their order, on any number of threads") {
   Random random{5};
   RandomProblemOptions options;

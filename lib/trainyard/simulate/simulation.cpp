@@ -36,6 +36,17 @@ void Simulation::check_durations(const IdMap<OpId, Nanoseconds>& durations) cons
            "there are " + std::to_string(durations.size()) + " op times, and the problem has " +
                std::to_string(problem().op_count()) + " ops",
            "give one for each op, by its id");
+  std::int64_t left = (kLongestTime - problem().horizon()).count;
+  for (const OpId op : durations.ids()) {
+    const std::int64_t time = durations[op].count;
+    if (time < 0)
+      refuse("range", "op '" + std::string{problem().graph().name(op)} + "' is to take less than no time",
+             "op times are 0 or more");
+    if (time > left)
+      refuse("too-large", "with these op times those of the run can add up to more than 2^62 ns (146 years)",
+             "check the units of the largest");
+    left -= time;
+  }
 }
 
 Nanoseconds Simulation::run(const Schedule& schedule, const Nanoseconds* durations, bool record) {

@@ -29,7 +29,7 @@ struct MemoryPeaks {
 /// Schedules must have passed check_schedule, and have the problem's rewrites (scheduled_problem): before a run their
 /// sizes alone are checked again here (check_sizes: InputError "size"), and after one that never ends, or takes no
 /// time, the whole of it. So ops on devices that cannot run them make a run too short, where others take time; devices
-/// that the cluster does not have are looked up all the same. Op times of the caller's are 0 or more.
+/// that the cluster does not have are looked up all the same.
 class Simulation {
  public:
   explicit Simulation(const Problem& problem);
@@ -42,7 +42,8 @@ class Simulation {
   const Problem& problem() const;
 
   Nanoseconds makespan(const Schedule& schedule);
-  /// The makespan with these op times, by op id, in place of the problem's.
+  /// The makespan with these op times, by op id, in place of the problem's. Throws InputError: "size", "range" (a
+  /// negative time), "too-large" (they add up to more than kLongestTime, with the problem's horizon).
   Nanoseconds makespan(const Schedule& schedule, const IdMap<OpId, Nanoseconds>& durations);
   /// Valid until the next call.
   const MemoryPeaks& peaks(const Schedule& schedule);
