@@ -83,16 +83,34 @@ TEST_CASE("an op without a device is named") {
   check_only_finding(schedule, "not-placed", "op 'b' is on no device", "/placement");
 }
 
+TEST_CASE("a placement alone has every op on a device of the cluster") {
+  const auto refused = [](const Placement& placement) {
+    try {
+      check_placement(problem(), placement);
+    } catch (const InputError& error) {
+      return error.findings().front().code;
+    }
+    return std::string{};
+  };
+  Placement placement = valid().placement;
+  CHECK(refused(placement).empty());
+  placement[kB] = DeviceId{7};
+  CHECK(refused(placement) == "unknown-device");
+  placement[kB] = DeviceId::none();
+  CHECK(refused(placement) == "not-placed");
+  CHECK(refused(Placement(2, kGpu0)) == "size");
+}
+
 TEST_CASE("a placement for a shorter graph is for another graph, in one finding") {
   Schedule schedule = valid();
   schedule.placement = Placement(2, kGpu0);
-  check_only_finding(schedule, "not-placed", "the placement has 2 ops, and graph 'net' has 5", "/placement");
+  check_only_finding(schedule, "size", "the placement has 2 ops, and graph 'net' has 5", "/placement");
 }
 
 TEST_CASE("a placement for a longer graph is for another graph") {
   Schedule schedule = valid();
   schedule.placement = Placement(6, kGpu0);
-  check_only_finding(schedule, "not-placed", "the placement has 6 ops, and graph 'net' has 5", "/placement");
+  check_only_finding(schedule, "size", "the placement has 6 ops, and graph 'net' has 5", "/placement");
 }
 
 TEST_CASE("a device that the cluster does not have") {
@@ -128,7 +146,7 @@ TEST_CASE("a priority that is no finite number, under any policy") {
 TEST_CASE("priorities for some ops only") {
   Schedule schedule = valid();
   schedule.priority = IdMap<OpId, double>(3, 1.0);
-  check_only_finding(schedule, "not-a-number", "there are 3 priorities for the 5 ops of graph 'net'", "/priority");
+  check_only_finding(schedule, "size", "there are 3 priorities for the 5 ops of graph 'net'", "/priority");
 }
 
 TEST_CASE("strict orders that follow the graph are schedules") {

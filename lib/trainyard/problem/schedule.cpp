@@ -11,6 +11,17 @@
 namespace trainyard {
 namespace {
 
+/// What is wrong with an op that is on none of the problem's devices.
+Finding misplaced(const Problem& problem, OpId op, DeviceId device) {
+  const std::string_view name = problem.graph().name(op);
+  if (device.is_none())
+    return {"not-placed", fmt::format("op '{}' is on no device", name), "give it one in \"placement\"", "/placement"};
+  return {"unknown-device",
+          fmt::format("op '{}' is on device number {}, and cluster '{}' has {} devices", name, device.index(),
+                      problem.cluster().name(), problem.device_count()),
+          "use a schedule that was made for this cluster", fmt::format("/placement/{}", pointer_token(name))};
+}
+
 class Checker {
  public:
   Checker(const Problem& problem, const Schedule& schedule)
@@ -42,21 +53,15 @@ class Checker {
   void check_placement() {
     const Placement& placement = schedule_.placement;
     if (placement.size() != problem_.op_count())
-      return report("not-placed",
+      return report("size",
                     fmt::format("the placement has {} ops, and graph '{}' has {}", placement.size(), graph_.name(),
                                 problem_.op_count()),
                     "use a schedule that was made for this graph, after its rewrites", "/placement");
     for (const OpId op : problem_.ops()) {
       if (full()) return;
       const DeviceId device = placement[op];
-      if (device.is_none())
-        report("not-placed", fmt::format("op '{}' is on no device", name(op)), "give it one in \"placement\"",
-               "/placement");
-      else if (device.index() >= problem_.device_count())
-        report("unknown-device",
-               fmt::format("op '{}' is on device number {}, and cluster '{}' has {} devices", name(op), device.index(),
-                           problem_.cluster().name(), problem_.device_count()),
-               "use a schedule that was made for this cluster", at_op("placement", op));
+      if (device.index() >= problem_.device_count())
+        findings_.push_back(misplaced(problem_, op, device));
       else if (!problem_.can_run(op, device))
         report_cannot_run(op, device);
     }
@@ -113,7 +118,7 @@ class Checker {
              "give a \"priority\" and an \"order\", or leave \"links\" out", "/links");
     if (priority.empty()) return;
     if (priority.size() != problem_.op_count())
-      return report("not-a-number",
+      return report("size",
                     fmt::format("there are {} priorities for the {} ops of graph '{}'", priority.size(),
                                 problem_.op_count(), graph_.name()),
                     "give every op one, or none at all", "/priority");
@@ -273,10 +278,17 @@ void check_sizes(const Problem& problem, const Placement& placement, const Timel
   const auto check = [&](const char* what, std::size_t is, std::size_t should, const char* of) {
     if (is != should) refuse_size(problem, what, is, should, of, "after its rewrites, as simulate() does");
   };
-  check("placement", placement.size(), problem.op_count(), "ops");
+  check_placement(problem, placement);
   check("timeline", timeline.ops.size(), problem.op_count(), "ops");
   check("timeline", timeline.devices.size(), problem.device_count(), "devices");
   check("timeline", timeline.channels.size(), problem.cluster().channel_count(), "channels");
+}
+
+void check_placement(const Problem& problem, const Placement& placement) {
+  if (placement.size() != problem.op_count())
+    refuse_size(problem, "placement", placement.size(), problem.op_count(), "ops", "after its rewrites");
+  for (const OpId op : problem.ops())
+    if (placement[op].index() >= problem.device_count()) throw InputError(misplaced(problem, op, placement[op]));
 }
 
 void check_schedule(const Problem& problem, const Schedule& schedule) {

@@ -103,8 +103,12 @@ void check_schedule(const Problem& problem, const Schedule& schedule);
 /// problem, priorities too or none, and a strict order as many devices; and as check_rule() does.
 void check_sizes(const Problem& problem, const Schedule& schedule);
 
-/// Throws InputError ("size") unless the placement and the timeline have the problem's ops, and the timeline its
-/// devices and channels.
+/// Throws InputError unless the placement has each of the problem's ops ("size") on one of its devices ("not-placed",
+/// "unknown-device"), which need not be able to run it.
+void check_placement(const Problem& problem, const Placement& placement);
+
+/// As check_placement(), and throws InputError ("size") unless the timeline has the problem's ops, devices and
+/// channels.
 void check_sizes(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
 }  // namespace trainyard

@@ -81,7 +81,7 @@ TEST_CASE("what no reader would take is not written") {
   };
   CHECK(refused([](Schedule&) {}) == "written");
   CHECK(refused([](Schedule& s) { s.placement = Placement(3); }) == "not-placed");  // none() each
-  CHECK(refused([](Schedule& s) { s.placement = Placement(2, DeviceId{0}); }) == "not-placed");
+  CHECK(refused([](Schedule& s) { s.placement = Placement(2, DeviceId{0}); }) == "size");
   CHECK(refused([](Schedule& s) { s.placement[OpId{1}] = DeviceId{7}; }) == "unknown-device");
   CHECK(refused([](Schedule& s) {
           s.policy = Policy::priority;
