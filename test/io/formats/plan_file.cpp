@@ -74,6 +74,41 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
   CHECK(plan_over(least, blocks) == ParallelPlan{.data = 8});
 }
 
+TEST_CASE("what a plan file has no place for, or its reader would not take, is not written") {
+  const auto refused = [](const auto& change) -> std::string {
+    PlanFile file{.plan = {}, .begins = {"h1"}};
+    change(file);
+    std::ostringstream out;
+    try {
+      write_plan(file, out);
+    } catch (const InputError& error) {
+      CHECK(out.str().empty());
+      return error.findings().front().code;
+    }
+    return "written";
+  };
+  CHECK(refused([](PlanFile&) {}) == "written");
+  CHECK(refused([](PlanFile& f) { f.plan.cuts = {1}; }) == "plan");
+  CHECK(refused([](PlanFile& f) { f.plan.bucket = Bytes{-7}; }) == "bucket_bytes");
+  CHECK(refused([](PlanFile& f) { f.plan.zero = 7; }) == "degree");
+  CHECK(refused([](PlanFile& f) { f.plan.data = 0; }) == "degree");
+  CHECK(refused([](PlanFile& f) { f.batch = -1; }) == "degree");
+  CHECK(refused([](PlanFile& f) { f.plan.chunks = 5; }) == "stages");
+  CHECK(refused([](PlanFile& f) { f.plan.recompute = {StageRecompute::blocks}; }) == "stages");
+  CHECK(refused([](PlanFile& f) { f.plan.degrees = {{.data = 2}}; }) == "stages");
+  // Of no stage at all, which is read as nothing.
+  const PlanFile none{.plan = {.recompute = {StageRecompute::no, StageRecompute::no}}, .begins = {"h1"}};
+  CHECK(parse_plan(written(none), "plan.json").plan.recompute.empty());
+}
+
+TEST_CASE("cuts are of the blocks, one behind the other") {
+  const std::vector<std::string> blocks{"embedding", "h0", "h1"};
+  for (const std::vector<std::size_t>& cuts : {std::vector<std::size_t>{3}, {0}, {2, 1}, {1, 1}})
+    CHECK_THROWS_AS(plan_file({.cuts = cuts}, blocks), InputError);
+  CHECK_THROWS_AS(plan_file({.cuts = {1}}, {}), InputError);
+  CHECK_THROWS_AS(plan_file({.cuts = {1}, .recompute = {StageRecompute::blocks}}, blocks), InputError);
+}
+
 TEST_CASE("stages with degrees of their own come back from the file, chunks of a device with the same") {
   const std::vector<std::string> blocks{"embedding", "h0", "h1", "h2", "head"};
   const ParallelPlan plan{.degrees = {{.data = 4}, {.data = 2, .tensor = {2, true}}},

@@ -73,6 +73,33 @@ std::string text_of(const StageRecomputation& recompute) {
 
 bool recomputes(const ParallelPlan& plan) { return plan.recomputing(StageRecompute::no) < plan.recompute.size(); }
 
+/// Throws InputError ("stages") unless what a plan has by stage is of those that begin there.
+void check_stages(const PlanFile& file) {
+  const ParallelPlan& plan = file.plan;
+  const std::size_t stages = file.begins.size() + 1;
+  if (!plan.recompute.empty() && plan.recompute.size() != stages)
+    refuse("stages", fmt::format("{} stages recompute, and the plan has {}", plan.recompute.size(), stages),
+           "say it of each stage, or of none");
+  if (!plan.degrees.empty() && plan.degrees.size() * plan.chunks != stages)
+    refuse("stages",
+           fmt::format("degrees are those of {} devices in the row with {} stages each, and the plan has {} stages",
+                       plan.degrees.size(), plan.chunks, stages),
+           "give those of each device in the row, or none");
+}
+
+/// Throws InputError for what the file has no place for.
+void check_unwritten(const ParallelPlan& plan) {
+  if (!plan.cuts.empty())
+    refuse("plan", "the plan has cuts, and its file the names of blocks", "make it by plan_file()");
+  if (plan.bucket < Bytes{0})
+    refuse("bucket_bytes", fmt::format("buckets of {} bytes", plan.bucket.count), "0 leaves their size open");
+  if (!plan.degrees.empty() && (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.context != 1))
+    refuse("degree", "degrees stand both in the plan and in its stages",
+           "give \"data\", \"tensor\" and \"sequence\" of the plan, or of each stage");
+  if (plan.recomputing(StageRecompute::stages) > 0)
+    refuse("recompute", "plans do not recompute whole stages", "recompute their blocks");
+}
+
 struct Range {
   std::int64_t least = 1, most = kMostDegree;
 };
@@ -211,6 +238,8 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
 
 void write_plan(const PlanFile& file, std::ostream& out) {
   const ParallelPlan& plan = file.plan;
+  check_stages(file);
+  check_unwritten(plan);
   std::string text = fmt::format("{{\"format\": \"{}\"", kPlanFormat);
   if (file.batch) text += fmt::format(", \"batch\": {}", *file.batch);
   if (plan.degrees.empty()) text += fmt::format(", \"data\": {}, \"tensor\": {}", plan.data, plan.tensor);
@@ -237,7 +266,9 @@ void write_plan(const PlanFile& file, std::ostream& out) {
       members.push_back("\"recompute\": " + text_of(plan.recompute[s]));
     text += fmt::format("{}\n  {{{}}}", s > 0 ? "," : "", fmt::join(members, ", "));
   }
-  out << text << "]}\n";
+  text += "]}\n";
+  parse_plan(text, "the plan");  // refuses numbers that its reader would not take
+  out << text;
 }
 
 ParallelPlan plan_over(const PlanFile& file, std::span<const std::string> blocks) {
@@ -276,7 +307,16 @@ ParallelPlan plan_over(const PlanFile& file, std::span<const std::string> blocks
 PlanFile plan_file(const ParallelPlan& plan, std::span<const std::string> blocks, std::optional<std::int64_t> batch) {
   PlanFile file{.plan = plan, .batch = batch};
   file.plan.cuts.clear();
-  for (const std::size_t cut : plan.cuts) file.begins.push_back(blocks[cut]);
+  std::size_t before = 0;
+  for (const std::size_t cut : plan.cuts) {
+    if (cut <= before || cut >= blocks.size())
+      refuse("plan",
+             fmt::format("stage {} would begin with block {}, behind {}, and there are {}, from 0",
+                         file.begins.size() + 1, cut, before, blocks.size()),
+             "give ascending cuts among these blocks");
+    file.begins.push_back(blocks[before = cut]);
+  }
+  check_stages(file);
   for (std::size_t s = 0; s < plan.recompute.size(); ++s) {
     const std::size_t end = s < plan.cuts.size() ? plan.cuts[s] : blocks.size();
     StageRecomputation& again = file.plan.recompute[s];

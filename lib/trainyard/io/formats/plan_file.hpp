@@ -37,14 +37,18 @@ struct PlanFile {
 PlanFile read_plan(const std::filesystem::path& path);
 /// Reads a text; `name` is the file in messages.
 PlanFile parse_plan(std::string_view text, const std::string& name);
-/// Writes the plan so that reading it gives an equal one.
+/// Writes the plan so that reading it gives an equal one, but that degrees of stages that are all the same become those
+/// of the plan, `recompute` of no stage at all and `exchange` of no ranks are left out, and of `degrees` the ranks and
+/// `sequence` are kept alone. Throws InputError for what the reader would not take, with positions in what would have
+/// been written, and for a plan with cuts ("plan"), lists of other stages ("stages"), `bucket` below 0.
 void write_plan(const PlanFile& file, std::ostream& out);
 
 /// The plan, with cuts where stages begin among these blocks. Throws InputError with pointers into the file:
 /// "unknown-block" with the nearest name, "plan" for stages that do not begin one behind the other, the first with the
 /// first block.
 ParallelPlan plan_over(const PlanFile& file, std::span<const std::string> blocks);
-/// The inverse: the plan's cuts as names of blocks.
+/// The inverse: the plan's cuts as names of blocks. Throws InputError: "plan" for cuts that are not of these blocks,
+/// one behind the other, "stages" for `recompute` or `degrees` of other stages.
 PlanFile plan_file(const ParallelPlan& plan, std::span<const std::string> blocks,
                    std::optional<std::int64_t> batch = {});
 
