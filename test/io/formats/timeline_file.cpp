@@ -49,6 +49,31 @@ TEST_CASE("a written timeline has the documented keys") {
 )");
 }
 
+TEST_CASE("a timeline with ops on no device, or of things without a name, is not written") {
+  const Problem problem = timeline_problem();
+  const auto refused = [&](const auto& change) -> std::string {
+    Placement placement{std::vector{DeviceId{0}, DeviceId{0}, DeviceId{1}}};
+    Timeline timeline = simulate(problem, {.placement = placement});
+    change(timeline, placement);
+    std::ostringstream out;
+    try {
+      write_timeline(timeline, problem, placement, out);
+    } catch (const InputError& error) {
+      CHECK(out.str().empty());
+      return error.findings().front().code;
+    }
+    return "written";
+  };
+  CHECK(refused([](Timeline&, Placement&) {}) == "written");
+  CHECK(refused([](Timeline&, Placement& p) { p[OpId{1}] = DeviceId::none(); }) == "not-placed");
+  CHECK(refused([](Timeline&, Placement& p) { p[OpId{1}] = DeviceId{9}; }) == "unknown-device");
+  CHECK(refused([](Timeline& t, Placement&) { t.transfers[0].tensor = TensorId::none(); }) == "unknown-tensor");
+  CHECK(refused([](Timeline& t, Placement&) { t.transfers[0].also_to = {DeviceId{9}}; }) == "unknown-device");
+  CHECK(refused([](Timeline& t, Placement&) {
+          t.devices[DeviceId{0}].out_of_memory = OutOfMemory{.at = {}, .op = OpId{9}, .largest = {}};
+        }) == "unknown-op");
+}
+
 TEST_CASE("a timeline of another problem is refused") {
   struct Change {
     const char *from, *to, *code;
