@@ -88,6 +88,10 @@ TEST_CASE("what no reader would take is not written") {
           s.priority.assign(3, std::numeric_limits<double>::quiet_NaN());
         }) == "not-a-number");
   CHECK(refused([](Schedule& s) { s.plan = Plan{Nanoseconds{5}, IdMap<OpId, Nanoseconds>(2)}; }) == "size");
+  CHECK(refused([](Schedule& s) { s.plan = Plan{Nanoseconds{-5}, IdMap<OpId, Nanoseconds>(3)}; }) == "range");
+  CHECK(refused([](Schedule& s) {
+          s.plan = Plan{Nanoseconds{5}, IdMap<OpId, Nanoseconds>(3, kLongestTime + Nanoseconds{1})};
+        }) == "range");
   CHECK(refused([](Schedule& s) { s.order.assign(2, {OpId{9}}); }) == "order");  // of policy fifo
 }
 

@@ -151,6 +151,19 @@ TEST_CASE("replicas that share the sequence come back from a schedule's file") {
   CHECK(parse_schedule(text, "schedule.json", problem) == schedule);
 }
 
+TEST_CASE("numbers of rewrites that no reader would take are not written") {
+  const Problem problem = lenet();
+  const auto refused = [&](Replicate replicate) {
+    const Problem whole = apply_rewrites(problem, {replicate});
+    CHECK_THROWS_AS(written({.placement = Placement(whole.op_count(), DeviceId{0}), .rewrites = {replicate}}, problem),
+                    InputError);
+  };
+  refused({.replicas = 2, .experts = 0});  // which a parameter server does not look at
+  refused({.replicas = 2, .context = 0});
+  refused({.replicas = 2, .bucket = Bytes{0}});
+  refused({.replicas = 2, .bucket = Bytes{-1}});
+}
+
 TEST_CASE("stages with degrees of their own come back from a schedule's file") {
   const Problem problem = lenet();
   StageMeshes meshes{.stages = {{.replicas = 2}, {.ranks = 2, .sequence = true}},

@@ -464,6 +464,18 @@ Schedule parse_schedule(std::string_view text, const std::string& name, const Pr
 
 namespace {
 
+/// Throws InputError for what the reader of these rewrites would not take.
+void check_written(const std::string& rewrites) {
+  const std::string text = fmt::format("{{\"format\": \"{}\"{}}}", kScheduleFormat, rewrites);
+  FindingList findings{"the schedule", text};
+  JsonTree tree;
+  if (const auto root = parse_json(text, tree, findings)) {
+    ObjectReader reader{*root, "a schedule", findings};
+    if (const auto list = reader.get("splits", JsonKind::array)) read_rewrites(*list, findings);
+  }
+  findings.raise_if_any();
+}
+
 /// Checks what check_schedule() leaves out, as no simulation reads it: the placer's plan, and an order that is not
 /// strict.
 void check_unread(const Problem& problem, const Schedule& schedule) {
@@ -472,6 +484,9 @@ void check_unread(const Problem& problem, const Schedule& schedule) {
            fmt::format("the plan has {} starts, and graph '{}' has {} ops", schedule.plan->start.size(),
                        problem.graph().name(), problem.op_count()),
            "give each op's, or no plan");
+  const auto is_time = [](Nanoseconds time) { return time >= Nanoseconds{0} && time <= kLongestTime; };
+  if (schedule.plan && !(is_time(schedule.plan->makespan) && std::ranges::all_of(schedule.plan->start, is_time)))
+    refuse("range", "a time of the plan is below 0, or beyond 2^62 ns (146 years)", "give each op's start, or no plan");
   const auto is_op = [&](OpId op) { return op.index() < problem.op_count(); };
   const auto is_known = [&](const std::vector<OpId>& ops) { return std::ranges::all_of(ops, is_op); };
   if (!schedule.order.empty() &&
@@ -488,6 +503,9 @@ void write_schedule(const Schedule& schedule, const Problem& whole, const Schedu
   const Problem problem = scheduled_problem(whole, schedule);
   check_schedule(problem, schedule);
   check_unread(problem, schedule);
+  std::string rewrites;
+  append_rewrites(rewrites, schedule.rewrites);
+  check_written(rewrites);
   std::string text =
       fmt::format("{{\"format\": \"{}\", \"graph\": {}, \"cluster\": {}, \"policy\": \"{}\",\n", kScheduleFormat,
                   json_string(problem.graph().name()), json_string(problem.cluster().name()), name_of(schedule.policy));
@@ -517,7 +535,7 @@ void write_schedule(const Schedule& schedule, const Problem& whole, const Schedu
     }
     text += '}';
   }
-  append_rewrites(text, schedule.rewrites);
+  text += rewrites;
   if (!schedule.placer.empty() || schedule.seed != 0)
     text += fmt::format(",\n \"placer\": {{\"name\": {}, \"seed\": {}}}", json_string(schedule.placer), schedule.seed);
   if (schedule.plan) {

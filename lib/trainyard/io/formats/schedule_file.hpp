@@ -36,8 +36,9 @@ const char* name_of(Policy policy);
 
 /// Writes the schedule so that reading it gives an equal one, but for what a file does not keep: `search`, `parallel`,
 /// `plan_bound` and `notes`. `prediction` may be null. Throws InputError for what a reader would not take: a rule of
-/// the caller's own ("own-rule"), another size of `plan` or of an order ("size", "order"), and as check_schedule()
-/// does.
+/// the caller's own ("own-rule"), another size of `plan` or of an order ("size", "order"), times of `plan` below 0 or
+/// beyond 2^62
+/// ("range"), numbers of rewrites, and as check_schedule() does.
 void write_schedule(const Schedule& schedule, const Problem& problem, const SchedulePrediction* prediction,
                     std::ostream& out);
 
