@@ -37,10 +37,10 @@ TEST_CASE("a timeline of another problem has no critical path in this one") {
                        "the placement has 1 ops, and the problem of graph 'small' has 2", InputError);
 }
 
-/// The device of op 1 waits until op 2 is there as well.
+/// The device of op 1 waits until op 2 is there as well, at 3.
 struct BothTogether {
   bool before(const Waiting&, const Waiting&) const { return false; }
-  bool holds_back(const Waiting& first) const { return first.op == OpId{1} && !first.run.has_ended(OpId{0}); }
+  bool holds_back(const Waiting& first) const { return first.op == OpId{1} && first.run.now() < Nanoseconds{3}; }
 };
 
 TEST_CASE("an op that its rule held back, with nothing before it on its device, begins the path") {

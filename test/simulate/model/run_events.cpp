@@ -118,7 +118,26 @@ TEST_CASE("a device that switches every two ops runs 0 1, 4 5, 2 3, and the rest
   CHECK(starts(timeline) == Starts{0, 1, 4, 5, 2, 3, 6, 7, 8});
 }
 
-TEST_CASE("a device idles where the rule holds back what waits, until another op becomes ready there") {
+/// No op of one model runs before all those of the other, which are below `starved`, have ended.
+struct StarveEverywhere {
+  OpId starved;
+  bool before(const Waiting& a, const Waiting& b) const { return a.op < starved && b.op >= starved; }
+  bool holds_back(const Waiting& first) const {
+    if (first.op < starved) return false;
+    for (const OpId op : first.run.problem().ops())
+      if (op < starved && !first.run.has_ended(op)) return true;
+    return false;
+  }
+};
+
+TEST_CASE("a starved model waits on each device until the other has ended on all") {
+  // Ops 0 and 1 are a chain, on d0 and d1, 2 and 3 the starved model's: 0 takes 2, its byte 1, and 1 takes 4, to 7.
+  const SmallInstance instance{{{0, 2}, {1, 4}, {0, 2}, {1, 2}}, {{0, {1}, 1}}};
+  const Problem problem = problem_of(instance, linked(2));
+  CHECK(starts(run_events(problem, schedule_of(instance).placement, StarveEverywhere{OpId{2}})) == Starts{0, 3, 7, 7});
+}
+
+TEST_CASE("a device idles where the rule holds back what waits, until it lets it run as something happens anywhere") {
   // Op 1 waits from 0. Op 2 ends at 3 on d1, its byte arrives at 4, and op 0 runs from 4 to 6.
   const SmallInstance instance{{{0, 2}, {0, 1}, {1, 3}}, {{2, {0}, 1}}};
   const Problem problem = problem_of(instance, linked(2));
@@ -126,13 +145,22 @@ TEST_CASE("a device idles where the rule holds back what waits, until another op
   // Fifo among what waits: op 1 is ready before op 0, so that it is held back at 4 too.
   CHECK_THROWS_WITH_AS(run_events(problem, placement, AfterFirst{}),
                        "the rule 'own' never lets op '1' run on device 'd0'", InputError);
-  placement[OpId{0}] = DeviceId{1};  // 3 to 5 there; nothing wakes d0 then
-  CHECK_THROWS_WITH_AS(run_events(problem, placement, AfterFirst{}, "after-first"),
-                       "the rule 'after-first' never lets op '1' run on device 'd0'", InputError);
+  struct Never {
+    bool before(const Waiting&, const Waiting&) const { return false; }
+    bool holds_back(const Waiting& first) const { return first.op == OpId{1}; }
+  };
+  struct FirstBeforeSecond {
+    bool before(const Waiting&, const Waiting&) const { return false; }
+    bool holds_back(const Waiting& first) const { return first.op == OpId{1} && !first.run.has_ended(OpId{0}); }
+  };
+  placement[OpId{0}] = DeviceId{1};  // 3 to 5 there
+  CHECK(starts(run_events(problem, placement, FirstBeforeSecond{})) == Starts{3, 5, 0});
+  CHECK_THROWS_WITH_AS(run_events(problem, placement, Never{}, "never"),
+                       "the rule 'never' never lets op '1' run on device 'd0'", InputError);
   const SmallInstance woken{{{1, 2}, {0, 1}, {0, 1}}, {{0, {2}, 1}}};
-  // Op 1 waits from 0; op 2 joins it at 2 + 1.
+  // Op 1 waits from 0 to 2, where op 0 ends on d1; op 2 joins it at 2 + 1.
   CHECK(starts(run_events(problem_of(woken, linked(2)), schedule_of(woken).placement, AfterFirst{})) ==
-        Starts{0, 3, 4});
+        Starts{0, 2, 3});
 }
 
 TEST_CASE("a rule that own_rule() did not make is refused") {

@@ -22,6 +22,7 @@ class DeviceQueue {
       for (auto at = waiting_.end() - 1; at != waiting_.begin() && *at < *(at - 1); --at) std::iter_swap(at, at - 1);
   }
 
+  bool empty() const { return waiting_.empty(); }
   /// Takes out the op that the device is to run now; none where nothing waits, or the rule holds the first back.
   OpId take() {
     if (waiting_.empty()) return OpId::none();

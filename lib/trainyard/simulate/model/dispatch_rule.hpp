@@ -70,7 +70,7 @@ concept FixedOrder = requires {
 /// optional:
 ///
 ///     holds_back(first)  the device stays idle rather than run `first`, which goes before all others that wait, and
-///                        asks again when another op becomes ready there
+///                        asks again at the next instant at which a task becomes ready or ends, on any device or link
 ///     urgency(transfer)  transfers take their channels by descending urgency, given once, when they become ready;
 ///                        without it, links are fifo. Not a number: the run ends with InputError ("not-a-number")
 ///     static constexpr bool fixed = true
@@ -142,6 +142,13 @@ class Strict {
  private:
   IdMap<OpId, std::uint32_t> turn_;  // how many ops of the device run before it
 };
+
+namespace detail {
+/// What a device holds back may run once something has happened elsewhere. Not so with strict orders: what is held back
+/// there waits for the op whose turn it is.
+template <class Rule>
+concept AsksAgain = HoldsBack<Rule> && !std::derived_from<Rule, Strict>;
+}  // namespace detail
 
 /// Policy::strict with Schedule::urgent_links: devices as Strict, links as Priority.
 class UrgentStrict : public Strict {

@@ -36,7 +36,8 @@ struct NoUrgency {
 ///       complete    take every event of this instant. An op ends: its device is released, its tensors are there, its
 ///                   transfers become ready. A transfer ends: its channels are released, its tensor is there. What
 ///                   lacks nothing more becomes ready: it joins the queue of its device, or those of its channels
-///       dispatch    every idle device takes the first op of its queue, as the rule orders it; every transfer that is
+///       dispatch    every idle device takes the first op of its queue, as the rule orders it, or holds it back; every
+///       transfer that is
 ///                   first in all its queues starts, if all its channels are idle
 ///       now = the time of the earliest event
 ///
@@ -183,13 +184,20 @@ class EventLoop {
 
   // --- phase two: dispatch ---
 
-  /// Only what was released, or what a task joined, can start something.
+  /// Only what was released, what a task joined, or what the rule held back can start something.
   void dispatch() {
-    if constexpr (!FixedOrder<Rule>) std::ranges::sort(asking_devices_);
+    if constexpr (AsksAgain<Rule>) {
+      for (const DeviceId device : held_back_) ask(device);
+      held_back_.clear();
+    }
+    if constexpr (AsksAgain<Rule> || !FixedOrder<Rule>) std::ranges::sort(asking_devices_);
     for (const DeviceId device : asking_devices_) {
       devices_[device].asks = false;
       if (!devices_[device].idle) continue;
-      if (const OpId op = device_queues_[device].take(); !op.is_none()) start(op);
+      if (const OpId op = device_queues_[device].take(); !op.is_none())
+        start(op);
+      else if (AsksAgain<Rule> && !device_queues_[device].empty())
+        held_back_.push_back(device);
     }
     asking_devices_.clear();
     for (const ChannelId channel : asking_channels_) {
@@ -336,6 +344,7 @@ class EventLoop {
   IdMap<DeviceId, DeviceQueue<Rule>> device_queues_;
   IdMap<ChannelId, LinkQueue> link_queues_;
   std::vector<DeviceId> asking_devices_;
+  std::vector<DeviceId> held_back_;  // idle, with ops that wait
   std::vector<ChannelId> asking_channels_;
   EventQueue events_;
   std::optional<FairFlows> flows_;   // where the cluster has fair channels
