@@ -22,7 +22,7 @@ struct PartitionBin {
 /// Cuts the chain into one run (maybe empty) for each bin, in the bins' order, such that no run is beyond its capacity
 /// and the longest run takes the least time; where capacities cannot be kept, such that the largest excess is least.
 /// Returns the bin of each item. O(bins x items x log items) by dynamic programming: load grows with the run.
-/// Among equals, earlier bins take fewer items.
+/// Among equals, a bin's run begins where the largest load of the bins before it comes to its own, or an item earlier.
 std::vector<std::size_t> partition_chain(const std::vector<PartitionItem>& items,
                                          const std::vector<PartitionBin>& bins);
 
