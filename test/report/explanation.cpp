@@ -5,6 +5,7 @@
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard::test {
@@ -55,6 +56,14 @@ TEST_CASE("five ops on two devices: the path, what it waited for, and what the d
   const auto runs = path_runs(schedule, timeline, why);
   REQUIRE(runs.size() == 5);
   CHECK(runs[3] == PathRun{3, 4, ns(7), ns(11), ns(1)});
+}
+
+TEST_CASE("a timeline of another problem, or a placement of another, explains nothing") {
+  const SmallInstance instance{{{0, 2}, {0, 3}}, {}};
+  const Problem problem = problem_of(instance, linked(1));
+  const Schedule schedule = schedule_of(instance);
+  CHECK_THROWS_AS(explain(problem, schedule, Timeline{}), InputError);
+  CHECK_THROWS_AS(explain(problem, {.placement = Placement(2)}, simulate(problem, schedule)), InputError);
 }
 
 TEST_CASE("a strict order keeps a device idle for the op whose turn it is") {

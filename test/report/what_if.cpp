@@ -5,6 +5,7 @@
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
@@ -20,6 +21,7 @@ TEST_CASE("what ifs of a chain over a link, the best first") {
   const Problem problem = problem_of(kPair, linked(2));
   const Schedule schedule = schedule_of(kPair);
   const Timeline timeline = simulate(problem, schedule);
+  CHECK_THROWS_AS(usual_what_ifs(problem, Timeline{}, 2), InputError);
   const auto usual = usual_what_ifs(problem, timeline, 2);
   REQUIRE(usual.size() == 4);  // both devices, each, the link
   const auto results = simulate_what_ifs(problem, schedule, usual);

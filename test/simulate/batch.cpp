@@ -36,6 +36,7 @@ TEST_CASE("a schedule of another size than the problem is refused, whatever asks
   refused(
       {.placement = whole, .policy = Policy::priority, .priority = IdMap<OpId, double>(problem.op_count() + 1, 0.0)});
   CHECK_THROWS_AS(Simulation{problem}.makespan({.placement = whole}, {}), InputError);
+  CHECK_THROWS_AS(DeltaSimulation(problem, {.placement = Placement(problem.op_count())}), InputError);  // none() each
 }
 
 TEST_CASE("op times below 0, or that add up beyond the longest time, are refused") {

@@ -158,6 +158,12 @@ TEST_CASE("an edit that no device can run is refused, and nothing is replaced") 
   CHECK(edited.makespan(schedule.placement) == simulated_makespan(problem, {.placement = schedule.placement}));
 }
 
+TEST_CASE("before an edit there are no new ops") {
+  Random random{5};
+  const EditedSimulation edited{random_problem(random, {.memory = false})};
+  CHECK_THROWS_AS(edited.piece(), InputError);
+}
+
 TEST_CASE("an edit that does not fit the graph is refused, and nothing is replaced") {
   GraphBuilder builder{"pair"};  // a of 2 ns sends "t" to b of 3 ns
   builder.add({.name = "a", .times = {{"gpu", Nanoseconds{2}}}, .outputs = {{"t", Bytes{1}}}});

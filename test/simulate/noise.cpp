@@ -209,6 +209,8 @@ TEST_CASE("percentiles are those of the nearest rank") {
   CHECK(percentile(numbers, 90) == Nanoseconds{90});   // the 9th
   CHECK(percentile(numbers, 1) == Nanoseconds{10});    // ceil(0.1) = 1
   CHECK(percentile({Nanoseconds{7}}, 99) == Nanoseconds{7});
+  CHECK_THROWS_AS(percentile({}, 50), InputError);
+  CHECK_THROWS_AS(percentile({Nanoseconds{7}}, 0), InputError);
 }
 
 std::string refused(const NoiseOptions& options, std::int64_t time = 1) {

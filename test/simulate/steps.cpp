@@ -187,6 +187,8 @@ SteadyState steady_of(const Counts& ends, std::int64_t load) {
   return steady_state(times, Nanoseconds{load});
 }
 
+TEST_CASE("of no step there is no steady state") { CHECK_THROWS_AS(steady_of({}, 3), InputError); }
+
 TEST_CASE(
     "the steady state is the mean of a period seen three times, else of the second half, and never below the load") {
   CHECK(steady_of({7}, 3) == SteadyState{Nanoseconds{7}, From::one_step, 0});

@@ -90,6 +90,15 @@ TEST_CASE("a slow device is one of the cluster, by a factor that makes a machine
     CHECK_THROWS_AS(with_slow_device(chain(), DeviceId{0}, factor), InputError);
 }
 
+TEST_CASE("a schedule is placed again where its steps with each slow device are known") {
+  Stragglers none;
+  CHECK_THROWS_AS(place_again(none, chain(), chain(), placed({0, 0}),
+                              [](const Problem&) {
+                                return placed({0, 0});
+                              }),
+                  InputError);
+}
+
 TEST_CASE("a folded schedule has no slow device of its own") {
   Schedule folded_one = placed({0, 0});
   folded_one.rewrites = {Replicate{.replicas = 2, .fold = 2}};

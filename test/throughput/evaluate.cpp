@@ -108,6 +108,19 @@ TEST_CASE("no placement is below the lower bound") {
   }
 }
 
+TEST_CASE("ops on no device, and times that are not those of ops and kinds, are refused") {
+  const LoadProblem problem = LoadSketch{.nodes = {{.gpu = 1}, {.gpu = 2}}, .edges = {{0, 1}}, .gpus = 2}.problem();
+  CHECK_THROWS_AS(evaluate_load(problem, on({0})), InputError);
+  CHECK_THROWS_AS(evaluate_load(problem, on({0, 2})), InputError);
+  CHECK_THROWS_AS(evaluate_load(problem, LoadPlacement(2)), InputError);  // none() each
+  LoadParts parts{.kinds = {{"gpu"}}, .devices = IdMap<DeviceId, KindId>(1, KindId{0}), .ops = IdMap<OpId, LoadOp>(2)};
+  CHECK_THROWS_AS(LoadProblem{parts}, InputError);
+  parts.times = {ms(1), ms(2)};
+  CHECK(LoadProblem{parts}.op_count() == 2);
+  parts.devices = IdMap<DeviceId, KindId>(1);
+  CHECK_THROWS_AS(LoadProblem{parts}, InputError);
+}
+
 TEST_CASE("a cycle is an error that names an op on it") {
   try {
     LoadSketch{.nodes = {{.gpu = 1}, {.gpu = 1}}, .edges = {{0, 1}, {1, 0}}}.problem();

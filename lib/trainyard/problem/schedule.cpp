@@ -274,14 +274,18 @@ void check_sizes(const Problem& problem, const Schedule& schedule) {
     check("schedule's order", schedule.order.size(), problem.device_count(), "devices");
 }
 
-void check_sizes(const Problem& problem, const Placement& placement, const Timeline& timeline) {
+void check_sizes(const Problem& problem, const Timeline& timeline) {
   const auto check = [&](const char* what, std::size_t is, std::size_t should, const char* of) {
     if (is != should) refuse_size(problem, what, is, should, of, "after its rewrites, as simulate() does");
   };
-  check_placement(problem, placement);
   check("timeline", timeline.ops.size(), problem.op_count(), "ops");
   check("timeline", timeline.devices.size(), problem.device_count(), "devices");
   check("timeline", timeline.channels.size(), problem.cluster().channel_count(), "channels");
+}
+
+void check_sizes(const Problem& problem, const Placement& placement, const Timeline& timeline) {
+  check_placement(problem, placement);
+  check_sizes(problem, timeline);
 }
 
 void check_placement(const Problem& problem, const Placement& placement) {

@@ -107,8 +107,9 @@ void check_sizes(const Problem& problem, const Schedule& schedule);
 /// "unknown-device"), which need not be able to run it.
 void check_placement(const Problem& problem, const Placement& placement);
 
-/// As check_placement(), and throws InputError ("size") unless the timeline has the problem's ops, devices and
-/// channels.
+/// Throws InputError ("size") unless the timeline has the problem's ops, devices and channels.
+void check_sizes(const Problem& problem, const Timeline& timeline);
+/// Both of placement and timeline: as check_placement() does, too.
 void check_sizes(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
 }  // namespace trainyard

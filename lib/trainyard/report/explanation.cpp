@@ -235,6 +235,7 @@ class Explainer {
 }  // namespace
 
 Explanation explain(const Problem& problem, const Schedule& schedule, const Timeline& timeline) {
+  check_sizes(problem, schedule.placement, timeline);
   return Explainer{problem, schedule, timeline}.run(schedule);
 }
 

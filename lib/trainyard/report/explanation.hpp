@@ -58,7 +58,7 @@ struct Explanation {
   IdMap<DeviceId, DeviceTime> devices;
 };
 
-/// `timeline` must be the schedule's.
+/// `timeline` must be the schedule's. Throws InputError as check_sizes() does.
 Explanation explain(const Problem& problem, const Schedule& schedule, const Timeline& timeline);
 
 /// The reason for which a task waited.

@@ -130,6 +130,7 @@ void add_memories(std::vector<WhatIf>& list, const Problem& problem, const Timel
 std::string factor_text(double factor) { return fmt::format("{:g}x", factor); }
 
 std::vector<WhatIf> usual_what_ifs(const Problem& problem, const Timeline& timeline, double factor) {
+  check_sizes(problem, timeline);
   std::vector<WhatIf> list;
   add_devices(list, problem, timeline, factor);
   add_links(list, problem, timeline, factor);

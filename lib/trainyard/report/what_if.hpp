@@ -32,7 +32,8 @@ struct WhatIfResult {
 /// All devices of each kind that runs something, `factor` times as fast; each device that does, where a kind has
 /// several; all links of one latency and bandwidth that carry something, and each such link; of a fabric its ports and
 /// its network; and, where the timeline does not fit, more memory for each kind of device of which some is full. The
-/// `kMostAlone` busiest of the devices and of the links are tried alone.
+/// `kMostAlone` busiest of the devices and of the links are tried alone. Throws InputError ("size") for the timeline of
+/// another problem.
 inline constexpr std::size_t kMostAlone = 32;
 std::vector<WhatIf> usual_what_ifs(const Problem& problem, const Timeline& timeline, double factor);
 

@@ -352,6 +352,7 @@ struct DeltaSimulation::State {
 DeltaSimulation::DeltaSimulation(const Problem& problem, Schedule schedule) {
   refuse_own_rule(schedule, "a simulation of changes (DeltaSimulation)");
   check_sizes(problem, schedule);
+  check_placement(problem, schedule.placement);
   state_ = std::make_unique<State>(std::make_shared<const detail::DeltaProblem>(problem), std::move(schedule));
 }
 DeltaSimulation::DeltaSimulation(const DeltaSimulation& other) : state_(std::make_unique<State>(*other.state_)) {}

@@ -1,7 +1,6 @@
 #include "trainyard/simulate/edited_simulation.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -98,7 +97,7 @@ void EditedSimulation::restore() {
 }
 
 const Problem& EditedSimulation::piece() const {
-  assert(state_->piece);
+  if (!state_->piece) refuse("edit", "there are no new ops, as nothing is replaced yet", "call replace() first");
   return *state_->piece;
 }
 

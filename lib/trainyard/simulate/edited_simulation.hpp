@@ -43,7 +43,7 @@ class EditedSimulation {
   void restore();
 
   /// The problem of the new ops alone: op i is the i-th of `by`; one more op makes the tensors that they read of
-  /// others.
+  /// others. Throws InputError ("edit") before the first replace().
   const Problem& piece() const;
   /// The number of ops of the edited graph.
   std::size_t op_count() const;

@@ -113,7 +113,9 @@ class NoisyTimes {
 }  // namespace
 
 Nanoseconds percentile(std::vector<Nanoseconds> numbers, std::size_t percent) {
-  assert(!numbers.empty() && percent > 0 && percent <= 100);
+  if (numbers.empty() || percent == 0 || percent > 100)
+    refuse("range", fmt::format("the {}th percentile of {} numbers", percent, numbers.size()),
+           "give one number or more, and 1 to 100 percent");
   const std::size_t rank = (numbers.size() * percent + 99) / 100;
   return ranked(std::move(numbers), rank - 1);
 }

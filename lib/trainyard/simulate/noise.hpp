@@ -52,7 +52,8 @@ struct NoiseResult {
   friend bool operator==(const NoiseResult&, const NoiseResult&) = default;
 };
 
-/// The ceil(percent n / 100)-th smallest of n numbers (the nearest rank). 0 < percent <= 100, n > 0.
+/// The ceil(percent n / 100)-th smallest of n numbers (the nearest rank). Throws InputError ("range") unless 0 <
+/// percent <= 100 and n > 0.
 Nanoseconds percentile(std::vector<Nanoseconds> numbers, std::size_t percent);
 
 /// Throws InputError where check_schedule would; and for no samples, a deviation outside of 0 to 10 or a jitter that is

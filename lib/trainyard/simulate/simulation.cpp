@@ -1,5 +1,7 @@
 #include "trainyard/simulate/simulation.hpp"
 
+#include <algorithm>
+#include <cassert>
 #include <string>
 
 #include "trainyard/core/error.hpp"
@@ -51,6 +53,7 @@ void Simulation::check_durations(const IdMap<OpId, Nanoseconds>& durations) cons
 
 Nanoseconds Simulation::run(const Schedule& schedule, const Nanoseconds* durations, bool record) {
   check_sizes(problem(), schedule);
+  assert(std::ranges::all_of(schedule.placement, [&](DeviceId on) { return on.index() < problem().device_count(); }));
   const Nanoseconds makespan = detail::run_engine(*problem_, schedule, durations, record, state_->workspace);
   if (makespan <= Nanoseconds{0}) check_schedule(problem(), schedule);  // a deadlock, or ops where they cannot run
   return makespan;

@@ -1,7 +1,6 @@
 #include "trainyard/simulate/steps.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 #include "trainyard/core/error.hpp"
@@ -82,7 +81,7 @@ const char* name_of(SteadyState::From from) {
 }
 
 SteadyState steady_state(std::span<const Nanoseconds> ends, Nanoseconds busiest_load) {
-  assert(!ends.empty());
+  if (ends.empty()) refuse("range", "a steady state is that of one step or more", "give the end of each step");
   const std::size_t k = ends.size();
   if (k == 1) return {ends.front(), SteadyState::From::one_step, 0};
   const auto increment = [&](std::size_t i) { return ends[i] - ends[i - 1]; };

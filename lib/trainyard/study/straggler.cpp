@@ -74,6 +74,12 @@ std::optional<Stragglers> simulate_stragglers(const Problem& problem, const Sche
 
 void place_again(Stragglers& stragglers, const Problem& given, const Problem& problem, const Schedule& schedule,
                  const std::function<Schedule(const Problem&)>& place) {
+  if (stragglers.steps.size() != problem.device_count())
+    refuse("size",
+           fmt::format("there are steps of {} slow devices, and cluster '{}' has {}", stragglers.steps.size(),
+                       problem.cluster().name(), problem.device_count()),
+           "give what simulate_stragglers() has of this schedule");
+  check_placement(problem, schedule.placement);
   stragglers.placed_again = stragglers.steps;
   for (const DeviceId device : devices_in_use(problem, schedule)) {
     const Problem slow = with_slow_device(given, device, stragglers.factor);

@@ -44,7 +44,7 @@ Problem with_slow_device(const Problem& problem, DeviceId device, double factor)
 
 /// Stragglers::placed_again and known: `place` gives a schedule of the problem that it gets, `given` with the device
 /// slow, for each device that runs ops. One that does not fit in memory counts as none, and so does a std::exception
-/// that it or its simulation throws.
+/// that it or its simulation throws. InputError ("size"): `stragglers` has no steps of the problem's devices.
 void place_again(Stragglers& stragglers, const Problem& given, const Problem& problem, const Schedule& schedule,
                  const std::function<Schedule(const Problem&)>& place);
 

@@ -80,7 +80,7 @@ struct LoadReport {
 ///     value   = max over devices of load, or what LoadGoal says
 ///
 /// J. Tarnawski et al.: Efficient algorithms for device placement of DNN graph operators. NeurIPS 2020, section 3; the
-/// other sums are its appendix G.1.
+/// other sums are its appendix G.1. Throws InputError: "size", "not-placed" (an op on none of the problem's devices).
 LoadReport evaluate_load(const LoadProblem& problem, const LoadPlacement& placement, const LoadOptions& options = {});
 
 /// The color of the longest total, on the kind that runs it fastest. Proof: its ops share a device.

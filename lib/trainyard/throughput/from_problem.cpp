@@ -172,6 +172,7 @@ LoadProblem load_problem(const Problem& problem, const LoadModelOptions& options
 }
 
 IdMap<DeviceId, Nanoseconds> device_loads(const Problem& problem, const Placement& placement) {
+  check_placement(problem, placement);
   const auto pays = paying(problem);
   const Graph& graph = problem.graph();
   IdMap<DeviceId, Nanoseconds> loads(problem.device_count());
@@ -196,7 +197,6 @@ IdMap<DeviceId, Nanoseconds> device_loads(const Problem& problem, const Placemen
 }
 
 Nanoseconds max_load(const Problem& problem, const Placement& placement) {
-  if (placement.size() != problem.op_count()) check_sizes(problem, {.placement = placement});
   const auto loads = device_loads(problem, placement);
   return *std::ranges::max_element(loads);
 }

@@ -36,7 +36,7 @@ LoadProblem load_problem(const Problem& problem, const LoadModelOptions& options
 
 /// The load of each device of a placement with each transfer's own route: its op times, each tensor that arrives once,
 /// each that leaves once (its longest transfer; the ends on CPUs cost nothing). Equal to evaluate_load() where all
-/// routes between devices that pay are alike.
+/// routes between devices that pay are alike. Throws InputError as check_placement() does, as max_load() does.
 IdMap<DeviceId, Nanoseconds> device_loads(const Problem& problem, const Placement& placement);
 /// The largest of them: the time per step if steps followed each other without gaps.
 Nanoseconds max_load(const Problem& problem, const Placement& placement);

@@ -1,9 +1,9 @@
 #include "trainyard/throughput/load_problem.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "trainyard/core/error.hpp"
@@ -33,6 +33,18 @@ void tidy_tensors(LoadParts& parts) {
   parts.costs = std::move(costs);
 }
 
+void check_parts(const LoadParts& parts) {
+  const std::size_t kinds = parts.kinds.size();
+  if (parts.times.size() != parts.ops.size() * kinds || parts.costs.size() != parts.tensors.size() * kinds)
+    refuse("size",
+           "there are " + std::to_string(parts.times.size()) + " times of " + std::to_string(parts.ops.size()) +
+               " ops, and " + std::to_string(parts.costs.size()) + " costs of " + std::to_string(parts.tensors.size()) +
+               " tensors, by " + std::to_string(kinds) + " kinds of devices",
+           "give one for each op or tensor and kind");
+  for (const KindId kind : parts.devices)
+    if (kind.index() >= kinds) refuse("size", "a device is of none of the kinds", "number them from 0");
+}
+
 void check_total(const LoadParts& parts) {
   double total = 0;
   for (const Picoseconds time : parts.times) total += static_cast<double>(std::max<std::int64_t>(time.count, 0));
@@ -46,8 +58,7 @@ void check_total(const LoadParts& parts) {
 }  // namespace
 
 LoadProblem::LoadProblem(LoadParts parts) : parts_(std::move(parts)) {
-  assert(parts_.times.size() == parts_.ops.size() * parts_.kinds.size());
-  assert(parts_.costs.size() == parts_.tensors.size() * parts_.kinds.size());
+  check_parts(parts_);
   tidy_tensors(parts_);
   check_total(parts_);
 

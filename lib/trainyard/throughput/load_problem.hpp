@@ -64,8 +64,9 @@ struct LoadParts {
 /// accelerators is paid by both, once by each, however many consumers wait there.
 class LoadProblem {
  public:
-  /// Throws InputError ("cycle"; "too-large" where all times together pass 2^60 ps, thirteen days). Tensors without
-  /// consumers, and repeated consumers, are dropped.
+  /// Throws InputError ("cycle"; "too-large" where all times together pass 2^60 ps, thirteen days; "size": another
+  /// number of times or costs than ops, tensors and kinds make, a device of no kind). Tensors without consumers, and
+  /// repeated consumers, are dropped.
   explicit LoadProblem(LoadParts parts);
 
   std::size_t op_count() const { return parts_.ops.size(); }

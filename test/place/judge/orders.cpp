@@ -6,9 +6,11 @@
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/simulate/simulate.hpp"
+#include "trainyard/throughput/from_problem.hpp"
 
 namespace trainyard {
 namespace {
@@ -21,6 +23,21 @@ TEST_CASE("a placed bottom level counts the transfers that there are, and none o
   CHECK(levels[OpId{2}] == Nanoseconds{1});
   CHECK(levels[OpId{1}] == Nanoseconds{8});   // 3 + 4 + 1
   CHECK(levels[OpId{0}] == Nanoseconds{10});  // 2 + 8: the tensor stays on p0
+}
+
+TEST_CASE("a placement with an op on no device has no order and no load") {
+  const Problem problem = test::make_problem({{{2, 2}, {3, 3}}, {{0, 1, 5}}});
+  const Placement whole(2, DeviceId{0}), unset(2), beyond(2, DeviceId{9});
+  const Timeline timeline = simulate(problem, {.placement = whole});
+  for (const Placement& placement : {Placement{}, unset, beyond}) {
+    CHECK_THROWS_AS(placed_bottom_levels(problem, placement), InputError);
+    CHECK_THROWS_AS(by_bottom_level(problem, placement), InputError);
+    CHECK_THROWS_AS(from_the_end(problem, placement), InputError);
+    CHECK_THROWS_AS(in_started_order(problem, placement, timeline), InputError);
+    CHECK_THROWS_AS(device_loads(problem, placement), InputError);
+    CHECK_THROWS_AS(max_load(problem, placement), InputError);
+  }
+  CHECK_THROWS_AS(in_started_order(problem, whole, Timeline{}), InputError);
 }
 
 TEST_CASE("the best order shows what fifo hides: the long chain goes first") {

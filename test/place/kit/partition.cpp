@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "support/support.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 
 using namespace trainyard;
@@ -44,6 +45,13 @@ TEST_CASE("a chain is cut where the longest run is shortest") {
   // 4 3 | 2 5: 7 and 7
   const std::vector<PartitionItem> items(4);
   CHECK(partition_chain(items, {bin({4, 3, 2, 5}), bin({4, 3, 2, 5})}) == std::vector<std::size_t>{0, 0, 1, 1});
+}
+
+TEST_CASE("a chain has a bin, and a bin a time for each item") {
+  const std::vector<PartitionItem> items(2);
+  CHECK(partition_chain({}, {}).empty());
+  CHECK_THROWS_AS(partition_chain(items, {}), InputError);
+  CHECK_THROWS_AS(partition_chain(items, {bin({1, 1}), bin({1})}), InputError);
 }
 
 TEST_CASE("a faster device takes a longer run") {

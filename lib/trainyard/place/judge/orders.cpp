@@ -32,6 +32,7 @@ IdMap<OpId, Nanoseconds> placed_top_levels(const Problem& problem, const Placeme
 }  // namespace
 
 IdMap<OpId, Nanoseconds> placed_bottom_levels(const Problem& problem, const Placement& placement) {
+  check_placement(problem, placement);
   const Graph& graph = problem.graph();
   IdMap<OpId, Nanoseconds> levels(problem.op_count(), Nanoseconds{0});
   const auto& order = graph.topological_order();
@@ -59,6 +60,7 @@ Schedule by_bottom_level(const Problem& problem, const Placement& placement) {
 }
 
 Schedule in_started_order(const Problem& problem, const Placement& placement, const Timeline& timeline) {
+  check_sizes(problem, placement, timeline);
   Schedule schedule{.placement = placement, .policy = Policy::strict};
   schedule.order.assign(problem.device_count(), {});
   // Ties by topological order: of ops that start together, one of no duration may have to come first.
@@ -69,6 +71,7 @@ Schedule in_started_order(const Problem& problem, const Placement& placement, co
 }
 
 Schedule from_the_end(const Problem& problem, const Placement& placement) {
+  check_placement(problem, placement);
   const Graph& graph = problem.graph();
   const auto levels = placed_top_levels(problem, placement);
   struct Later {

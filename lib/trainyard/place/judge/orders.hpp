@@ -12,6 +12,8 @@
 
 namespace trainyard {
 
+// Orders of a placement. Throw InputError as check_placement() does, and as check_sizes() where they read a timeline.
+
 /// Bottom levels of a placement, the longest chain from an op to an exit:
 ///
 ///     level(i) = duration(i) + max over what must follow j of (transfer time from i's device to j's + level(j)),

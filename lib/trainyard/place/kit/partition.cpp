@@ -5,6 +5,8 @@
 #include <compare>
 #include <cstdint>
 
+#include "trainyard/core/error.hpp"
+
 namespace trainyard {
 namespace {
 
@@ -52,6 +54,9 @@ std::vector<Value> running_sums(std::size_t count, auto value_at) {
 std::vector<std::size_t> partition_chain(const std::vector<PartitionItem>& items,
                                          const std::vector<PartitionBin>& bins) {
   const std::size_t count = items.size();
+  const auto is_short = [&](const PartitionBin& bin) { return bin.times.size() != count; };
+  if ((bins.empty() && count > 0) || std::ranges::any_of(bins, is_short))
+    refuse("size", "a chain is cut into bins, each with a time for every item", "give one bin or more, and all times");
   const auto held = running_sums<Bytes>(count, [&](std::size_t i) { return items[i].held; });
   std::vector<Bytes> transient_values;
   for (const PartitionItem& item : items) transient_values.push_back(item.transient);

@@ -23,6 +23,7 @@ struct PartitionBin {
 /// and the longest run takes the least time; where capacities cannot be kept, such that the largest excess is least.
 /// Returns the bin of each item. O(bins x items x log items) by dynamic programming: load grows with the run.
 /// Among equals, a bin's run begins where the largest load of the bins before it comes to its own, or an item earlier.
+/// Throws InputError ("size") for items without a bin, or a bin without a time for each.
 std::vector<std::size_t> partition_chain(const std::vector<PartitionItem>& items,
                                          const std::vector<PartitionBin>& bins);
 
