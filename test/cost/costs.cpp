@@ -165,6 +165,27 @@ TEST_CASE("a time that is not a finite number is refused by its op, device and s
           }).message == "the costs of op 'op' on device 'gpu0': the time by 'table' is not a finite number");
 }
 
+TEST_CASE("a transfer's time that is not a finite number is refused by its route, a collective's by its ranks") {
+  struct Infinite : Smallest {
+    static Nanoseconds forever() { return nanoseconds_from_seconds(std::numeric_limits<double>::infinity()); }
+    Nanoseconds latency(const RouteClass&) const { return forever(); }
+    Nanoseconds byte_time(Bytes, const RouteClass&) const { return forever(); }
+    std::optional<Nanoseconds> collective_time(CollectiveKind, Bytes, std::size_t, std::size_t) const {
+      return forever();
+    }
+  };
+  const Costs costs = Infinite{};
+  CHECK_THROWS_WITH_AS(costs.latency(kRoute),
+                       "the costs of a route of 5 ns and 1.00 GB/s: the time by 'own' is not a finite number",
+                       InputError);
+  CHECK_THROWS_WITH_AS(costs.byte_time(Bytes{8}, kRoute),
+                       "the costs of 8 B on a route of 5 ns and 1.00 GB/s: the time by 'own' is not a finite number",
+                       InputError);
+  CHECK_THROWS_WITH_AS(costs.collective_time(CollectiveKind::all_reduce, Bytes{8}, 2, 1),
+                       "the costs of an all-reduce of 8 B on 2 ranks: the time by 'own' is not a finite number",
+                       InputError);
+}
+
 TEST_CASE("costs are known again by their type") {
   CHECK(Costs{}.target<CostModel>());
   const Costs own = OwnTransfers{};

@@ -54,12 +54,13 @@ InputError not_finite(const std::string& what, const CostSource& source) {
                "look for a division by 0, or by a speed that the cluster does not give");
 }
 
-/// The answer, whose time is one.
+/// The answer, whose time is one; `of_rates`: of Costs.
 template <class Ask, class What>
-std::optional<OpCost> time_answer(const Ask& ask, const What& what) {
+std::optional<OpCost> time_answer(const Ask& ask, const What& what, bool of_rates) {
   const std::optional<OpCost> cost = answer(ask, what);
   if (!cost) return cost;
-  if (cost->time <= -1 * kLongestTime) throw not_finite(what(), cost->source);
+  if (cost->time <= -1 * kLongestTime || (cost->time >= kLongestTime && !of_rates))
+    throw not_finite(what(), cost->source);
   if (cost->time < Nanoseconds{0}) throw wrong(what(), fmt::format("a time of {} ns is negative", cost->time.count));
   return cost;
 }
@@ -78,6 +79,8 @@ std::string words(Bytes bytes, const RouteClass& route) {
 
 Costs::Costs() : Costs(CostModel{}) {}
 
+bool Costs::of_rates() const { return target<CostModel>() != nullptr; }
+
 std::optional<OpCost> Costs::op_cost(const Graph& graph, OpId op, const Device& device) const {
   if (!allows(graph, op, device)) return std::nullopt;
   std::optional<OpCost> cost;
@@ -85,8 +88,7 @@ std::optional<OpCost> Costs::op_cost(const Graph& graph, OpId op, const Device& 
     cost.emplace(*given, CostSource::graph);
   } else {
     const auto what = [&] { return words(graph, op, device); };
-    cost = time_answer([&] { return costs_->op_cost(graph, op, device); }, what);
-    if (cost && cost->time >= kLongestTime && !target<CostModel>()) throw not_finite(what(), cost->source);
+    cost = time_answer([&] { return costs_->op_cost(graph, op, device); }, what, of_rates());
   }
   if (cost) cost->time = at_speed(cost->time, speeds().of(device));
   return cost;
@@ -104,12 +106,13 @@ std::uint32_t Costs::copy_sensitivity(const Graph& graph, OpId op, const Device&
 }
 
 Nanoseconds Costs::latency(const RouteClass& route) const {
-  const auto cost = time_answer([&] { return costs_->latency(route); }, [&] { return words(route); });
+  const auto cost = time_answer([&] { return costs_->latency(route); }, [&] { return words(route); }, of_rates());
   return at_speed(cost->time, speeds().link);
 }
 
 Nanoseconds Costs::byte_time(Bytes bytes, const RouteClass& route) const {
-  const auto cost = time_answer([&] { return costs_->byte_time(bytes, route); }, [&] { return words(bytes, route); });
+  const auto cost =
+      time_answer([&] { return costs_->byte_time(bytes, route); }, [&] { return words(bytes, route); }, of_rates());
   return at_speed(cost->time, speeds().link);
 }
 
@@ -124,7 +127,7 @@ std::optional<Nanoseconds> Costs::collective_time(CollectiveKind kind, Bytes byt
         if (const auto time = costs_->collective_time(kind, bytes, ranks, nodes)) return OpCost{*time};
         return std::nullopt;
       },
-      [&] { return fmt::format("an {} of {} on {} ranks", name_of(kind), format_bytes(bytes), ranks); });
+      [&] { return fmt::format("an {} of {} on {} ranks", name_of(kind), format_bytes(bytes), ranks); }, of_rates());
   if (!cost) return std::nullopt;
   return at_speed(cost->time, speeds().link);
 }

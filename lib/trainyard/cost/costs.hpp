@@ -202,6 +202,9 @@ class Costs {
   }
 
  private:
+  /// Whether times are computed of rates, which may be so small that one is kLongestTime.
+  bool of_rates() const;
+
   std::shared_ptr<const detail::AnyCosts> costs_;
   std::shared_ptr<const Speeds> speeds_;  // null: all 1
 };
