@@ -17,8 +17,8 @@ const Placer& find_placer(std::string_view name);
 /// planner_placers(), whose plans are among those that `plan` searches, and `relay`, which it asks for fewer devices.
 std::span<const Placer> auto_members();
 /// `auto`, with placers of one's own behind its members of the catalogue: never worse than any of them. One whose
-/// schedule does not hold (check_schedule), or that throws, is left out. Set Placer::name where it is to stand beside
-/// `auto` itself.
+/// schedule does not hold (check_schedule), or that throws any std::exception, is left out. Set Placer::name where it
+/// is to stand beside `auto` itself.
 Placer auto_with(std::vector<Placer> mine);
 
 namespace detail {
