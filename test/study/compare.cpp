@@ -164,6 +164,11 @@ TEST_CASE("a placer that throws anything, in any repeat, or has no function is s
   CHECK(comparison.skipped[2].why == "the placer 'empty' has no function that places");
 }
 
+TEST_CASE("what is compared has a name") {
+  CHECK_THROWS_AS(compare(chain(), {"single", fixed("", {0, 1})}), InputError);
+  CHECK_THROWS_AS(compare(chain(), {"single"}, {.schedules = {{"", placed({0, 0})}}}), InputError);
+}
+
 TEST_CASE("a comparison without rows has neither a best nor a bound, and says why") {
   const Comparison comparison = compare(chain(), {fixed("half", {0})});
   const std::string why =

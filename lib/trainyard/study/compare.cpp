@@ -113,6 +113,11 @@ LowerBound Comparison::lower_bound() const {
 Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& placers, const CompareOptions& options) {
   if (options.place.objective == Objective::max_load)
     refuse("objective", "a comparison ranks by makespan or completion", "");
+  const auto check_name = [](const auto& row) {
+    if (row.name.empty()) refuse("name", "a placer or schedule that is compared has no name", "name each of them");
+  };
+  std::ranges::for_each(placers, check_name);
+  std::ranges::for_each(options.schedules, check_name);
   Comparison comparison{.model = problem.graph().name(), .problem = problem};
   const LowerBound bound = best_lower_bound(problem);
   Evaluator evaluator{problem};

@@ -100,8 +100,8 @@ struct Comparison {
 
 /// Runs each placer on the problem. A bound that one search proves holds for every row whose graph is the problem's
 /// own: not where a schedule has rewrites. A placer that throws any std::exception, or whose schedule is not valid, is
-/// skipped. Throws InputError for Objective::max_load ("objective"), and where simulate_noise() and
-/// simulate_stragglers() do.
+/// skipped. Throws InputError for Objective::max_load ("objective"), for an empty name ("name"), and where
+/// simulate_noise() and simulate_stragglers() do.
 Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& placers,
                    const CompareOptions& options = {});
 
