@@ -258,6 +258,30 @@ TEST_CASE("an integer program has the columns that are to be whole, and those of
   CHECK_THROWS_AS(solve_by_cbc(program), InputError);
 }
 
+TEST_CASE("an integer program that is stopped keeps its start, and claims no proof") {
+  if (!has_cbc()) return test::report_skipped("this build has no CBC");
+  IntegerProgram program;
+  std::vector<LinearProgram::Term> terms;
+  for (std::uint32_t j = 0; j < 30; ++j) {
+    program.whole.push_back(program.linear.add_column(-10.0 - j * 7 % 13, 0, 1));
+    terms.push_back({j, 20.0 + j * 11 % 17});
+  }
+  program.linear.add_row(0, 301, terms);
+  IntegerOptions options{.start = std::vector<double>(30, 0)};
+  const IntegerSolution whole = solve_by_cbc(program, options);
+  int asked = 0;
+  options.stop = [&] { return ++asked < 0; };
+  const IntegerSolution same = solve_by_cbc(program, options);  // asked, and never stopped
+  CHECK(asked > 0);
+  CHECK(same.x == whole.x);
+  CHECK(same.nodes == whole.nodes);
+  options.stop = [] { return true; };
+  const IntegerSolution stopped = solve_by_cbc(program, options);
+  CHECK(stopped.status == IntegerSolution::Status::feasible);
+  CHECK(stopped.value >= whole.value);
+  CHECK(stopped.bound == -kInfinity);
+}
+
 TEST_CASE("a solver that may not pivot says that it was stopped") {
   using Terms = std::vector<LinearProgram::Term>;
   LinearProgram program;

@@ -1,7 +1,14 @@
+#define CBC_EXTERN_C  // Cbc_Model is a struct, of which model_ takes a handler of events; the interface in C has none
+
+#include <CbcEventHandler.hpp>
+#include <CbcModel.hpp>
+#include <CbcSolver.hpp>
+#include <CoinError.hpp>
+// Needs those before it.
 #include <Cbc_C_Interface.h>
 
-#include <CoinError.hpp>
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +18,26 @@
 #include "trainyard/solve/integer_program.hpp"
 
 namespace trainyard {
+namespace {
+
+/// Asks at each node, pass of cuts and pass of a heuristic, and ends the search as if its time were up.
+class StopHandler : public CbcEventHandler {
+ public:
+  explicit StopHandler(const std::function<bool()>& asked) : asked_(&asked) {}
+
+  CbcAction event(CbcEvent) override {
+    if (!(*asked_)()) return noAction;
+    if (model_ != nullptr) model_->setMaximumSeconds(0);  // model_ is one within a heuristic, or that of the search
+    return stop;
+  }
+  CbcAction event(CbcEvent which, void*) override { return event(which); }
+  CbcEventHandler* clone() const override { return new StopHandler(*this); }
+
+ private:
+  const std::function<bool()>* asked_;
+};
+
+}  // namespace
 
 bool has_cbc() { return true; }
 
@@ -82,13 +109,20 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
     for (std::size_t j = 0; j < options.start.size(); ++j) columns.push_back(static_cast<int>(j));
     Cbc_setMIPStartI(model.get(), static_cast<int>(columns.size()), columns.data(), options.start.data());
   }
+  bool stopped = false;
+  const std::function<bool()> asked = [&] { return stopped = stopped || options.stop(); };
+  if (options.stop) {
+    const StopHandler handler{asked};
+    model->model_->passInEventHandler(&handler);
+  }
   Cbc_solve(model.get());
 
   using Status = IntegerSolution::Status;
   IntegerSolution solution;
   solution.nodes = Cbc_getNodeCount(model.get());
-  solution.bound = Cbc_getBestPossibleObjValue(model.get());
-  if (Cbc_isProvenInfeasible(model.get()) != 0) {
+  // What stops within a node leaves it out: with it the last one, and CBC says that it is done (7 of 300 stops).
+  solution.bound = stopped ? -LinearProgram::kInfinity : Cbc_getBestPossibleObjValue(model.get());
+  if (!stopped && Cbc_isProvenInfeasible(model.get()) != 0) {
     solution.status = Status::infeasible;
     return solution;
   }
@@ -97,9 +131,9 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
   if (best == nullptr) return solution;
   solution.x.assign(best, best + linear.columns());
   for (std::size_t j = 0; j < linear.columns(); ++j) solution.value += linear.cost(j) * solution.x[j];
-  solution.status = unbounded                               ? Status::unbounded
-                    : Cbc_isProvenOptimal(model.get()) != 0 ? Status::optimal
-                                                            : Status::feasible;
+  solution.status = unbounded                                           ? Status::unbounded
+                    : !stopped && Cbc_isProvenOptimal(model.get()) != 0 ? Status::optimal
+                                                                        : Status::feasible;
   return solution;
 } catch (const CoinError& error) {
   refuse("solver", "CBC: " + error.message(), "look at the program's numbers");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct IntegerOptions {
   std::optional<double> seconds = {};      // of search; with it the result depends on the machine
   std::optional<std::int64_t> nodes = {};  // of the search tree
   double gap = 0;                          // share of the value at which the search may end
+  std::function<bool()> stop = {};         // asked often: ends with the best so far, without a bound
 };
 
 struct IntegerSolution {
@@ -27,7 +29,7 @@ struct IntegerSolution {
 
   Status status = Status::stopped;
   double value = 0;        // of x
-  double bound = 0;        // no solution is below it; meaningful unless infeasible or unbounded
+  double bound = 0;        // no solution is below it; meaningless if infeasible or unbounded; -infinity: none known
   std::int64_t nodes = 0;  // of the search tree
   std::vector<double> x;   // optimal, feasible, unbounded; within 1e-6 of all bounds and of whole numbers
 };

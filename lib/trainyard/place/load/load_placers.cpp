@@ -81,6 +81,7 @@ Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_
     return ordered_schedule(problem, *program.start);
   if (late) throw OutOfTime{};
   program.seconds = options.effort.seconds_left();
+  program.stop = stop_of(options);
   const LoadProgramResult result = solve_load_program(load, program);
   if (!result.placement)
     throw NoPlacementError({.code = "no-split",

@@ -363,7 +363,7 @@ LoadProgramResult solve_load_program(const LoadProblem& problem, const LoadProgr
            "placer 'load-search' has no such limit");
   builder.add_the_rest();
   assert(builder.program().linear.columns() == columns);
-  IntegerOptions solver{.seconds = options.seconds, .nodes = options.nodes, .gap = options.gap};
+  IntegerOptions solver{.seconds = options.seconds, .nodes = options.nodes, .gap = options.gap, .stop = options.stop};
   const auto take = [&](const LoadPlacement& placement) {
     const LoadReport report = evaluate_load(problem, placement, options.goal);
     if (!report.feasible() || report.value >= result.value) return;
@@ -382,7 +382,9 @@ LoadProgramResult solve_load_program(const LoadProblem& problem, const LoadProgr
   result.infeasible = solution.status == Status::infeasible && !result.placement;
   if (result.infeasible) return result;
   // A relative 10^-6 is what the solver's tolerances leave of a proof.
-  result.bound = std::max(builder.time_of(solution.bound * (1 - 1e-6)), load_lower_bound(problem));
+  result.bound = load_lower_bound(problem);
+  if (std::isfinite(solution.bound))
+    result.bound = std::max(builder.time_of(solution.bound * (1 - 1e-6)), result.bound);
   if (solution.x.empty()) return result;
   const LoadPlacement found = builder.placement(solution.x);
   const LoadReport report = evaluate_load(problem, found, options.goal);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "trainyard/throughput/evaluate.hpp"
@@ -19,6 +20,7 @@ struct LoadProgramOptions {
   double gap = 0;
   std::size_t most_columns = 100'000;
   std::optional<LoadPlacement> start = {};  // one that is known; it is neglected where it breaks a rule
+  std::function<bool()> stop = {};          // IntegerOptions::stop
 };
 
 struct LoadProgramResult {

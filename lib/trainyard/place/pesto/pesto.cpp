@@ -76,10 +76,11 @@ PestoResult solve_by_own(const Problem& problem, const std::optional<Schedule>& 
 }
 
 /// The best that branch and bound makes of a placement whose order is out of reach.
-void repair(const Problem& problem, const Placement& placement, PestoResult& result) {
+void repair(const Problem& problem, const Placement& placement, const std::function<bool()>& stop,
+            PestoResult& result) {
   constexpr std::uint64_t kNodes = 20'000;
   const BranchAndBoundResult found =
-      branch_and_bound(problem, {.upper_limit = result.value, .fixed = placement, .most_nodes = kNodes});
+      branch_and_bound(problem, {.upper_limit = result.value, .fixed = placement, .most_nodes = kNodes, .stop = stop});
   if (!found.schedule) return;
   result.schedule = *found.schedule;
   result.value = found.value;
@@ -114,7 +115,7 @@ PestoResult solve_pesto(const Problem& problem, const PestoOptions& options) {
   // Times within a few powers of ten of 1, and whole where they are small.
   const double unit = std::max(1.0, static_cast<double>(limit.count) / 1e4);
   const MakespanProgram program(problem, {.limit = limit, .unit_ns = unit, .most_columns = options.most_columns});
-  IntegerOptions solver{.seconds = effort.seconds_left(), .nodes = options.nodes};
+  IntegerOptions solver{.seconds = effort.seconds_left(), .nodes = options.nodes, .stop = options.stop};
   if (has_start) solver.start = program.columns_of(*start, timeline);
   const IntegerSolution solution = solve_by_cbc(program.program(), solver);
   result.nodes = static_cast<std::uint64_t>(solution.nodes);
@@ -142,7 +143,7 @@ PestoResult solve_pesto(const Problem& problem, const PestoOptions& options) {
     }
     break;
   }
-  if (!result.confirmed && result.objective < result.value) repair(problem, placement, result);
+  if (!result.confirmed && result.objective < result.value) repair(problem, placement, options.stop, result);
   result.optimal = result.bound >= result.value && simulation.peaks(result.schedule).fits;
   return result;
 }

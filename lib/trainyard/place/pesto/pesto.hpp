@@ -26,7 +26,7 @@ struct PestoOptions {
   std::uint64_t evaluations = 50'000;    // of auto_place()
   std::optional<double> seconds = {};    // of it all; with it the result depends on the machine
   std::size_t most_columns = 20'000;     // of the program
-  std::function<bool()> stop = {};       // asked now and then, but by CBC
+  std::function<bool()> stop = {};       // asked now and then
   std::uint64_t seed = 1;                // of auto_place()
   unsigned threads = 0;                  // of auto_place()
   std::span<const Placer> members = {};  // of auto_place()
