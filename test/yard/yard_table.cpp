@@ -99,12 +99,19 @@ TEST_CASE("whether a win is within noise is not known where neither placer has t
   const auto json = nlohmann::json::parse(yard_json(unknown, {}));
   CHECK(json["placers"][0]["within_noise"].is_null());
   CHECK(json["instances"][0]["within_noise"].is_null());
-  claims.push_back(claim("a", "y", 102, 50, 2));  // the worse of the two is y's step: 2 more, its seeds differ by 1
-  CHECK(yard_table(claims).instances[0].within_noise == false);
-  claims.back().makespan = Nanoseconds{104};  // 4 more, and they differ by 3
-  CHECK(yard_table(claims).instances[0].within_noise == false);
-  claims[1].makespan = Nanoseconds{99};  // 4 more, and they differ by 5
+  claims.push_back(claim("a", "y", 103, 50, 2));  // y's step is 102, 2 more, and its seeds differ by 2
   CHECK(yard_table(claims).instances[0].within_noise == true);
+  claims[1].makespan = Nanoseconds{102};  // 102.5, rounded down: 2 more, and they differ by 1
+  CHECK(score_of(yard_table(claims), "y").cells[0] == YardCell{Nanoseconds{102}, Nanoseconds{1}, 2});
+  CHECK(yard_table(claims).instances[0].within_noise == false);
+}
+
+TEST_CASE("over a step of 0 both count a nanosecond more") {
+  const YardTable table = yard_table(std::vector{claim("a", "x", 0, 0), claim("a", "y", 7, 0)});
+  CHECK(score_of(table, "x").over_best == 1);
+  CHECK(score_of(table, "y").over_best == doctest::Approx(8));  // (7 + 1) / (0 + 1)
+  CHECK(table.profile(score_of(table, "x"), 1) == 1);
+  CHECK(table.profile(score_of(table, "y"), 7.5) == 0);
 }
 
 TEST_CASE(

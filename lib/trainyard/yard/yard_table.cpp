@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <ostream>
 
 #include "trainyard/core/portable_math.hpp"
@@ -21,8 +22,10 @@ using TableJson = nlohmann::ordered_json;
 
 constexpr double kTaus[] = {1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2};
 
+/// Of a step over 0: as if both took 1 ns more.
 double ratio(Nanoseconds time, Nanoseconds to) {
-  return static_cast<double>(time.count) / static_cast<double>(std::max<std::int64_t>(to.count, 1));
+  const std::int64_t more = to.count == 0 ? 1 : 0;
+  return static_cast<double>(time.count + more) / static_cast<double>(to.count + more);
 }
 
 std::optional<double> over_bound(Nanoseconds time, Nanoseconds bound) {
@@ -47,7 +50,8 @@ bool counts(const YardClaim& claim, std::span<const std::string> tiers, const st
 
 YardCell cell_of(std::vector<Nanoseconds> steps) {
   std::ranges::sort(steps);
-  return {steps[steps.size() / 2], steps.back() - steps.front(), steps.size()};
+  const Nanoseconds lower = steps[(steps.size() - 1) / 2], upper = steps[steps.size() / 2];
+  return {Nanoseconds{std::midpoint(lower.count, upper.count)}, steps.back() - steps.front(), steps.size()};
 }
 
 /// Instances by the Yard's order, others behind them by name.

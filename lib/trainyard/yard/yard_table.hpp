@@ -14,7 +14,7 @@
 namespace trainyard {
 
 /// The result of a placer on an instance: the median of its seeds at its largest budget in evaluations, or, where it
-/// has none, in seconds; of an even count the worse of the two in the middle.
+/// has none, in seconds; of an even count the mean of the two in the middle, rounded down.
 struct YardCell {
   Nanoseconds makespan;
   Nanoseconds spread{};   // from the best seed to the worst
@@ -40,7 +40,7 @@ struct YardScore {
   std::string placer;
   std::size_t answers = 0;                // instances on which its schedule fits
   std::optional<double> over_bound = {};  // geometric mean of step over bound, of its answers that have a bound
-  double over_best = 1;                   // of step over the least cell of any placer
+  double over_best = 1;   // of step over the least cell of any placer; where that is 0, both count 1 ns more
   double rank = 0;        // mean over all instances; the mean place among equals; last where it has no answer
   std::size_t wins = 0;   // instances where no cell is less
   std::size_t alone = 0;  // of these, without an equal
@@ -54,7 +54,8 @@ struct YardTable {
   std::vector<YardBest> instances = {};  // in the Yard's order
   std::vector<YardScore> scores = {};    // by mean rank, then by name
 
-  /// Dolan and More 2002: the share of instances on which the placer's step is at most `tau` times the least of any.
+  /// Dolan and More 2002: the share of instances on which the placer's step is at most `tau` times the least of any, as
+  /// in YardScore::over_best.
   double profile(const YardScore& score, double tau) const;
 };
 
