@@ -103,6 +103,21 @@ TEST_CASE("what is wrong with a study file") {
   CHECK(code_of("model = \n") == "toml");
 }
 
+TEST_CASE("rows without the sweep.json that says what study they are of are refused") {
+  const TemporaryFolder folder;
+  const Study study = study_of("seed = [1, 2, 3]\n");
+  const auto open = [&](SweepFolder::Open how) { SweepFolder{folder.path(), study, how}; };
+  test::write_text(folder.path() / "journal-0.log", "");
+  CHECK_NOTHROW(open(SweepFolder::Open::fresh));
+  std::filesystem::remove(folder.path() / "sweep.json");
+  test::write_text(folder.path() / "journal-7.log", "0\t0.5\t{\"row\":0}\n");
+  for (const auto how : {SweepFolder::Open::fresh, SweepFolder::Open::resume})
+    CHECK_THROWS_WITH_AS(open(how),
+                         doctest::Contains("journal-7.log' has rows, and no sweep.json beside it says of which study"),
+                         InputError);
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "sweep.json"));
+}
+
 TEST_CASE("shards of one study merge; other studies and contradicting results do not") {
   const TemporaryFolder folder;
   const Study study = study_of("seed = [1, 2, 3]\n");

@@ -136,6 +136,16 @@ std::vector<fs::path> journals_of(const fs::path& folder) {
   return paths;
 }
 
+/// Refuses rows of which no sweep.json says what study they are of.
+void refuse_strays(const fs::path& folder) {
+  std::error_code ignored;
+  for (const fs::path& journal : journals_of(folder))
+    if (fs::file_size(journal, ignored) != 0)
+      refuse("no-sweep",
+             fmt::format("'{}' has rows, and no sweep.json beside it says of which study", journal.string()),
+             "put its sweep.json back, remove the journals, or name another folder");
+}
+
 std::string csv_text(const Json& value) {
   return value.is_null() ? "" : value.is_string() ? csv_field(value.get_ref<const std::string&>()) : value.dump();
 }
@@ -235,7 +245,10 @@ SweepFolder::SweepFolder(const fs::path& folder, const Study& study, Open open, 
     if (known && open == Open::fresh)
       refuse("sweep-exists", fmt::format("'{}' holds results of this study already", folder.string()),
              "give --resume to run the rows that are missing, or name another folder");
-    if (!known) write_id(folder, state.id);
+    if (!known) {
+      refuse_strays(folder);
+      write_id(folder, state.id);
+    }
   }
   for (const fs::path& journal : journals_of(folder)) state.before.read(journal, state.id.rows);
   state.open_journal();

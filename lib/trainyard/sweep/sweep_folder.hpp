@@ -35,7 +35,8 @@ class SweepFolder {
 
   /// Locks the folder as writer 0, or joins writer 0's folder as another one, once that has opened it. Throws
   /// InputError: "sweep-exists" where there are results and they are not to be resumed, "other-study" where they are
-  /// of another one, "sweep-runs" where another process writes there, "file".
+  /// of another one, "no-sweep" where they are of nobody knows which (journals without sweep.json), "sweep-runs" where
+  /// another process writes there, "file".
   SweepFolder(const std::filesystem::path& folder, const Study& study, Open open, std::size_t writer = 0);
   ~SweepFolder();
   SweepFolder(const SweepFolder&) = delete;
