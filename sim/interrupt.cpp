@@ -67,7 +67,7 @@ void catch_signals(bool json) {
   for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &request, nullptr);
   if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &request, nullptr);  // nohup ignores it
   std::signal(SIGALRM, on_alarm);
-  std::signal(SIGPIPE, SIG_IGN);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);  // the write fails
   std::signal(SIGBUS, on_bus_error);
 }
 

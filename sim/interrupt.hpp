@@ -3,9 +3,9 @@
 namespace trainyard::program {
 
 /// From now on a request to end (SIGINT, SIGTERM, SIGHUP) ends the program at once with exit code 128 + signal, except
-/// under an InterruptGuard. A pipe whose reader left is an error of the write (EPIPE), and an input that is made
-/// shorter while it is read (SIGBUS, where it is mapped) ends the program with exit code 3 and an error, in JSON where
-/// `json`.
+/// under an InterruptGuard. A pipe whose reader left is an error of the write (EPIPE), as is a file beyond the largest
+/// that is allowed (EFBIG), and an input that is made shorter while it is read (SIGBUS, where it is mapped) ends the
+/// program with exit code 3 and an error, in JSON where `json`.
 void catch_signals(bool json);
 
 /// While one lives, a request to end is only remembered, and ends a system call that waits; a second one ends the

@@ -244,6 +244,18 @@ TEST_CASE("an output that cannot be written leaves the others, and so does a res
   CHECK(file_count(folder.path()) == 3);
 }
 
+TEST_CASE("an output beyond the largest file that the shell allows is an error that is said") {
+  const TemporaryFolder folder;
+  write_text(folder.path() / "chain.json", kChainGraph);
+  write_text(folder.path() / "pair.toml", pair_cluster());
+  const auto result = run_command("cd '" + folder.path().string() + "' && (ulimit -f 0; '" +
+                                  (build_dir() / "sim" / "trainyard").string() +
+                                  "' simulate chain.json --cluster pair.toml -o new.json; echo ended $?) 2>&1 | cat");
+  CHECK(contains(result.output, "cannot write 'new.json': File too large"));
+  CHECK(contains(result.output, "ended 3"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "new.json"));
+}
+
 TEST_CASE("a reader that goes away ends the run without a word, and leaves no file") {
   const TemporaryFolder folder;
   const auto result =

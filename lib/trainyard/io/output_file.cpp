@@ -118,6 +118,8 @@ std::string help_for(int error) {
       return "its links lead to each other: name a file";
     case EMFILE:
       return "let the program open more files at once: ulimit -n";
+    case EFBIG:
+      return "let files be larger: ulimit -f";
     case ENOSPC:
     case EDQUOT:
       return "free some space, or write to another disk";
