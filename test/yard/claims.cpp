@@ -143,6 +143,23 @@ TEST_CASE("a claim without schedule needs a placer of the catalogue and no time"
   CHECK(mine.codes() == "no-schedule");
 }
 
+TEST_CASE("evaluations are what the placer makes when it is asked again") {
+  Submission mine;
+  for (const char* key : {"makespan_ns", "answer", "schedule"}) mine.claim.erase(key);
+  const YardInstance& instance = *find_in_yard(kInstance);
+  const Problem problem = yard_problem(instance);
+  const YardAnswer answer =
+      ask_placer(instance, problem, best_lower_bound(problem), find_placer("annealing"), {.budget = 50});
+  mine.claim["placer"] = "annealing";
+  mine.claim["budget"] = 50;
+  mine.claim["makespan_ns"] = answer.claim.makespan.count;
+  mine.claim["peak_bytes"] = answer.claim.peak->count;
+  mine.claim["evaluations"] = *answer.claim.evaluations;
+  CHECK(mine.codes() == "");
+  mine.claim["evaluations"] = *answer.claim.evaluations + 1;
+  CHECK(mine.codes() == "evaluations");
+}
+
 TEST_CASE("a placer that does not end is asked for so many seconds, and until it is stopped") {
   Submission mine;
   for (const char* key : {"schedule", "answer"}) mine.claim.erase(key);

@@ -228,6 +228,9 @@ class ClaimCheck {
     if (!claim_.answer.empty() && answer.claim.answer != claim_.answer)
       fail("answer",
            fmt::format("{} gives the schedule {}, not {}", claim_.placer, answer.claim.answer, claim_.answer));
+    if (claim_.evaluations && claim_.evaluations != answer.claim.evaluations)
+      fail("evaluations", fmt::format("claimed are {} evaluations, {} makes {}", *claim_.evaluations, claim_.placer,
+                                      *answer.claim.evaluations));
     if (claim_.bound && *claim_.bound > *answer.claim.bound) hold_bound(*answer.claim.bound);
   }
 

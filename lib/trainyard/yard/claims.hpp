@@ -76,7 +76,8 @@ struct YardCheck {
 /// A claim holds where step, fit and peak are what the simulator says, and the bound is at most the library's
 /// own, or the one that the placer proves when it is asked again. Findings: "unknown-instance", "other-problem"
 /// (another hash than here), "no-schedule" (neither a file nor a placer to ask), "outside-folder", "step-time",
-/// "memory", "peak", "bound", "splits", "answer" (another schedule than its hash), "time" (a placer that is asked does
+/// "memory", "peak", "bound", "splits", "answer" (another schedule than its hash), "evaluations" (of a placer
+/// that is asked, other than it makes), "time" (a placer that is asked does
 /// not end within the seconds), and those of read_schedule().
 YardCheck check_claims(const std::vector<YardClaim>& claims, const std::filesystem::path& folder,
                        const YardCheckOptions& options = {});
