@@ -188,6 +188,7 @@ TEST_CASE("lines that are no claims are refused with their line") {
   const std::string good = mine.claim.dump() + "\n";
   CHECK(refused(good) == "");
   CHECK(refused("") == "");
+  CHECK(refused("\n \t\r\n" + good) == "");
   CHECK(refused(good + good) == "duplicate-claim");
   CHECK(refused(good.substr(0, 40)) == "json");
   CHECK(refused("[1]\n") == "json");
@@ -195,6 +196,8 @@ TEST_CASE("lines that are no claims are refused with their line") {
   CHECK(refused("{\"instance\": \"a\", \"seconds\": 1e999}\n") == "number");
   CHECK(refused("{\"instance\": \"a\", \"instance\": \"b\"}\n") == "duplicate-key");
   CHECK(refused("{\"instance\": \"a\", \"error\": \"no answer\"}\n") == "");
+  for (const char* error : {"false", "0", "[]"})
+    CHECK(refused(good.substr(0, good.size() - 2) + ", \"error\": " + error + "}\n") == "type");
   CHECK(refused(good.substr(0, good.size() - 2) + ", \"error\": null}\n" + good) == "duplicate-claim");
   CHECK(refused("{}\n") == "missing-key missing-key missing-key missing-key");
   CHECK(refused("{\"instance\": 1, \"placer\": \"\", \"makespan_ns\": 1.5, \"fits\": 1}\n") ==
@@ -204,6 +207,17 @@ TEST_CASE("lines that are no claims are refused with their line") {
   CHECK(refused(std::string{"\x00\xff\n", 3}) == "json");
   std::filesystem::remove(mine.folder() / "results.jsonl");
   CHECK(mine.codes_of_file() == "file");
+}
+
+TEST_CASE("findings name what is long by its beginning and its end") {
+  Submission mine;
+  mine.claim["placer"] = "x" + std::string(100'000, 'y') + "z";
+  mine.claim.erase("schedule");
+  test::write_text(mine.folder() / "results.jsonl", mine.claim.dump() + "\n");
+  const YardCheck check = check_claims(read_claims(mine.folder()), mine.folder());
+  REQUIRE(check.findings.size() == 1);
+  CHECK(check.findings.front().message.starts_with(std::string{kInstance} + " by xyy"));
+  CHECK(check.findings.front().message.size() < 250);
 }
 
 TEST_CASE("a pipe in the place of a file is refused, and not waited for") {

@@ -106,6 +106,12 @@ TEST_CASE("whether a win is within noise is not known where neither placer has t
   CHECK(yard_table(claims).instances[0].within_noise == false);
 }
 
+TEST_CASE("a name in the text has no character that a terminal obeys, nor a tab") {
+  const std::string text = yard_text(yard_table(std::vector{claim("a", "my\tplacer\x1b[31m", 100, 50)}), {});
+  CHECK(text.find("my?placer?[31m") != text.npos);
+  CHECK(text.find('\t') == text.npos);
+}
+
 TEST_CASE("over a step of 0 both count a nanosecond more") {
   const YardTable table = yard_table(std::vector{claim("a", "x", 0, 0), claim("a", "y", 7, 0)});
   CHECK(score_of(table, "x").over_best == 1);

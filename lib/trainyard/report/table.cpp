@@ -23,7 +23,10 @@ TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns))
 
 void TextTable::add_row(std::vector<std::string> cells) {
   assert(cells.size() == columns_.size());
-  for (std::string& cell : cells) cell = printable(cell);
+  for (std::string& cell : cells) {
+    cell = printable(cell);
+    std::ranges::replace(cell, '\t', '?');  // a tab is no column wide
+  }
   rows_.push_back(std::move(cells));
 }
 

@@ -22,6 +22,7 @@
 #include "trainyard/io/json/findings.hpp"
 #include "trainyard/io/json/json_value.hpp"
 #include "trainyard/place/catalogue.hpp"
+#include "trainyard/report/table.hpp"
 #include "trainyard/study/run.hpp"
 
 namespace trainyard {
@@ -29,6 +30,9 @@ namespace fs = std::filesystem;
 namespace {
 
 using ClaimJson = nlohmann::ordered_json;
+
+/// A text of a claim as findings name it.
+std::string named(const std::string& text) { return shortened(text, 80); }
 
 /// Refuses pipes and devices, which a reader waits for without end, in a folder of whoever.
 void refuse_other(const fs::path& path) {
@@ -83,6 +87,8 @@ class ClaimReader {
     text("schedule", claim.schedule, false);
     text("problem", claim.problem, false);
     text("answer", claim.answer, false);
+    std::string error;
+    if (const auto at = object_.find("error"); at != object_.end() && !at->is_null()) text("error", error, false);
     return claim;
   }
 
@@ -143,7 +149,7 @@ class ClaimCheck {
   bool run(const YardInstance& instance, const Problem& problem, const std::string& hash, const LowerBound& bound) {
     if (!claim_.problem.empty() && claim_.problem != hash)
       fail("other-problem",
-           fmt::format("the claim is of the problem {}, the instance is {} here", claim_.problem, hash),
+           fmt::format("the claim is of the problem {}, the instance is {} here", named(claim_.problem), hash),
            "write it with `trainyard yard list NAME -o FOLDER`");
     const bool asked = claim_.schedule.empty();
     try {
@@ -175,7 +181,9 @@ class ClaimCheck {
 
  private:
   Location at() const { return {.file = (folder_ / "results.jsonl").string(), .line = claim_.line, .column = 1}; }
-  std::string who() const { return fmt::format("{} by {}, seed {}", claim_.instance, claim_.placer, claim_.seed); }
+  std::string who() const {
+    return fmt::format("{} by {}, seed {}", named(claim_.instance), named(claim_.placer), claim_.seed);
+  }
 
   void simulate_file(const YardInstance& instance, const Problem& problem, const LowerBound& bound) {
     const fs::path file = folder_ / claim_.schedule;
@@ -183,11 +191,11 @@ class ClaimCheck {
     const fs::path within =
         fs::weakly_canonical(file, ignored).lexically_relative(fs::weakly_canonical(folder_, ignored));
     if (within.empty() || *within.begin() == ".." || claim_.schedule.find('\0') != std::string::npos)
-      return fail("outside-folder", fmt::format("the schedule '{}' is not in the folder", claim_.schedule));
+      return fail("outside-folder", fmt::format("the schedule '{}' is not in the folder", named(claim_.schedule)));
     refuse_other(file);
     const Run run = run_schedule(problem, read_schedule(file, problem), bound);
     if (!claim_.answer.empty() && schedule_hash(run.schedule, run.problem) != claim_.answer)
-      fail("answer", fmt::format("'{}' is another schedule than {}", claim_.schedule, claim_.answer));
+      fail("answer", fmt::format("'{}' is another schedule than {}", named(claim_.schedule), named(claim_.answer)));
     hold(run.summary.makespan, run.summary.fits, run.summary.peak, !run.schedule.rewrites.empty());
     if (!claim_.bound || *claim_.bound <= run.summary.bound.value) return;
     // The bound may be one that the placer proved.
@@ -227,7 +235,7 @@ class ClaimCheck {
     hold(answer.claim.makespan, answer.claim.fits, *answer.claim.peak, !answer.schedule.rewrites.empty());
     if (!claim_.answer.empty() && answer.claim.answer != claim_.answer)
       fail("answer",
-           fmt::format("{} gives the schedule {}, not {}", claim_.placer, answer.claim.answer, claim_.answer));
+           fmt::format("{} gives the schedule {}, not {}", claim_.placer, answer.claim.answer, named(claim_.answer)));
     if (claim_.evaluations && claim_.evaluations != answer.claim.evaluations)
       fail("evaluations", fmt::format("claimed are {} evaluations, {} makes {}", *claim_.evaluations, claim_.placer,
                                       *answer.claim.evaluations));
@@ -272,19 +280,20 @@ std::vector<YardClaim> read_claims(const fs::path& folder) {
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     const Location at{.file = input_name(path), .line = ++number, .column = 1};
-    if (line.empty()) continue;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     if (Finding fault = json_fault(line, at); !fault.code.empty()) {
       findings.push_back(std::move(fault));
-    } else if (const ClaimJson object = ClaimJson::parse(line); object.value("error", ClaimJson(nullptr)).is_null()) {
+    } else if (const ClaimJson object = ClaimJson::parse(line);
+               !object.value("error", ClaimJson(nullptr)).is_string()) {
       claims.push_back(ClaimReader{object, findings, at}.read());
       const YardClaim& claim = claims.back();
       if (!seen.emplace(claim.instance, claim.placer, claim.seed, claim.budget, claim.time, claim.splits).second)
-        findings.push_back(
-            {.code = "duplicate-claim",
-             .message = fmt::format("{} by {} with seed {} is claimed twice", claim.instance, claim.placer, claim.seed),
-             .help = "leave one of them out",
-             .pointer = "",
-             .at = at});
+        findings.push_back({.code = "duplicate-claim",
+                            .message = fmt::format("{} by {} with seed {} is claimed twice", named(claim.instance),
+                                                   named(claim.placer), claim.seed),
+                            .help = "leave one of them out",
+                            .pointer = "",
+                            .at = at});
     }
     if (findings.size() >= kMostFindings) break;
   }

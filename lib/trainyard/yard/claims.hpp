@@ -37,9 +37,9 @@ struct YardClaim {
   int line = 0;                                   // of results.jsonl
 };
 
-/// The claims of a submission: the lines of FOLDER/results.jsonl, but for those with an "error". Throws InputError with
-/// a finding for each line that is none: "json", "number", "duplicate-key", "missing-key", "type", "range",
-/// "duplicate-claim" (an instance, a placer, a seed and a budget twice), "file".
+/// The claims of a submission: the lines of FOLDER/results.jsonl, but for those with an "error" (a text). Throws
+/// InputError with a finding for each line that is none: "json", "number", "duplicate-key", "missing-key", "type",
+/// "range", "duplicate-claim" (an instance, a placer, a seed and a budget twice), "file".
 std::vector<YardClaim> read_claims(const std::filesystem::path& folder);
 
 /// FNV-1a of the text of write_schedule() without a prediction, in 16 hexadecimal digits.
@@ -76,9 +76,9 @@ struct YardCheck {
 /// A claim holds where step, fit and peak are what the simulator says, and the bound is at most the library's
 /// own, or the one that the placer proves when it is asked again. Findings: "unknown-instance", "other-problem"
 /// (another hash than here), "no-schedule" (neither a file nor a placer to ask), "outside-folder", "step-time",
-/// "memory", "peak", "bound", "splits", "answer" (another schedule than its hash), "evaluations" (of a placer
-/// that is asked, other than it makes), "time" (a placer that is asked does
-/// not end within the seconds), and those of read_schedule().
+/// "memory", "peak", "bound", "splits", "answer" (another schedule than its hash), "evaluations" (other than
+/// a placer that is asked makes), "time" (a placer that is asked does not end within the seconds), and those of
+/// read_schedule().
 YardCheck check_claims(const std::vector<YardClaim>& claims, const std::filesystem::path& folder,
                        const YardCheckOptions& options = {});
 
