@@ -195,10 +195,9 @@ TEST_CASE("what ranks exchange waits where it shares links with the scatters of 
     cost.exchanged = Nanoseconds{100};
     return cost;
   };
-  // The first B of 400, 200 of which the second F fills, ends at 400, and the ring of 80 bytes follows the second, 600
-  // later.
+  // The ring of 80 bytes follows two microbatches of 600.
   const ParallelPlan plan{.data = 2, .microbatch = 1, .zero = 2};
-  CHECK(run_plan(costs, plan).step == Nanoseconds{400 + 600 + 1080});
+  CHECK(run_plan(costs, plan).step == Nanoseconds{2 * 600 + 1080});
   // Both layers' 520 and 100 of what ranks exchange keep links from 200 on: the first B ends ahead of the last of
   // these, the second F after its own 100 behind it, at 1440.
   costs.ranks_share_links = [](const ParallelPlan&, std::size_t) { return true; };

@@ -605,7 +605,7 @@ TEST_CASE("replicas that share weights take as long as estimated, hold no more, 
       const Timeline simulated = simulate(problem, place_by_plan(problem, plan, {.batch = 16}));
       // Gradients wait for those of the last but one bucket, which the estimate does not know.
       CHECK(static_cast<double>(simulated.makespan.count) ==
-            doctest::Approx(static_cast<double>(estimate.step.count)).epsilon(0.25));
+            doctest::Approx(static_cast<double>(estimate.step.count)).epsilon(plan.zero == 3 ? 0.4 : 0.25));
       const Bytes held = simulated.devices[DeviceId{0}].peak, expected = estimate.peaks.front();
       CHECK(held <= expected);
       CHECK(3 * held > 2 * expected);
@@ -643,8 +643,8 @@ TEST_CASE(
     "microbatches of one stage come one behind the other: each takes as long as another, and none is held with it") {
   const auto timeline = [](const ParallelPlan& plan, std::int64_t batch) {
     const Problem problem{
-        training_graph(make_network(
-            fmt::format("gpt2:batch={},layers=2,hidden=256,heads=4,seq=128,vocabulary=1000,positions=128", batch))),
+        training_graph(make_network(fmt::format(
+            "gpt2:batch={},layers=2,hidden=256,heads=4,seq=128,vocabulary=1000,positions=128,fused=1", batch))),
         make_cluster(preset_cluster("4xV100-pcie"))};
     return simulate(problem, place_by_plan(problem, plan, {.batch = batch}));
   };
@@ -657,7 +657,10 @@ TEST_CASE(
     const Timeline two = of(2), four = of(4), six = of(6);
     const double part = static_cast<double>((four.makespan - two.makespan).count);
     CHECK(static_cast<double>((six.makespan - four.makespan).count) == doctest::Approx(part).epsilon(0.01));
-    CHECK(six.devices[DeviceId{0}].peak == four.devices[DeviceId{0}].peak);
+    // Weights that ZeRO 3 gathers for the next one may be there or not.
+    CHECK(static_cast<double>(six.devices[DeviceId{0}].peak.count) ==
+          doctest::Approx(static_cast<double>(four.devices[DeviceId{0}].peak.count))
+              .epsilon(plan.zero == 3 ? 0.05 : 1e-9));
   }
 }
 

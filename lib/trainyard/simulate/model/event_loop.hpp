@@ -36,9 +36,8 @@ struct NoUrgency {
 ///       complete    take every event of this instant. An op ends: its device is released, its tensors are there, its
 ///                   transfers become ready. A transfer ends: its channels are released, its tensor is there. What
 ///                   lacks nothing more becomes ready: it joins the queue of its device, or those of its channels
-///       dispatch    every idle device takes the first op of its queue, as the rule orders it, or holds it back; every
-///       transfer that is
-///                   first in all its queues starts, if all its channels are idle
+///       dispatch    every idle device takes the first op of its queue, as the rule orders it, or holds it back;
+///                   every transfer that is first in all its queues starts, if all its channels are idle
 ///       now = the time of the earliest event
 ///
 /// Nothing starts before all that ends at an instant has ended: so the order of its events cannot matter.
