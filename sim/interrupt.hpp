@@ -9,8 +9,8 @@ namespace trainyard::program {
 void catch_signals(bool json);
 
 /// While one lives, a request to end is only remembered, and ends a system call that waits; a second one ends the
-/// program, unless it follows within 0.3 s, as the two do that `timeout` sends for one; and 20 s later it ends in any case. The outermost guard's end does
-/// not end it either: whoever set it asks interrupted().
+/// program, unless it follows within 0.3 s, as the two do that `timeout` sends for one; and 20 s later it ends in any
+/// case. The outermost guard's end does not end it either: whoever set it asks interrupted().
 class InterruptGuard {
  public:
   InterruptGuard();

@@ -34,7 +34,7 @@ struct SteadyState {
 /// "one-step", "periodic", "average", "load".
 const char* name_of(SteadyState::From from);
 
-/// Of the ends of steps, one or more. Throws InputError ("range") of none.
+/// What the ends of one step or more come to. Throws InputError ("range") where there is none.
 SteadyState steady_state(std::span<const Nanoseconds> ends, Nanoseconds busiest_load);
 
 /// Several training steps, run.

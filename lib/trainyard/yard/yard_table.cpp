@@ -22,7 +22,7 @@ using TableJson = nlohmann::ordered_json;
 
 constexpr double kTaus[] = {1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2};
 
-/// Of a step over 0: as if both took 1 ns more.
+/// Over 0 as if both took 1 ns more.
 double ratio(Nanoseconds time, Nanoseconds to) {
   const std::int64_t more = to.count == 0 ? 1 : 0;
   return static_cast<double>(time.count + more) / static_cast<double>(to.count + more);

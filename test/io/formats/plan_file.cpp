@@ -96,7 +96,7 @@ TEST_CASE("what a plan file has no place for, or its reader would not take, is n
   CHECK(refused([](PlanFile& f) { f.plan.chunks = 5; }) == "stages");
   CHECK(refused([](PlanFile& f) { f.plan.recompute = {StageRecompute::blocks}; }) == "stages");
   CHECK(refused([](PlanFile& f) { f.plan.degrees = {{.data = 2}}; }) == "stages");
-  // Of no stage at all, which is read as nothing.
+  // Recomputation by no stage, which is read as nothing.
   const PlanFile none{.plan = {.recompute = {StageRecompute::no, StageRecompute::no}}, .begins = {"h1"}};
   CHECK(parse_plan(written(none), "plan.json").plan.recompute.empty());
 }
