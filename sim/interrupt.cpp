@@ -16,8 +16,8 @@ namespace {
 
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // what a signal handler may use
 
-volatile std::sig_atomic_t guards = 0;
-std::atomic<int> pending = 0;  // the signal
+volatile std::sig_atomic_t guards = 0, uncut = 0;  // uncut: of these, those that wait to the end
+std::atomic<int> pending = 0;                      // the signal
 volatile std::sig_atomic_t speaks_json = 0;
 
 /// Nanoseconds within which a second signal is the same request: `timeout`, and most that start programs in groups,
@@ -42,7 +42,10 @@ extern "C" void on_interrupt(int signal) {
   alarm(kPatience);
 }
 
-extern "C" void on_alarm(int) { _exit(128 + pending); }
+extern "C" void on_alarm(int) {
+  if (uncut == 0) _exit(128 + pending);
+  alarm(1);
+}
 
 extern "C" void on_bus_error(int) {
   constexpr std::string_view text =
@@ -71,8 +74,14 @@ void catch_signals(bool json) {
   std::signal(SIGBUS, on_bus_error);
 }
 
-InterruptGuard::InterruptGuard() { guards = guards + 1; }
-InterruptGuard::~InterruptGuard() { guards = guards - 1; }
+InterruptGuard::InterruptGuard(Waits waits) : waits_(waits) {
+  guards = guards + 1;
+  if (waits_ == Waits::to_the_end) uncut = uncut + 1;
+}
+InterruptGuard::~InterruptGuard() {
+  if (waits_ == Waits::to_the_end) uncut = uncut - 1;
+  guards = guards - 1;
+}
 
 bool interrupted() { return pending != 0; }
 

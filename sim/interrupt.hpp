@@ -10,13 +10,18 @@ void catch_signals(bool json);
 
 /// While one lives, a request to end is only remembered, and ends a system call that waits; a second one ends the
 /// program, unless it follows within 0.3 s, as the two do that `timeout` sends for one; and 20 s later it ends in any
-/// case. The outermost guard's end does not end it either: whoever set it asks interrupted().
+/// case, unless one lives that must not be cut short. The outermost guard's end does not end it either: whoever set it
+/// asks interrupted().
 class InterruptGuard {
  public:
-  InterruptGuard();
+  enum class Waits : bool { some_seconds, to_the_end };
+  explicit InterruptGuard(Waits waits = Waits::some_seconds);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+ private:
+  Waits waits_;
 };
 
 /// A request to end came while a guard lived.

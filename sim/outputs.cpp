@@ -69,7 +69,7 @@ void check_extension(const Output& output, const std::string& extension) {
 }
 
 void write_outputs(const std::vector<Writing>& writings, std::string_view result, Console& console) {
-  const InterruptGuard guard;  // an interrupt waits until the files are whole
+  const InterruptGuard guard{InterruptGuard::Waits::to_the_end};  // an interrupt waits until the files are whole
   std::vector<OutputFile> files;
   for (const Writing& writing : writings) {
     if (!writing.to) continue;

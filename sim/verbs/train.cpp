@@ -76,7 +76,7 @@ struct TrainVerb {
       problems.emplace_back(std::move(model.graph), machine.cluster, machine.costs);
     }
     for (const std::string& note : machine.notes) console.warn(note);
-    const InterruptGuard guard;
+    const InterruptGuard guard{InterruptGuard::Waits::to_the_end};
     const TrainedPolicy trained = train_policy(problems, policy_training(console));
     console.progress("");
     write_outputs({{output, [&](std::ostream& out) { write_policy(trained.policy, out); }}},

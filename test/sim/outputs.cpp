@@ -296,6 +296,23 @@ TEST_CASE("a search that is asked to end exits with 128 and the signal") {
   }
 }
 
+TEST_CASE(
+    "a plan is not written where a schedule follows none; the schedule is, and a placer without plans is not asked") {
+  const TemporaryFolder folder;
+  write_text(folder.path() / "chain.json", kChainGraph);
+  write_text(folder.path() / "pair.toml", pair_cluster());
+  const std::string words = "place chain.json --cluster pair.toml -o s.json --plan-out p.json ";
+  const auto never = run_trainyard(folder.path(), words + "--placer heft");
+  CHECK(never.exit_code == 2);
+  CHECK(contains(never.error, "the schedule of heft follows no plan"));
+  CHECK(file_count(folder.path()) == 2);
+  const auto searched = run_trainyard(folder.path(), words + "--placer auto --evaluations 20");
+  CHECK(searched.exit_code == 2);
+  CHECK(contains(searched.error, "the schedule of auto follows no plan"));
+  CHECK(exists(folder.path() / "s.json"));
+  CHECK_FALSE(exists(folder.path() / "p.json"));
+}
+
 TEST_CASE("no name of a file speaks to the terminal or forges a line") {
   const TemporaryFolder folder;
   // ESC, BEL, the C1 control U+009B, the turn of U+202E, a line of its own.
