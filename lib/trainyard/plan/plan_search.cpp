@@ -113,10 +113,8 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
   std::vector<double> forward, both, all;
   std::vector<LayerCost> layers;
   Releases releases;
-  StageCost only{};  // of all layers, nothing computed again
   for (std::size_t i = 0; i < costs.layers; ++i) {
     const LayerCost layer = costs.layer(i, like.microbatch, like.layer_degree());
-    if (p == 1) only.add(layer, StageRecompute::no);
     whole += static_cast<double>((layer.forward + layer.input_gradient).count);
     forward.push_back(static_cast<double>(layer.forward.count));
     both.push_back(static_cast<double>((layer.forward + layer.input_gradient).count));

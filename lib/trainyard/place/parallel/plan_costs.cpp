@@ -72,9 +72,10 @@ struct ChargedOps {
   IdMap<OpId, OpId> to{};
 };
 
-/// From when the first device begins until the first has all, at least, where the collective is a ring of sends: what
-/// the parts that come last take around, which pass all hops, twice in an all-reduce, but for two of them in a row, or
-/// but for one. As long as the collective takes where all hops are alike.
+/// A lower bound of the time from the first device's begin to the first device's end, of a collective made of sends
+/// around a ring: the part that arrives last has passed each hop twice but for two in a row (all-reduce), or once but
+/// for one (all-gather, reduce-scatter). The ring's own time where all hops are alike; kLongestTime of other
+/// collectives.
 Nanoseconds around_ring(const Problem& problem, const CollectiveTask& task, const CollectiveRun& run) {
   const bool twice = task.kind == CollectiveKind::all_reduce;
   const std::size_t n = run.hops.size();

@@ -56,8 +56,8 @@ struct PlanPlacerOptions {
 /// enumerated.
 ///
 /// Throws InputError ("no-training"), "plan" where no plan fits, "too-large" where none can be simulated, with what
-/// stands in the way of a fold; OutOfTime where none was found in time: the first that is found is simulated though
-/// time is up, unless it has millions of ops.
+/// stands in the way of a fold; OutOfTime where none was simulated in time: though time is up, the first are
+/// simulated until one fits, of a quarter of a million ops together.
 Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options = {});
 
 /// A plan of one's own as a schedule of the problem; the nearest that fits among its notes, where as simulated it
