@@ -163,6 +163,18 @@ TEST_CASE("ranks that an algorithm cannot have are refused") {
   CHECK_FALSE(find_collective("rings"));
 }
 
+TEST_CASE("a collective has inputs of each rank, and each rank a part for each") {
+  CollectiveOps ops{"sum", {OpSpec{}, OpSpec{}}};
+  for (const Collective each : {Collective::ring, Collective::tree, Collective::whole})
+    CHECK_THROWS_AS(ops.all_reduce(each, {{"a"}}, Bytes{8}), InputError);
+  CHECK_THROWS_AS(ops.all_reduce(Collective::parameter_server, {{"a"}, {"b"}}, Bytes{8}), InputError);
+  CHECK_THROWS_AS(ops.divide(5, "step", {"a"}, Bytes{8}, 2), InputError);
+  CHECK_THROWS_AS(ops.reduce_scatter("step", {0, 1}, {}), InputError);
+  CHECK_THROWS_AS(ops.reduce_scatter("step", {0, 1}, {{}, {}}), InputError);
+  CHECK_THROWS_AS(ops.all_gather("step", {0, 1}, {}), InputError);
+  CHECK_THROWS_AS(CollectiveOps("none", {}).whole({}, {}, {}), InputError);
+}
+
 TEST_CASE(
     "expanded rings on an NVSwitch agree with NCCL's model within 1 % from 256 MiB, their trees do not pipeline") {
   const Cluster cluster = make_cluster(preset_cluster("dgx-a100"));

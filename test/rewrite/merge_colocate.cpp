@@ -5,6 +5,7 @@
 #include <string>
 
 #include "support/support.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/graph/builder.hpp"
 
@@ -120,4 +121,16 @@ TEST_CASE("the map and its way back agree on random graphs, and there are never 
     }
     CHECK(ops == count);
   }
+}
+
+TEST_CASE("labels, kinds and weights are of each op, and weights add up") {
+  const Graph graph = graph_of({"a", "b", "c"}, {{"a", "b", 9}, {"b", "c", 1}});
+  constexpr std::int64_t kHalf = std::int64_t{1} << 62;
+  CHECK_THROWS_AS(groups_by(graph, {}), InputError);
+  CHECK_THROWS_AS(merge_and_colocate(graph, {.kind = IdMap<OpId, std::uint32_t>(2)}), InputError);
+  for (const auto& weight :
+       {IdMap<OpId, std::int64_t>(4, 1), IdMap<OpId, std::int64_t>(3, kHalf), IdMap<OpId, std::int64_t>(3, -1)})
+    CHECK_THROWS_AS(merge_and_colocate(graph, {.most_groups = 1, .weight = weight}), InputError);
+  CHECK(text(graph, merge_and_colocate(graph, {.most_groups = 1, .weight = IdMap<OpId, std::int64_t>(3, kHalf / 2)})) ==
+        "abc ");
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rewrite/by_name.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/rewrite/recompute.hpp"
@@ -232,4 +233,15 @@ TEST_CASE("what a segment hands on to gradients that are not its own stays, thou
   CHECK(inputs_of(recompute(graph, segments).graph, "b/grad") == Names{"c/grad", "a/again", "b"});
   CHECK(repeated_ops(graph, segments).has_copy[op("a")]);
   CHECK(repeated_ops(graph, segments).triggers == std::vector<std::vector<OpId>>{{op("c/grad")}});
+}
+
+TEST_CASE("what runs again is of the forward pass, and there once; and a graph has a replica and a microbatch") {
+  const Graph graph = chain({{"a", Phase::forward, {}}, {"a/grad", Phase::backward, {"a"}}});
+  using Segments = std::vector<std::vector<OpId>>;
+  for (const Segments& wrong : {Segments{{OpId{9}}}, Segments{{OpId{1}}}, Segments{{OpId{0}}, {OpId{0}}}}) {
+    CHECK_THROWS_AS(recompute(graph, wrong), InputError);
+    CHECK_THROWS_AS(repeated_ops(graph, wrong), InputError);
+  }
+  CHECK_THROWS_AS(data_parallel(graph, {.replicas = 0}), InputError);
+  CHECK_THROWS_AS(split_batch(graph, 0), InputError);
 }

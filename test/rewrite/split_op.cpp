@@ -187,5 +187,6 @@ TEST_CASE("an op has at most as many parts as its dimension is long, and other o
   CHECK(most_parts(graph, op_named(graph, "fc1/gemm"), SplitDimension::channel) == 120);
   CHECK(most_parts(graph, op_named(graph, "fc1/gemm/grad"), SplitDimension::batch) == 64);
   CHECK(most_parts(graph, op_named(graph, "conv1/relu"), SplitDimension::batch) == 0);
-  CHECK(split_op_specs(graph, op_named(graph, "conv2/conv"), SplitDimension::channel, 17).empty());
+  for (const std::size_t parts : {0U, 1U, 17U})
+    CHECK(split_op_specs(graph, op_named(graph, "conv2/conv"), SplitDimension::channel, parts).empty());
 }

@@ -155,3 +155,9 @@ TEST_CASE("copies that cannot be are refused by name") {
   CHECK(refusal({{{"head"}, {"head"}}}) == "tied: op 'head' is to read two copies");
   CHECK(refusal({{{"head/grad"}}}) == "tied: copy 1 has no op of the forward pass");
 }
+
+TEST_CASE("places are of each op") {
+  const Graph graph = training_graph(make_network("lenet:batch=4"));
+  CHECK_THROWS_AS(copies_by_place(graph, {}), InputError);
+  CHECK_THROWS_AS(places_of_groups(graph, {}), InputError);
+}

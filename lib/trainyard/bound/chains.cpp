@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/check_entries.hpp"
+
 namespace trainyard {
 namespace {
 
@@ -127,6 +129,8 @@ Chains chains_with_transfers(const Problem& problem) {
 }
 
 Nanoseconds longest_chain(const Problem& problem, const Chains& chains) {
+  check_entries("the heads", chains.head.size(), problem.op_count(), "ops");
+  check_entries("the tails", chains.tail.size(), problem.op_count(), "ops");
   Nanoseconds longest{0};
   for (const OpId op : problem.ops()) raise(longest, chains.head[op] + problem.shortest(op) + chains.tail[op]);
   return longest;

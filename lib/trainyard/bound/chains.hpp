@@ -33,7 +33,7 @@ Chains chains_of_ops(const Problem& problem);
 /// ops and with direct predecessors alone.
 Chains chains_with_transfers(const Problem& problem);
 
-/// The longest head(i) + shortest(i) + tail(i).
+/// The longest head(i) + shortest(i) + tail(i). Throws InputError ("size") unless each op has a head and a tail.
 Nanoseconds longest_chain(const Problem& problem, const Chains& chains);
 
 }  // namespace trainyard

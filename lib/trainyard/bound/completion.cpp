@@ -6,6 +6,7 @@
 namespace trainyard {
 
 Nanoseconds completion_bound(const Problem& problem, const Models& models) {
+  check_models(models, problem.op_count());
   const Graph& graph = problem.graph();
   std::vector<std::int64_t> longest(models.size(), 0), work(models.size(), 0);
   IdMap<OpId, std::int64_t> end(problem.op_count(), 0);

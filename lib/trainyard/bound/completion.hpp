@@ -12,6 +12,7 @@ namespace trainyard {
 /// the j-th model ends, j models have ended, each no sooner than its own L: so it ends no sooner than the j-th smallest
 /// L. By then the work of j models is done: so it ends no sooner than the sum of the j smallest W over the number of
 /// devices. The sum over j of the larger of the two, rounded up, is the bound.
+/// Throws InputError as check_models() does.
 Nanoseconds completion_bound(const Problem& problem, const Models& models);
 
 }  // namespace trainyard

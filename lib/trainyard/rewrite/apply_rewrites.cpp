@@ -278,7 +278,6 @@ Graph made_at(std::size_t number, const Make& make) {
 }
 
 Graph with_replicas(const Graph& graph, const Replicate& replicate, std::size_t number, const Checkpoint& checkpoint) {
-  check_copies(replicate.replicas, "replica", number);
   return made_at(number, [&] { return data_parallel(graph, replicate, true, 0, checkpoint).graph; });
 }
 

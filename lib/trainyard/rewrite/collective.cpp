@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <numeric>
 #include <utility>
 
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
@@ -60,6 +60,7 @@ std::string CollectiveOps::op_name(std::size_t rank, const std::string& step) co
 }
 
 OpSpec& CollectiveOps::add(std::size_t rank, const std::string& step, const char* type) {
+  check_id("unknown-rank", "the rank of an op", rank, ranks_.size(), "ranks");
   OpSpec& op = ops_.emplace_back(ranks_[rank]);
   op.name = op_name(rank, step);
   op.type = type;
@@ -122,6 +123,8 @@ ArrayPart CollectiveOps::hand_on(std::size_t rank, const std::string& step, cons
 ArrayParts CollectiveOps::reduce_scatter(const std::string& step, const std::vector<std::size_t>& members,
                                          const std::vector<ArrayParts>& parts) {
   const std::size_t n = members.size();
+  check_entries("the parts", parts.size(), n, "members");
+  for (const ArrayParts& own : parts) check_entries("an array", own.size(), n, "members");
   // In step s member i sends its sum so far of part i - 1 - s to the next member, which adds its own.
   ArrayParts sums(n);
   for (std::size_t i = 0; i < n; ++i) sums[i] = parts[i][(i + n - 1) % n];
@@ -139,6 +142,7 @@ ArrayParts CollectiveOps::reduce_scatter(const std::string& step, const std::vec
 std::vector<ArrayParts> CollectiveOps::all_gather(const std::string& step, const std::vector<std::size_t>& members,
                                                   const ArrayParts& parts) {
   const std::size_t n = members.size();
+  check_entries("the parts", parts.size(), n, "members");
   std::vector<ArrayParts> all(n, ArrayParts(n));
   for (std::size_t i = 0; i < n; ++i) all[i][i] = parts[i];
   // In step s member i sends part i - s to the next member.
@@ -239,7 +243,9 @@ std::vector<ArrayParts> CollectiveOps::by_hierarchy(const std::vector<ArrayParts
 void CollectiveOps::whole(CollectiveTask task, const std::vector<std::vector<std::string>>& inputs,
                           const std::vector<OutputSpec>& outputs) {
   const std::size_t n = ranks_.size();
-  assert(inputs.size() == n && outputs.size() == n);
+  if (n == 0) refuse("collective", "a collective has no ranks", "give an op of each");
+  check_entries("the inputs", inputs.size(), n, "ranks");
+  check_entries("the outputs", outputs.size(), n, "ranks");
   OpSpec collective{.name = op_name(0, "collective"),
                     .type = kTypes[static_cast<std::size_t>(task.kind)],
                     .phase = ranks_.front().phase,
@@ -268,7 +274,9 @@ std::vector<ArrayParts> CollectiveOps::all_reduce(Collective collective,
                                                   const std::vector<std::vector<std::string>>& inputs, Bytes whole,
                                                   std::size_t per_node) {
   const std::size_t n = ranks_.size();
-  assert(inputs.size() == n && collective != Collective::parameter_server);
+  check_entries("the inputs", inputs.size(), n, "ranks");
+  if (collective == Collective::parameter_server)
+    refuse("collective", "ranks have no parameter server among them", "take another collective");
   check_collective(collective, n, per_node);
   if (collective == Collective::whole) {
     std::vector<OutputSpec> sums;

@@ -50,7 +50,8 @@ bool is_turn(const Graph& graph, OpId op);
 /// R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH. IJHPCA 2005.
 ///
 /// Collectives as ops. Transfers are where an op reads what one of another rank makes: each step of an
-/// algorithm is one tensor that goes to one other rank.
+/// algorithm is one tensor that goes to one other rank. Throws InputError: "unknown-rank", "size" (lists that are not
+/// of its ranks or members), "collective".
 class CollectiveOps {
  public:
   /// Ops are named "NAME/STEP@2" for rank 1, and are otherwise as `ranks` has them: phase, layer, group, kinds. Where

@@ -1,6 +1,5 @@
 #include "trainyard/rewrite/data_parallel.hpp"
 
-#include <cassert>
 #include <map>
 #include <string>
 #include <string_view>
@@ -136,7 +135,7 @@ class Replication {
 
 DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch,
                                 std::size_t first_bucket, Checkpoint checkpoint) {
-  assert(replicate.replicas >= 1);
+  if (replicate.replicas < 1) refuse("unsplittable", "a graph has at least one replica", "give 1 or more");
   if (replicate.collective != Collective::parameter_server)
     return detail::replicate(graph, replicate, divide_batch, first_bucket, std::move(checkpoint));
   if (replicate.zero > 0)

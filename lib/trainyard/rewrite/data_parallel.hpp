@@ -51,9 +51,9 @@ struct DataParallelGraph {
 };
 /// Replicas, each with weights of its own but under the parameter server. Without `divide_batch` each replica computes
 /// the whole batch of the graph; buckets are numbered from `first_bucket`. Throws InputError as check_collective()
-/// does, and "zero": a stage above 3, or without the ring; "experts": not divided by those that share them;
-/// "unknown-op": a stage that begins with no op of the graph; and OutOfTime where the checkpoint does, which it passes
-/// for each op that it makes.
+/// does, and "unsplittable": no replica; "zero": a stage above 3, or without the ring; "experts": not divided by those
+/// that share them; "unknown-op": a stage that begins with no op of the graph; and OutOfTime where the checkpoint does,
+/// which it passes for each op that it makes.
 DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch = true,
                                 std::size_t first_bucket = 0, Checkpoint checkpoint = Checkpoint{});
 

@@ -1,12 +1,16 @@
 #include "trainyard/rewrite/merge_colocate.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+
+#include "trainyard/core/check_entries.hpp"
+#include "trainyard/core/error.hpp"
 
 namespace trainyard {
 namespace {
@@ -183,6 +187,7 @@ class Merger {
 }  // namespace
 
 OpGroups groups_by(const Graph& graph, const IdMap<OpId, std::uint32_t>& label) {
+  check_entries("the label", label.size(), graph.op_count(), "ops");
   OpGroups result{.of = IdMap<OpId, std::uint32_t>(graph.op_count()), .ops = {}};
   std::map<std::uint32_t, std::uint32_t> number;
   for (const OpId op : graph.topological_order()) {
@@ -194,6 +199,14 @@ OpGroups groups_by(const Graph& graph, const IdMap<OpId, std::uint32_t>& label) 
   return result;
 }
 
-OpGroups merge_and_colocate(const Graph& graph, const MergeOptions& options) { return Merger{graph, options}.run(); }
+OpGroups merge_and_colocate(const Graph& graph, const MergeOptions& options) {
+  if (!options.kind.empty()) check_entries("the kind", options.kind.size(), graph.op_count(), "ops");
+  if (!options.weight.empty()) check_entries("the weight", options.weight.size(), graph.op_count(), "ops");
+  std::int64_t left = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t weight : options.weight)
+    if (weight < 0 || (left -= weight) < 0)
+      refuse("range", "weights of ops are below 0, or together 2^63 or more", "give them in a larger unit");
+  return Merger{graph, options}.run();
+}
 
 }  // namespace trainyard

@@ -33,7 +33,7 @@ struct OpGroups {
   std::vector<std::vector<OpId>> ops;  // of each group, in topological order; groups by their first ops in it
 };
 
-/// Ops with the same label are a group.
+/// Ops with the same label are a group. Throws InputError ("size") unless each op has one.
 OpGroups groups_by(const Graph& graph, const IdMap<OpId, std::uint32_t>& label);
 
 /// Merge-and-colocate (Addanki et al.: Placeto, NeurIPS 2019, A.6): again and again the group that sends the fewest
@@ -41,6 +41,8 @@ OpGroups groups_by(const Graph& graph, const IdMap<OpId, std::uint32_t>& label);
 /// it has no consumer, until there are few enough. Groups without neighbours join each other. Colocation groups of the
 /// graph stay together. As published, without a limit on their weight, one group grows and grows: it has half of the
 /// run time and more. Ties go to the group with the lower first op. The groups may depend on each other in cycles.
+/// Throws InputError: "size" (kinds or weights that are not of the ops), "range" (weights below 0, or 2^63 in
+/// all).
 OpGroups merge_and_colocate(const Graph& graph, const MergeOptions& options = {});
 
 }  // namespace trainyard

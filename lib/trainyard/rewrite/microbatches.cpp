@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/op_copy.hpp"
@@ -213,7 +213,7 @@ OpSpec accumulation(const Graph& graph, TensorId gradient) {
 }
 
 MicrobatchGraph split_batch(const Graph& graph, std::size_t microbatches, std::size_t at_once) {
-  assert(microbatches >= 1);
+  if (microbatches < 1) refuse("unsplittable", "a graph has at least one microbatch", "give 1 or more");
   if (microbatches > 1) return Batching{graph, microbatches, at_once}.run();
   MicrobatchGraph same{.graph = graph, .microbatches = 1};
   for (const OpId op : graph.ops()) {

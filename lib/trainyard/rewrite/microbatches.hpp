@@ -30,7 +30,7 @@ struct MicrobatchGraph {
   IdMap<OpId, OpId> original{};           // of an accumulation: the op that made the gradient
   IdMap<OpId, std::size_t> microbatch{};  // from 0; `microbatches` for updates
 };
-/// microbatches >= 1; one is the graph itself.
+/// One is the graph itself. Throws InputError ("unsplittable") for none.
 MicrobatchGraph split_batch(const Graph& graph, std::size_t microbatches, std::size_t at_once = 0);
 
 /// The op that adds a gradient to the sum of those before, without name, inputs and outputs: reads both, writes one. It

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
@@ -70,6 +71,12 @@ Models find_models(const Graph& graph) {
     models.of.push_back(model->second);
   }
   return models;
+}
+
+void check_models(const Models& models, std::size_t ops) {
+  check_entries("the models", models.of.size(), ops, "ops");
+  for (const ModelId model : models.of)
+    check_id("unknown-model", "the model of an op", model.index(), models.size(), "models");
 }
 
 }  // namespace trainyard

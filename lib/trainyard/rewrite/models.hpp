@@ -38,4 +38,7 @@ struct Models {
 };
 Models find_models(const Graph& graph);
 
+/// Throws InputError ("size", "unknown-model") unless each of so many ops is of one of the models.
+void check_models(const Models& models, std::size_t ops);
+
 }  // namespace trainyard

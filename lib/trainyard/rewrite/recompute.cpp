@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -12,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/graph/builder.hpp"
@@ -32,7 +32,10 @@ class Recomputation {
       : graph_(graph), begin_(segments.size(), kNever), triggers_(segments.size()), readers_(segments.size()) {
     for (std::size_t s = 0; s < segments.size(); ++s)
       for (const OpId op : segments[s]) {
-        assert(segment_[op] == kNoSegment && graph.phase(op) == Phase::forward);
+        check_id("unknown-op", "an op of a segment", op.index(), graph.op_count(), "ops");
+        if (segment_[op] != kNoSegment || graph.phase(op) != Phase::forward)
+          refuse("recompute", fmt::format("op '{}' is in two segments, or not of the forward pass", graph.name(op)),
+                 "name each op of the forward pass once");
         if (graph.type(op) != kVariableType) segment_[op] = s;
       }
     find_gradients();

@@ -27,7 +27,7 @@ struct RecomputingGraph {
 };
 /// Suffix of a copy and of what it makes.
 inline constexpr const char* kAgain = "/again";
-/// Segments are disjoint, their ops of phase forward.
+/// Segments are disjoint, their ops of phase forward: else both throw InputError ("unknown-op", "recompute").
 RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments);
 /// Which ops have a copy there, and by segment what all its copies wait for.
 struct RepeatedOps {

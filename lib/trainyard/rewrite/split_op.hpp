@@ -38,7 +38,7 @@ std::size_t most_parts(const Graph& graph, OpId op, SplitDimension dimension);
 /// SplitOperation of X. Yi et al.: Fast training of deep learning models over multiple GPUs (FastT). Middleware 2020.
 /// There every successor has its own concat node; one is the same and smaller.
 ///
-/// Empty where the op cannot be split so; parts >= 2.
+/// Empty where the op cannot be split so, or into fewer than two parts.
 std::vector<OpSpec> split_op_specs(const Graph& graph, OpId op, SplitDimension dimension, std::size_t parts);
 
 /// "batch", "channel".

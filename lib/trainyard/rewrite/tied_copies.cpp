@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/graph/builder.hpp"
@@ -283,6 +284,7 @@ class Tying {
 }  // namespace
 
 TiedCopies copies_by_place(const Graph& graph, const IdMap<OpId, std::size_t>& place) {
+  check_entries("the places", place.size(), graph.op_count(), "ops");
   std::map<std::string_view, std::vector<OpId>> holders;
   for (const OpId op : graph.ops())
     if (holds_parameters(graph, op)) holders[graph.colocation_group(op)].push_back(op);
@@ -316,6 +318,7 @@ TiedCopies copies_by_place(const Graph& graph, const IdMap<OpId, std::size_t>& p
 }
 
 IdMap<OpId, std::size_t> places_of_groups(const Graph& graph, IdMap<OpId, std::size_t> place) {
+  check_entries("the places", place.size(), graph.op_count(), "ops");
   std::map<std::string_view, std::size_t> of_group;
   for (const OpId op : graph.ops())
     if (const std::string& group = graph.colocation_group(op); !group.empty())

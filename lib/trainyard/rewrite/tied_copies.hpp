@@ -36,10 +36,11 @@ struct TiedCopiesGraph {
 TiedCopiesGraph tie_copies(const Graph& graph, const TiedCopies& tied);
 
 /// Copies for ops in other places than the first op of their group that holds parameters, where that alone does in its
-/// place: by group, then by place.
+/// place: by group, then by place. Throws InputError ("size") unless each op has a place.
 TiedCopies copies_by_place(const Graph& graph, const IdMap<OpId, std::size_t>& place);
 
-/// A colocation group is where its first op is: the places of ops, with each at that of its group.
+/// A colocation group is where its first op is: the places of ops, with each at that of its group. Throws InputError
+/// ("size") unless each op has one.
 IdMap<OpId, std::size_t> places_of_groups(const Graph& graph, IdMap<OpId, std::size_t> place);
 
 /// "wte/update/copy-1": an op, a tensor or a group of copy 1.

@@ -10,6 +10,7 @@ void completion_times(const Models& models, const IdMap<OpId, Span>& ops, IdMap<
 }
 
 IdMap<ModelId, Nanoseconds> completion_times(const Models& models, const Timeline& timeline) {
+  check_models(models, timeline.ops.size());
   IdMap<ModelId, Nanoseconds> times;
   completion_times(models, timeline.ops, times);
   return times;

@@ -11,6 +11,7 @@
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/place/exact/exact.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
@@ -146,6 +147,13 @@ TEST_CASE("exact looks for no bound once it is stopped") {
   const auto result = exact_schedule(problem, 0, [] { return true; });
   check_result(problem, result);
   CHECK(result.bound == Nanoseconds{0});
+}
+
+TEST_CASE("what is fixed is on devices of the problem, or free") {
+  const Problem problem = problem_of({{{0, 2}, {0, 3}}, {{0, {1}, 1}}}, linked(2));
+  CHECK(branch_and_bound(problem, {.fixed = Placement(2)}).optimal());
+  for (const Placement& fixed : {Placement(1, DeviceId{1}), Placement(3, DeviceId{1}), Placement(2, DeviceId{9})})
+    CHECK_THROWS_AS(branch_and_bound(problem, {.fixed = fixed}), InputError);
 }
 
 }  // namespace

@@ -142,5 +142,21 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("clusters of another graph, and a rule that leaves ops as they are or does not, are refused") {
+  const Problem problem = problem_of({{{0, 1}, {0, 1}, {0, 1}}, {{0, {1}, 9}, {1, {2}, 1}}}, linked(2));
+  const Problem other = problem_of({{{0, 1}, {0, 1}}, {{0, {1}, 9}}}, linked(2));
+  const Coarsening foreign = coarsen(other, 1);
+  Coarsening torn = coarsen(problem, 2);
+  const Problem coarse = coarse_problem(problem, torn);
+  std::swap(torn.cluster[OpId{0}], torn.cluster[OpId{2}]);
+  for (const Coarsening& wrong : {Coarsening{}, foreign, torn}) {
+    CHECK_THROWS_AS(coarse_problem(problem, wrong), InputError);
+    CHECK_THROWS_AS(expand(problem, wrong, coarse, {.placement = Placement(2, DeviceId{0})}), InputError);
+  }
+  for (const Rule rule : {Rule::pesto, Rule::packs, Rule::groups})
+    CHECK_THROWS_AS(merged_problem(problem, 2, rule), InputError);
+  for (const Rule rule : {Rule::merge, Rule::parse}) CHECK_THROWS_AS(coarsen(problem, {rule, 2}), InputError);
+}
+
 }  // namespace
 }  // namespace trainyard::test

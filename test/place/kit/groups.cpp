@@ -7,6 +7,14 @@
 #include <vector>
 
 #include "support/random_problem.hpp"
+#include "trainyard/bound/chains.hpp"
+#include "trainyard/bound/completion.hpp"
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/random.hpp"
+#include "trainyard/place/kit/ranks.hpp"
+#include "trainyard/place/talos/packs.hpp"
+#include "trainyard/rewrite/models.hpp"
+#include "trainyard/simulate/completion.hpp"
 
 using namespace trainyard;
 
@@ -27,5 +35,26 @@ TEST_CASE("the devices of a group are those that can run all of it, and groups o
       for (const OpId op : problem.group_ops(group)) CHECK(sets[op] == able.list(group));
       CHECK(able.list(group) < lists.size());
     }
+  }
+}
+
+TEST_CASE("lists of ranks, models and speedups that are not of the problem's ops, and no devices, are refused") {
+  Random random{3};
+  const Problem problem = test::random_problem(random, {.memory = false});
+  const MeanCosts means{problem};
+  const Models none, unnamed{.of = IdMap<OpId, ModelId>(problem.op_count(), ModelId{0}), .names = {}};
+  const IdMap<OpId, double> speedups(problem.op_count(), 1);
+  CHECK_THROWS_AS(fastest_device(problem, GroupId{0}, {}), InputError);
+  CHECK_THROWS_AS(upward_ranks(problem, means, {}), InputError);
+  CHECK_THROWS_AS(by_descending_rank(problem, {}), InputError);
+  CHECK_THROWS_AS(by_priority_when_free(problem, {}), InputError);
+  CHECK_THROWS_AS(longest_chain(problem, {}), InputError);
+  CHECK_THROWS_AS(pack_ops(problem, find_models(problem.graph()), {}), InputError);
+  for (const Models& models : {none, unnamed}) {
+    CHECK_THROWS_AS(completion_bound(problem, models), InputError);
+    CHECK_THROWS_AS(model_speedups(problem, models), InputError);
+    CHECK_THROWS_AS(pack_ops(problem, models, speedups), InputError);
+    CHECK_THROWS_AS(model_affinity(problem, models, speedups, ModelId{0}, ModelId{0}), InputError);
+    CHECK_THROWS_AS(completion_times(models, Timeline{.ops = IdMap<OpId, Span>(problem.op_count())}), InputError);
   }
 }

@@ -214,5 +214,13 @@ TEST_CASE("an order that the program gives is replayed under strict at its objec
   CHECK(replayed * 2 >= count);
 }
 
+TEST_CASE("a solution has a value for each column, and a schedule is of the program's problem") {
+  const Problem problem = problem_of(fork_join(1), linked(2));
+  const MakespanProgram program{problem, {.limit = Nanoseconds{100}}};
+  CHECK_THROWS_AS(program.placement_of({}), InputError);
+  CHECK_THROWS_AS(program.starts_of({1, 2}), InputError);
+  CHECK_THROWS_AS(program.columns_of({}, {}), InputError);
+}
+
 }  // namespace
 }  // namespace trainyard::test

@@ -1,11 +1,15 @@
 #include "trainyard/place/exact/branch_and_bound.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
 #include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/core/check_entries.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/exact/model.hpp"
 #include "trainyard/place/exact/placement_bound.hpp"
@@ -144,6 +148,14 @@ class PlacementSearch {
 }  // namespace
 
 BranchAndBoundResult branch_and_bound(const Problem& problem, const BranchAndBoundOptions& options) {
+  if (!options.fixed.empty()) {
+    check_entries("what is fixed", options.fixed.size(), problem.op_count(), "ops");
+    for (const OpId op : problem.ops())
+      if (const DeviceId device = options.fixed[op];
+          !device.is_none() && (device.index() >= problem.device_count() || !problem.can_run(op, device)))
+        refuse("no-device", fmt::format("op '{}' is fixed on a device that cannot run it", problem.graph().name(op)),
+               "give one of the problem's that can, or DeviceId::none()");
+  }
   BranchAndBoundResult result;
   std::int64_t limit = options.upper_limit.count;
   if (options.start != nullptr) {

@@ -61,6 +61,8 @@ struct BranchAndBoundResult {
 /// returned is the best of what the simulator confirms. Links in the simulator take transfers in the order in which
 /// they become ready, or by priority without waiting, so a solution of the relaxed problem may be out of reach; then
 /// all strict orders of that placement are tried, and `bound` stays below `value` where none of them is as short.
+///
+/// Throws InputError: "size" and "no-device", of what is fixed.
 BranchAndBoundResult branch_and_bound(const Problem& problem, const BranchAndBoundOptions& options = {});
 
 }  // namespace trainyard

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/disjoint_sets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/sort_by.hpp"
@@ -57,6 +58,21 @@ Coarsening as_clusters(const Problem& problem, std::size_t numbers, const auto& 
   }
   coarsening.members = CompressedRows<ClusterOpId, OpId>(count, pairs);
   return coarsening;
+}
+
+void check_coarsening(const Problem& problem, const Coarsening& coarsening) {
+  const auto& cluster = coarsening.cluster;
+  const auto& members = coarsening.members;
+  bool fits = cluster.size() == problem.op_count() && members.size() == problem.op_count();
+  for (std::size_t c = 0; fits && c < members.rows(); ++c) {
+    const auto ops = members[ClusterOpId{c}];
+    fits = !ops.empty() && std::ranges::all_of(ops, [&](OpId op) {
+      return op.index() < cluster.size() && cluster[op] == ClusterOpId{c};
+    });
+  }
+  if (!fits || std::ranges::any_of(cluster, [&](ClusterOpId c) { return c.index() >= members.rows(); }))
+    refuse("coarsening", fmt::format("the clusters are not of the ops of graph '{}'", problem.graph().name()),
+           "make them of this problem, by coarsen()");
 }
 
 }  // namespace
@@ -104,10 +120,14 @@ Coarsening coarsen_packs(const Problem& problem) {
 Coarsening coarsen(const Problem& problem, const CoarsenOptions& how) {
   if (how.rule == CoarsenOptions::Rule::groups) return coarsen_groups(problem);
   if (how.rule == CoarsenOptions::Rule::packs) return coarsen_packs(problem);
+  if (how.rule != CoarsenOptions::Rule::pesto)
+    refuse("coarsen", "ops that this rule puts together stay ops", "take merged_problem()");
   return coarsen(problem, how.target);
 }
 
 Problem merged_problem(const Problem& problem, std::size_t groups, CoarsenOptions::Rule rule) {
+  if (rule != CoarsenOptions::Rule::merge && rule != CoarsenOptions::Rule::parse)
+    refuse("coarsen", "ops that this rule puts together become one", "take coarse_problem()");
   const Graph& graph = problem.graph();
   const auto kind = device_sets(problem);
   const OpGroups merged = rule == CoarsenOptions::Rule::parse
@@ -123,6 +143,7 @@ Problem merged_problem(const Problem& problem, std::size_t groups, CoarsenOption
 }
 
 Problem coarse_problem(const Problem& problem, const Coarsening& coarsening) {
+  check_coarsening(problem, coarsening);
   const Graph& graph = problem.graph();
   const std::size_t count = coarsening.members.rows();
   // Clusters that hold ops of one group share a device.
@@ -184,6 +205,8 @@ Problem coarse_problem(const Problem& problem, const Coarsening& coarsening) {
 
 Schedule expand(const Problem& problem, const Coarsening& coarsening, const Problem& coarse, const Schedule& schedule) {
   assert(schedule.rewrites.empty());
+  check_coarsening(problem, coarsening);
+  check_entries("the coarse problem", coarse.op_count(), coarsening.members.rows(), "clusters");
   const Timeline timeline = simulate(coarse, schedule);
   std::vector<std::size_t> clusters(coarsening.members.rows());
   std::iota(clusters.begin(), clusters.end(), std::size_t{0});  // a topological order

@@ -39,24 +39,24 @@ Coarsening coarsen_groups(const Problem& problem);
 /// Talos's packs (talos/packs.hpp) with its usual thresholds, each one cluster.
 Coarsening coarsen_packs(const Problem& problem);
 
-/// By any rule but `merge` and `parse`, whose groups stay ops.
+/// By any rule but `merge` and `parse`, whose groups stay ops: those throw InputError ("coarsen").
 Coarsening coarsen(const Problem& problem, const CoarsenOptions& how);
 
 /// The problem whose ops are the clusters, on the same cluster: a cluster takes the sum of its ops' times, holds what
 /// is resident of them and what they keep, and sends the tensors that others read; tensors that go to the same clusters
-/// are one.
+/// are one. Throws InputError ("coarsening") for clusters that are not of the problem's ops, as expand() does.
 Problem coarse_problem(const Problem& problem, const Coarsening& coarsening);
 
 /// The problem with its ops grouped, each group sharing a device: at most so many groups of ops that the same devices
 /// can run, by merge_and_colocate() or parse_groups() (which may leave more). Colocation groups that exist stay
-/// together.
+/// together. Throws InputError ("coarsen") for other rules.
 Problem merged_problem(const Problem& problem, std::size_t groups,
                        CoarsenOptions::Rule rule = CoarsenOptions::Rule::merge);
 
 /// A schedule of the ops from one of the clusters: each op where its cluster is, a cluster's ops in the graph's
 /// topological order one after the other, clusters by their simulated starts; as priorities, as strict orders, or
 /// without an order, whichever is the shortest in the simulator (what fits before what does not). The
-/// schedule has no rewrites.
+/// schedule has no rewrites. Throws InputError ("coarsening", "size") for what is not of these problems.
 Schedule expand(const Problem& problem, const Coarsening& coarsening, const Problem& coarse, const Schedule& schedule);
 
 /// The placer on the coarse problem, expanded. Where the graph has no more ops than the target, or the placer copies it

@@ -4,6 +4,8 @@
 #include <map>
 #include <vector>
 
+#include "trainyard/core/error.hpp"
+
 namespace trainyard {
 
 AbleDevices::AbleDevices(const Problem& problem) : list_(problem.group_count()) {
@@ -53,6 +55,7 @@ Nanoseconds group_time(const Problem& problem, GroupId group, DeviceId device) {
 }
 
 DeviceId fastest_device(const Problem& problem, GroupId group, std::span<const DeviceId> able) {
+  if (able.empty()) refuse("size", "the fastest of no devices is asked for", "give those of group_devices()");
   return *std::ranges::min_element(able, {}, [&](DeviceId device) { return group_time(problem, group, device); });
 }
 

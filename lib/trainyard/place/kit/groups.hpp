@@ -35,7 +35,8 @@ std::vector<double> common_times(const Problem& problem);
 /// Time of the group's ops on the device, one after the other.
 Nanoseconds group_time(const Problem& problem, GroupId group, DeviceId device);
 
-/// The device of `able` on which the group takes the least time; ties go to the lower id.
+/// The device of `able` on which the group takes the least time; ties go to the lower id. Throws InputError ("size")
+/// where there is none.
 DeviceId fastest_device(const Problem& problem, GroupId group, std::span<const DeviceId> able);
 
 }  // namespace trainyard

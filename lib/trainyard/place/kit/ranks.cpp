@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <numeric>
 
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/graph/topological_order.hpp"
 #include "trainyard/place/kit/successors.hpp"
@@ -85,6 +86,7 @@ IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& me
 
 IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& means,
                                      const IdMap<OpId, ScaledTime>& weights) {
+  check_entries("the weights", weights.size(), problem.op_count(), "ops");
   return longest_to_exit(
       problem, [&](OpId op) { return weights[op]; }, [&](TensorId tensor) { return means.mean(tensor); });
 }
@@ -108,6 +110,7 @@ IdMap<OpId, ScaledTime> downward_ranks(const Problem& problem, const MeanCosts& 
 }
 
 std::vector<OpId> by_descending_rank(const Problem& problem, const IdMap<OpId, ScaledTime>& ranks) {
+  check_entries("the ranks", ranks.size(), problem.op_count(), "ops");
   std::vector<OpId> order = problem.graph().topological_order();
   sort_by_descending(order, [&](OpId op) { return ranks[op]; });
   return order;
@@ -122,6 +125,7 @@ PriorityOrder priority_order(const IdMap<OpId, ScaledTime>& priority) {
 }
 
 std::vector<OpId> by_priority_when_free(const Problem& problem, const IdMap<OpId, ScaledTime>& priority) {
+  check_entries("the priority", priority.size(), problem.op_count(), "ops");
   return topological_order<OpId>(problem.op_count(), successors_in(problem.graph()), [&](OpId a, OpId b) {
     return priority[a] != priority[b] ? priority[a] > priority[b] : a < b;
   });

@@ -41,7 +41,7 @@ class MeanCosts {
 /// H. Topcuoglu, S. Hariri, M. Wu: Performance-effective and low-complexity task scheduling for heterogeneous
 /// computing. IEEE TPDS 13(3), 2002.
 IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& means);
-/// Ranks by weights of the ops, at least 0, in place of their means.
+/// Ranks by weights of the ops, at least 0, in place of their means. Throws InputError ("size") unless each op has one.
 IdMap<OpId, ScaledTime> upward_ranks(const Problem& problem, const MeanCosts& means,
                                      const IdMap<OpId, ScaledTime>& weights);
 
@@ -53,7 +53,7 @@ IdMap<OpId, ScaledTime> static_levels(const Problem& problem, const MeanCosts& m
 IdMap<OpId, ScaledTime> downward_ranks(const Problem& problem, const MeanCosts& means);
 
 /// All ops by descending rank; ties go to the earlier op in the graph's topological order, so that every op comes after
-/// all that it depends on.
+/// all that it depends on. Throws InputError ("size") unless each op has a rank.
 std::vector<OpId> by_descending_rank(const Problem& problem, const IdMap<OpId, ScaledTime>& ranks);
 
 /// Priorities for policy `priority`: the order of by_descending_rank by upward rank over mean costs, HEFT's.
@@ -68,7 +68,7 @@ struct PriorityOrder {
 PriorityOrder priority_order(const IdMap<OpId, ScaledTime>& priority);
 
 /// All ops, of those whose predecessors have been taken always the one of the highest priority; ties go to the lower
-/// id.
+/// id. Throws InputError ("size") unless each op has a priority.
 std::vector<OpId> by_priority_when_free(const Problem& problem, const IdMap<OpId, ScaledTime>& priority);
 
 }  // namespace trainyard

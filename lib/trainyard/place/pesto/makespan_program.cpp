@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainyard/bound/chains.hpp"
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/exact/model.hpp"
 
@@ -251,6 +252,7 @@ void MakespanProgram::add_transfer_pairs(double limit) {
 }
 
 std::vector<double> MakespanProgram::columns_of(const Schedule& schedule, const Timeline& timeline) const {
+  check_sizes(problem_, schedule.placement, timeline);
   std::vector<double> x(names_.size(), 0);
   x[0] = in_units(timeline.makespan);
   const std::size_t devices = problem_.device_count();
@@ -280,6 +282,7 @@ std::vector<double> MakespanProgram::columns_of(const Schedule& schedule, const 
 }
 
 Placement MakespanProgram::placement_of(const std::vector<double>& x) const {
+  check_entries("the solution", x.size(), names_.size(), "columns");
   Placement placement(problem_.op_count(), DeviceId{0});
   for (const OpId op : problem_.ops())
     for (const DeviceId device : problem_.devices()) {
@@ -292,6 +295,7 @@ Placement MakespanProgram::placement_of(const std::vector<double>& x) const {
 }
 
 IdMap<OpId, double> MakespanProgram::starts_of(const std::vector<double>& x) const {
+  check_entries("the solution", x.size(), names_.size(), "columns");
   IdMap<OpId, double> starts(problem_.op_count(), 0);
   for (const OpId op : problem_.ops()) starts[op] = x[starts_[op.index()]];
   return starts;

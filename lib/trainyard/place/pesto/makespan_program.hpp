@@ -59,8 +59,9 @@ class MakespanProgram {
   /// The unit of all times.
   double unit_ns() const { return unit_; }
   /// A value for each column from a simulated schedule; empty where it breaks the symmetry that the program excludes.
+  /// Throws InputError as check_sizes() does.
   std::vector<double> columns_of(const Schedule& schedule, const Timeline& timeline) const;
-  /// Placement and start times of the solution.
+  /// Placement and start times of the solution. Throw InputError ("size") unless each column has a value.
   Placement placement_of(const std::vector<double>& x) const;
   IdMap<OpId, double> starts_of(const std::vector<double>& x) const;
 

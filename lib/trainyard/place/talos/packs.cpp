@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/disjoint_sets.hpp"
 #include "trainyard/place/kit/groups.hpp"
 
@@ -35,6 +36,11 @@ std::vector<OpId> ops_of(const Problem& problem, const Models& models, ModelId m
   for (const OpId op : problem.graph().topological_order())
     if (models.of[op] == model) ops.push_back(op);
   return ops;
+}
+
+void check_inputs(const Problem& problem, const Models& models, const IdMap<OpId, double>& speedups) {
+  check_models(models, problem.op_count());
+  check_entries("the speedups", speedups.size(), problem.op_count(), "ops");
 }
 
 /// Groups that must be on one device, joined step by step.
@@ -204,6 +210,7 @@ IdMap<OpId, double> op_speedups(const Problem& problem) {
 }
 
 IdMap<ModelId, double> model_speedups(const Problem& problem, const Models& models) {
+  check_models(models, problem.op_count());
   const std::vector<bool> reference = reference_columns(problem);
   IdMap<ModelId, double> slow(models.size(), 0), fast(models.size(), 0);
   for (const OpId op : problem.ops()) {
@@ -218,6 +225,7 @@ IdMap<ModelId, double> model_speedups(const Problem& problem, const Models& mode
 
 double model_affinity(const Problem& problem, const Models& models, const IdMap<OpId, double>& speedups, ModelId a,
                       ModelId b) {
+  check_inputs(problem, models, speedups);
   const std::vector<OpId> ops_a = ops_of(problem, models, a), ops_b = ops_of(problem, models, b);
   double distance = 0;
   std::size_t compared = 0;
@@ -239,6 +247,7 @@ double model_affinity(const Problem& problem, const Models& models, const IdMap<
 
 Packs pack_ops(const Problem& problem, const Models& models, const IdMap<OpId, double>& speedups,
                const PackOptions& options) {
+  check_inputs(problem, models, speedups);
   return Packing{problem, models, speedups, options}.run();
 }
 

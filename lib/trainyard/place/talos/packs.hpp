@@ -23,7 +23,8 @@ std::vector<bool> reference_columns(const Problem& problem);
 IdMap<OpId, double> op_speedups(const Problem& problem);
 
 /// The mean of a model's speedups as TOCT's baselines take it: the sum of its ops' times on a CPU (or the slow kind)
-/// over the sum of their times elsewhere, of the ops that run on both; 1 where there are none.
+/// over the sum of their times elsewhere, of the ops that run on both; 1 where there are none. Throws as check_models()
+/// does.
 IdMap<ModelId, double> model_speedups(const Problem& problem, const Models& models);
 
 /// How well two models share devices, higher is better:
@@ -32,6 +33,7 @@ IdMap<ModelId, double> model_speedups(const Problem& problem, const Models& mode
 ///     has), infinite where they have no type in common,
 ///
 /// a_k being model a's k-th op in topological order, k up to the shorter model's length; infinite speedups left out.
+/// Throws as check_models() does, and InputError ("size") unless each op has a speedup.
 double model_affinity(const Problem& problem, const Models& models, const IdMap<OpId, double>& speedups, ModelId a,
                       ModelId b);
 
@@ -59,6 +61,7 @@ struct Packs {
 /// (low, high) times that of the pack's first op, the pack stays within its time, all other packs that it reads from
 /// are less deep (so that the packs are without a cycle: every edge between two leads to a deeper one), some device can
 /// run what must then be on one, and its colocation group is not in other packs already.
+/// Throws as model_affinity() does.
 Packs pack_ops(const Problem& problem, const Models& models, const IdMap<OpId, double>& speedups,
                const PackOptions& options = {});
 
