@@ -60,6 +60,7 @@ TEST_CASE("removing a node removes what only it mentioned, and keeps inputs and 
   made.model.outputs = {y};
   IdMap<NodeId, std::uint8_t> dead(2);
   dead[NodeId{1}] = 1;
+  CHECK_THROWS_AS(remove_nodes(made.model, {}), InputError);
   remove_nodes(made.model, dead);
   CHECK(test::types_of(made.model) == "Relu");
   CHECK(made.model.values.size() == 3);

@@ -396,3 +396,18 @@ TEST_CASE("at most 20 findings are reported at once") {
     CHECK(error.findings().size() == 20);
   }
 }
+
+TEST_CASE("a node names values that there are") {
+  for (const bool input : {true, false}) {
+    MadeModel made;
+    made.node("Relu", {made.input({2, 3})});
+    Node& node = made.model.nodes[NodeId{0}];
+    (input ? node.inputs : node.outputs)[0] = ValueId{99};
+    try {
+      infer_shapes(made.model);
+      FAIL("accepted");
+    } catch (const InputError& error) {
+      CHECK(error.findings()[0].code == "unknown-value");
+    }
+  }
+}

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/error.hpp"
 
 namespace trainyard {
@@ -117,6 +118,7 @@ std::int64_t Model::parameter_count() const {
 }
 
 void remove_nodes(Model& model, const IdMap<NodeId, std::uint8_t>& dead) {
+  check_entries("the marks", dead.size(), model.nodes.size(), "nodes");
   std::vector<Node> nodes;
   nodes.reserve(model.nodes.size());
   IdMap<ValueId, std::uint8_t> used(model.values.size());

@@ -97,7 +97,7 @@ struct Model {
 };
 
 /// Takes out the nodes marked in `dead` (one entry per node), then every activation and constant that no node and no
-/// list of the model mentions; ids change.
+/// list of the model mentions; ids change. Throws InputError ("size") for marks that are not of the nodes.
 void remove_nodes(Model& model, const IdMap<NodeId, std::uint8_t>& dead);
 
 }  // namespace trainyard

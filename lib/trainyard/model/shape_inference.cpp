@@ -124,6 +124,15 @@ bool outputs_given(const Model& model, const Node& node) {
 
 std::string described(const Node& node) { return fmt::format("{} '{}'", node.type, node.name); }
 
+void check_values(const Model& model, const Node& node) {
+  for (const auto* list : {&node.inputs, &node.outputs})
+    for (const ValueId id : *list)
+      if (!id.is_none() && id.index() >= model.values.size())
+        refuse("unknown-value",
+               fmt::format("{} names value {}, and there are {}", described(node), id.index(), model.values.size()),
+               "add the value to the model's before what names it");
+}
+
 void infer_node(Model& model, NodeId id) {
   const Node& node = model.nodes[id];
   const auto rule = rules().find(node.type);
@@ -182,12 +191,13 @@ void infer_shapes(Model& model) {
   std::vector<Finding> findings;
   for (const NodeId id : model.nodes.ids()) {
     const Node& node = model.nodes[id];
-    const bool follows = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-      return !input.is_none() && !model.values[input].shape_known;
-    });
-    // A value that lacks a shape only because a node before it does is no finding of its own.
-    if (follows && !findings.empty()) continue;
     try {
+      detail::check_values(model, node);
+      const bool follows = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+        return !input.is_none() && !model.values[input].shape_known;
+      });
+      // A value that lacks a shape only because a node before it does is no finding of its own.
+      if (follows && !findings.empty()) continue;
       infer_shapes(model, id);
     } catch (const InputError& problem) {
       findings.push_back(problem.findings().front());

@@ -13,7 +13,8 @@ namespace trainyard {
 /// A shape that an output already has stands where the node's own rule cannot tell: an operator without a rule, or a
 /// shape that depends on the data. Throws InputError with up to kMostFindings findings, each naming node, operator and
 /// reason: "unknown-operator", "unknown-shape" (it depends on contents that are not known before the run),
-/// "shape-mismatch" (the inputs do not fit the operator), "attribute", "too-large".
+/// "shape-mismatch" (the inputs do not fit the operator), "attribute", "too-large", "unknown-value" (an id beyond the
+/// values).
 void infer_shapes(Model& model);
 
 /// Infers the outputs of one node, whose inputs' shapes are known.
