@@ -7,6 +7,7 @@
 
 #include "../../bench/suites/published_collectives.hpp"
 #include "support/support.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/statistics.hpp"
 
 using namespace trainyard;
@@ -123,4 +124,15 @@ TEST_CASE("published collectives: medians within 5 % from two sizes and 2 % from
     CHECK(median_of(medians) < goal.median);  // each table alike: vTrain's have 1,024 sizes
     CHECK(quantile_of(errors, 0.95) < goal.p95);
   }
+}
+
+TEST_CASE("a table has points, and one rank takes no time") {
+  constexpr auto kind = CollectiveKind::all_reduce;
+  CHECK_THROWS_AS(collective_time(CollectiveTable{}, Bytes{8}), InputError);
+  CHECK_THROWS_AS(collective_time(CollectiveTable{}, kind, 4, 1, Bytes{8}), InputError);
+  CHECK_THROWS_AS(measured_collective({CollectiveTable{}}, kind, 4, 1, Bytes{8}), InputError);
+  const CollectiveTable table{.points = {{Bytes{8}, Nanoseconds{9}}}, .source = ""};
+  CHECK_THROWS_AS(collective_time(table, kind, 4, 0, Bytes{8}), InputError);
+  CHECK(collective_time(table, kind, 0, 0, Bytes{8}) == Nanoseconds{0});
+  CHECK(bus_factor(kind, 0) == 0);
 }

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include "trainyard/core/error.hpp"
+#include "trainyard/cost/calibration.hpp"
+
 using namespace trainyard;
 
 TEST_CASE("a table finds an op's time by its name on the kind it was measured on, and nowhere else") {
@@ -33,4 +36,13 @@ TEST_CASE("tables with the same entries are equal in whatever order they were ad
   other.add_op("K", "b", Nanoseconds{2});
   other.add_op("K", "a", Nanoseconds{1});
   CHECK(one == other);
+}
+
+TEST_CASE("a measured time is 0 or more, of an op or of a signature") {
+  CostTable table;
+  CHECK_THROWS_AS(table.add_op("k", "o", Nanoseconds{-1}), InputError);
+  CHECK_THROWS_AS(table.add_signature("k", "s", Nanoseconds{-1}), InputError);
+  CHECK_THROWS_AS(table.add_signature("k", "", Nanoseconds{1}), InputError);
+  CHECK_THROWS_AS(cost_model({.ops = {{.device_kind = "k", .op = "o", .mean = Nanoseconds{-5}}}}), InputError);
+  CHECK(table.empty());
 }

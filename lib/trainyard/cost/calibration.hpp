@@ -133,6 +133,7 @@ struct Calibration {
 
 /// The costs that a calibration gives; ops that it does not know cost what they cost without it. Of several modes of
 /// one op, `step` wins over `hot`, and `hot` over `cold`. Its name, processor and date are CostModel::calibration.
+/// Throws InputError ("negative-time").
 CostModel cost_model(const Calibration& calibration);
 
 /// How much of a cluster a calibration knows.

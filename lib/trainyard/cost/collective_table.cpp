@@ -1,11 +1,17 @@
 #include "trainyard/cost/collective_table.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
+
+#include "trainyard/core/error.hpp"
 
 namespace trainyard {
 namespace {
+
+void check_points(const CollectiveTable& table) {
+  if (table.points.empty() || table.ranks < 2 || table.nodes == 0)
+    refuse("collective", "a table of a collective has no points, nodes or two ranks", "give those that were measured");
+}
 
 double seconds_of_latency(const CollectiveTable& table) {
   return nccl_latency(table.kind, table.ranks, table.nodes, NcclMachine{});
@@ -20,7 +26,6 @@ struct Line {
 
 Line line_at(const CollectiveTable& table, double size) {
   const auto& points = table.points;
-  assert(!points.empty());
   const auto bytes = [&](std::size_t i) { return static_cast<double>(points[i].bytes.count); };
   if (points.size() == 1) {
     const double above = std::max(0.0, seconds(points[0].time) - seconds_of_latency(table));
@@ -46,11 +51,15 @@ double seconds_at(const CollectiveTable& table, Bytes bytes) {
 }  // namespace
 
 Nanoseconds collective_time(const CollectiveTable& table, Bytes bytes) {
+  check_points(table);
   return nanoseconds_from_seconds(seconds_at(table, bytes));
 }
 
 Nanoseconds collective_time(const CollectiveTable& table, CollectiveKind kind, std::size_t ranks, std::size_t nodes,
                             Bytes bytes) {
+  check_points(table);
+  if (ranks < 2) return Nanoseconds{0};
+  if (nodes == 0) refuse("collective", "ranks of a collective are on no nodes", "give 1 or more");
   const double own = seconds_of_latency(table), other = nccl_latency(kind, ranks, nodes, NcclMachine{});
   const double latency = std::max(own, line_at(table, 0).at(0));
   const double rest = std::max(0.0, seconds_at(table, bytes) - latency);
@@ -72,6 +81,7 @@ std::optional<CollectiveTime> measured_collective(const std::vector<CollectiveTa
     if (!best || distance(table) < distance(*best)) best = &table;
   }
   if (!best) return std::nullopt;
+  check_points(*best);
   if (best->kind != kind || best->ranks != ranks || best->nodes != nodes)
     return CollectiveTime{collective_time(*best, kind, ranks, nodes, bytes), Evidence::transferred};
   const bool inside = bytes >= best->points.front().bytes && bytes <= best->points.back().bytes;

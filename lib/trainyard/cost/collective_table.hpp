@@ -36,7 +36,8 @@ struct CollectiveTable {
 ///     below the first     its line goes on, down to NCCL's latency (nccl_latency, of NVLink) or the first time
 ///     one size alone      the line from NCCL's latency at no bytes through it
 ///
-/// A line never falls: where the larger size took less time, it is level.
+/// A line never falls: where the larger size took less time, it is level. Throws InputError ("collective"), as the
+/// others here do, for a table without points, nodes or two ranks.
 Nanoseconds collective_time(const CollectiveTable& table, Bytes bytes);
 
 /// A table for n' ranks over other nodes, or for another collective, from that of n ranks: the latency a (what
@@ -44,6 +45,8 @@ Nanoseconds collective_time(const CollectiveTable& table, Bytes bytes);
 /// bus_factor():
 ///
 ///     t'(S) = a L' / L + (t(S) - a) f' / f
+///
+/// One rank takes no time.
 Nanoseconds collective_time(const CollectiveTable& table, CollectiveKind kind, std::size_t ranks, std::size_t nodes,
                             Bytes bytes);
 

@@ -1,16 +1,25 @@
 #include "trainyard/cost/cost_table.hpp"
 
-#include <cassert>
+#include "trainyard/core/error.hpp"
 
 namespace trainyard {
+namespace {
+
+void check_time(Nanoseconds time) {
+  if (time < Nanoseconds{0}) refuse("negative-time", "a measured time is below 0", "give 0 ns or more");
+}
+
+}  // namespace
+
 void CostTable::add_op(std::string_view device_kind, std::string_view op, Nanoseconds time,
                        std::string_view signature) {
-  assert(time >= Nanoseconds{0});
+  check_time(time);
   kinds_[std::string{device_kind}].ops.insert_or_assign(std::string{op}, OpTime{time, std::string{signature}});
 }
 
 void CostTable::add_signature(std::string_view device_kind, std::string_view signature, Nanoseconds time) {
-  assert(time >= Nanoseconds{0} && !signature.empty());
+  check_time(time);
+  if (signature.empty()) refuse("signature", "a measured time is of no signature", "name its op, by add_op()");
   kinds_[std::string{device_kind}].signatures.insert_or_assign(std::string{signature}, time);
 }
 

@@ -15,10 +15,12 @@ namespace trainyard {
 /// They are what a profiler sees on the device, without the launch overhead. A plain value: copy and compare it.
 class CostTable {
  public:
-  /// The time of this op of the graph. A second entry for the same op and kind replaces the first. time >= 0. With a
+  /// The time of this op of the graph. A second entry for the same op and kind replaces the first. With a
   /// signature it answers only ops of the same one: another graph, or batch, may use the name for something else.
+  /// Throws InputError ("negative-time").
   void add_op(std::string_view device_kind, std::string_view op, Nanoseconds time, std::string_view signature = {});
-  /// The time of any op of this signature. A second entry replaces the first. time >= 0; signature not empty.
+  /// The time of any op of this signature. A second entry replaces the first. Throws InputError as add_op() does, and
+  /// "signature" for an empty one.
   void add_signature(std::string_view device_kind, std::string_view signature, Nanoseconds time);
 
   std::optional<Nanoseconds> find_op(std::string_view device_kind, std::string_view op,

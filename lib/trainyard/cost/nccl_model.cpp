@@ -137,7 +137,7 @@ const char* name_of(NcclAlgorithm algorithm) { return kAlgorithmNames[at(algorit
 const char* name_of(NcclProtocol protocol) { return kProtocolNames[at(protocol)]; }
 
 double bus_factor(CollectiveKind kind, std::size_t ranks) {
-  const auto n = static_cast<double>(ranks);
+  const auto n = static_cast<double>(std::max<std::size_t>(ranks, 1));
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::shift) return 1;
   return (kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1) / n;
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <sstream>
 #include <string>
 
@@ -94,4 +95,27 @@ TEST_CASE("what is wrong with a profile is said with its place") {
   CHECK(profile_findings("\"links\": [{\"from\": \"host\", \"to\": \"a\", \"sizes\": []}]") == "none");
   CHECK(profile_findings("\"overheads\": [{\"device\": \"a\", \"what\": \"lunch\", \"samples_ns\": []}]") ==
         "unknown-word:2");
+}
+
+TEST_CASE("what no reader would take of a calibration or a profile is not written") {
+  const auto refused = [](const auto& write) {
+    std::ostringstream out;
+    try {
+      write(out);
+    } catch (const InputError& error) {
+      return out.str() + error.findings().front().code;
+    }
+    return out.str();
+  };
+  const auto code = [&](const Calibration& calibration) {
+    return refused([&](std::ostream& out) { write_calibration(calibration, out); });
+  };
+  CHECK(code({.ops = {{.device_kind = "k", .op = "o", .mean = Nanoseconds{-1}}}}) == "negative-time");
+  CHECK(code({.interference = {{.device_kind = "k", .type = "t", .sensitivity = std::nan("")}}}) == "json");
+  CHECK(code({.links = {{.from = "a", .to = "b"}}}) == "segments");
+  CHECK(code({.collectives = {CollectiveTable{}}}) == "collective");
+  Profile profile;
+  profile.devices.emplace_back().name = "a";
+  profile.ops.emplace_back().device = "a";
+  CHECK(refused([&](std::ostream& out) { write_profile(profile, out); }) == "missing-key");
 }

@@ -360,7 +360,9 @@ void write_calibration(const Calibration& calibration, std::ostream& out) {
   std::string text;
   detail::RecordWriter fields{text};
   describe(const_cast<Calibration&>(calibration), fields);  // a writer changes nothing
-  out << text << '\n';
+  text += '\n';
+  parse_calibration(text, "the calibration");
+  out << text;
 }
 
 }  // namespace trainyard

@@ -17,7 +17,8 @@ Calibration read_calibration(const std::filesystem::path& path);
 /// Reads a text; `name` is the file in messages.
 Calibration parse_calibration(std::string_view text, const std::string& name);
 
-/// Writes the calibration so that reading it gives an equal one.
+/// Writes the calibration so that reading it gives an equal one. Throws as parse_calibration() does, and then writes
+/// nothing: a mean below 0, a link without segments.
 void write_calibration(const Calibration& calibration, std::ostream& out);
 
 }  // namespace trainyard

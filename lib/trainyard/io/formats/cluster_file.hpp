@@ -59,7 +59,7 @@ ClusterSpec read_cluster(const std::filesystem::path& path);
 ClusterSpec parse_cluster(std::string_view text, const std::string& name);
 
 /// Writes the specification so that reading it gives an equal one; what has its default, or its kind's value, is left
-/// out.
+/// out. Bytes of names that are not UTF-8 become U+FFFD.
 void write_cluster(const ClusterSpec& spec, std::ostream& out);
 
 }  // namespace trainyard

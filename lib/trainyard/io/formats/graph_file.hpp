@@ -27,7 +27,7 @@ Graph parse_graph(std::string_view text, const std::string& name);
 const char* name_of(Phase phase);
 
 /// Writes the graph so that reading it gives an equal graph, one op per line; what has its default is left out. The
-/// same graph gives the same bytes.
+/// same graph gives the same bytes. Bytes of names that are not UTF-8 become U+FFFD: such a graph is read as another.
 void write_graph(const Graph& graph, std::ostream& out);
 
 }  // namespace trainyard

@@ -187,7 +187,9 @@ void write_profile(const Profile& profile, std::ostream& out) {
   std::string text;
   detail::ProfileWriter fields{text};
   describe(const_cast<Profile&>(profile), fields);  // a writer changes nothing
-  out << text << '\n';
+  text += '\n';
+  parse_profile(text, "the profile");
+  out << text;
 }
 
 }  // namespace trainyard

@@ -16,7 +16,8 @@ Profile read_profile(const std::filesystem::path& path);
 /// Reads a text; `name` is the file in messages.
 Profile parse_profile(std::string_view text, const std::string& name);
 
-/// Writes the profile so that reading it gives an equal one.
+/// Writes the profile so that reading it gives an equal one. Throws as parse_profile() does, and then writes nothing:
+/// an op without a name or signature.
 void write_profile(const Profile& profile, std::ostream& out);
 
 }  // namespace trainyard
