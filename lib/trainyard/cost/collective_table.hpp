@@ -24,7 +24,7 @@ struct CollectiveTable {
   CollectiveKind kind = CollectiveKind::all_reduce;
   std::size_t ranks = 2, nodes = 1;     // at least 2; divides the ranks
   std::vector<CollectivePoint> points;  // at least one, by ascending size
-  std::string source;
+  std::string source = {};
 
   friend bool operator==(const CollectiveTable&, const CollectiveTable&) = default;
 };

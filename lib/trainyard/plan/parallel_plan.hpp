@@ -159,9 +159,9 @@ struct BackwardMemory {
 /// holds of the layer: sent to and received from its neighbours, and kept for the backward pass, for the microbatch;
 /// weights (gradients take as much) and optimizer state for good.
 struct LayerCost {
-  Nanoseconds forward, input_gradient, weight_gradient;
-  Bytes input, output, saved;
-  Bytes weights, state;
+  Nanoseconds forward = {}, input_gradient = {}, weight_gradient = {};
+  Bytes input = {}, output = {}, saved = {};
+  Bytes weights = {}, state = {};
   Bytes scores = {};                             // of what is kept, what recomputation of attention leaves out,
   Nanoseconds scores_forward = {};               // and the time of the forward pass that it repeats
   Nanoseconds accumulation = {};                 // adds the gradients of weights to those of earlier microbatches

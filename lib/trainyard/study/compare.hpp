@@ -87,7 +87,7 @@ struct SkippedPlacer {
 
 /// The results of several placers on one problem.
 struct Comparison {
-  std::string model;  // what tables call the graph: its name, unless the caller says otherwise
+  std::string model = {};  // what tables call the graph: its name, unless the caller says otherwise
   Problem problem;
   std::vector<ComparisonRow> rows = {};  // best first: those that fit, by value; ties in the order of the placers
   std::vector<SkippedPlacer> skipped = {};

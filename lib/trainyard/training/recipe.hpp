@@ -40,7 +40,7 @@ struct Cut {
 /// Part `index` of `of`; without a cut of the elements end to end, in parts that differ by one at most (the first ones
 /// are the smaller).
 struct Part {
-  std::optional<Cut> cut;
+  std::optional<Cut> cut = {};
   std::size_t index = 0, of = 1;
 
   friend bool operator==(const Part&, const Part&) = default;

@@ -15,7 +15,7 @@ struct PartitionItem {
 
 /// Who takes a run: its time for each item, and its capacity (none: unlimited).
 struct PartitionBin {
-  std::optional<Bytes> capacity;
+  std::optional<Bytes> capacity = {};
   std::vector<Nanoseconds> times = {};
 };
 
