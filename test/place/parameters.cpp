@@ -4,6 +4,7 @@
 
 #include "place/instances.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/place/kit/list_schedule.hpp"
 
 using namespace trainyard;
 
@@ -64,4 +65,15 @@ TEST_CASE("a placer of one's own keeps what it captures, and reads its parameter
   CHECK(schedule.placer == "mine");
   CHECK(schedule.seed == 3);
   CHECK_THROWS_AS(placer.place(problem, {.parameters = {{"colour", "green"}}}), InputError);
+}
+
+TEST_CASE("a placer has a function, and asks for parameters that it lists") {
+  constexpr static Number<std::uint64_t> kUnlisted{"unlisted", 1, 8, 2, "how many"};
+  CHECK_THROWS_AS(make_placer({.name = "none"}, {}), InputError);
+  const Placer asks = make_placer({.name = "asks"}, [](const Problem&, const Parameters& given) {
+    return Schedule{.placement = Placement(given[kUnlisted], DeviceId{0})};
+  });
+  const Problem problem = test::make_problem({{{2, 2}}, {}});
+  CHECK_THROWS_AS(asks.place(problem, {}), InputError);
+  CHECK_THROWS_AS(list_schedule(problem, {}, {}), InputError);
 }

@@ -854,3 +854,18 @@ TEST_CASE("a plan that cannot be is refused by name, with the nearest that can")
   small.memory = Bytes{1000};
   CHECK_THROWS_WITH_AS(search_plans(small), doctest::Contains("no plan fits"), InputError);
 }
+
+TEST_CASE("a search has layers, samples, devices, schedules and functions, and no layer takes less than no time") {
+  const PlanCosts whole = pipeline_costs({{5, 5, 5}, {5, 5, 5}}, 4);
+  CHECK_NOTHROW(search_plans(whole));
+  CHECK_THROWS_AS(search_plans(whole, {.schedules = {}}), InputError);
+  CHECK_THROWS_AS(run_plan(whole, {.zero = 9}), InputError);
+  CHECK_THROWS_AS(search_plans(pipeline_costs({}, 4)), InputError);
+  CHECK_THROWS_AS(search_plans(pipeline_costs({{5, 5, 5}}, 0)), InputError);
+  CHECK_THROWS_AS(search_plans(pipeline_costs({{-5, 5, 5}}, 4)), InputError);
+  PlanCosts none = whole, local = whole;
+  none.layer = {};
+  local.transfer = {};
+  CHECK_THROWS_AS(search_plans(none), InputError);
+  CHECK_THROWS_AS(search_plans(local), InputError);
+}

@@ -52,7 +52,12 @@ Parameters::Parameters(const Placer& placer, const PlaceOptions& options)
 const std::string& Parameters::text(std::string_view name) const {
   const auto given = options_.parameters.find(std::string{name});
   if (given != options_.parameters.end()) return given->second;
-  return std::ranges::find(placer_.parameters, name, &PlacerParameter::name)->default_value;
+  const auto declared = std::ranges::find(placer_.parameters, name, &PlacerParameter::name);
+  if (declared == placer_.parameters.end())
+    refuse("unknown-parameter",
+           fmt::format("placer '{}' asks for its parameter '{}', and has none such", placer_.name, name),
+           "list it in Placer::parameters");
+  return declared->default_value;
 }
 
 void Parameters::refuse_value(std::string_view name, const std::string& value, const std::string& allowed) const {
@@ -61,6 +66,7 @@ void Parameters::refuse_value(std::string_view name, const std::string& value, c
 }
 
 Placer make_placer(Placer description, std::function<Schedule(const Problem&, const Parameters&)> run) {
+  if (!run) refuse("placer", fmt::format("placer '{}' has no function that places", description.name), "give one");
   Placer placer = description;
   placer.place = [described = std::move(description), run = std::move(run)](const Problem& problem,
                                                                             const PlaceOptions& options) {

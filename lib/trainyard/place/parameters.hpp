@@ -169,7 +169,8 @@ class Parameters {
     if (!options_.stop && !options_.budget.seconds) return {};
     return [this, share] { return effort_.late(share); };
   }
-  /// The value of a Choice, a Number or whatever else reads text. Throws InputError ("parameter-value").
+  /// The value of a Choice, a Number or whatever else reads text. Throws InputError ("parameter-value";
+  /// "unknown-parameter" for one that the placer does not list).
   template <class Parameter>
   typename Parameter::Value operator[](const Parameter& parameter) const {
     const std::string& given = text(parameter.name());
@@ -188,7 +189,7 @@ class Parameters {
 };
 
 /// The description with what every placer does around its algorithm: checks its parameters, signs the schedule, and
-/// makes a NoPlacementError ("time") of OutOfTime.
+/// makes a NoPlacementError ("time") of OutOfTime. Throws InputError ("placer") without a function.
 Placer make_placer(Placer description, std::function<Schedule(const Problem&, const Parameters&)> run);
 
 }  // namespace trainyard

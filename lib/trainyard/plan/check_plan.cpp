@@ -183,6 +183,7 @@ void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
       plan.slices == 0)
     refuse_plan("", "degrees of a plan, its microbatches, slices and chunks are at least 1",
                 "give 1 for what is not divided");
+  if (plan.zero > 3) refuse_plan("/zero", fmt::format("there is no ZeRO {}", plan.zero), "take a stage from 0 to 3");
   if (plan.stages() > costs.layers)
     refuse_plan("/stages", fmt::format("{} stages are more than {} layers", plan.stages(), costs.layers),
                 fmt::format("give {} stages at most", costs.layers));

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/plan/parallel_plan.hpp"
 
 namespace trainyard {
@@ -24,7 +26,7 @@ class LayerTables {
     auto [at, added] = tables_.try_emplace({samples, tensor});
     if (added)
       for (std::size_t layer = 0; layer < costs_.layers; ++layer)
-        at->second.push_back(costs_.layer(layer, samples, tensor));
+        at->second.push_back(checked(costs_.layer(layer, samples, tensor)));
     return at->second;
   }
   const std::vector<LayerCost>& known(std::size_t samples, LayerDegree tensor) const {
@@ -40,6 +42,12 @@ class LayerTables {
   }
 
  private:
+  static LayerCost checked(LayerCost cost) {
+    if (std::min({cost.forward, cost.input_gradient, cost.weight_gradient}) < Nanoseconds{0})
+      refuse("negative-time", "a layer of a plan takes less than no time", "give 0 ns or more");
+    return cost;
+  }
+
   const PlanCosts& costs_;
   std::map<std::pair<std::size_t, LayerDegree>, std::vector<LayerCost>> tables_;
 };

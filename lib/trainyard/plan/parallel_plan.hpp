@@ -279,7 +279,8 @@ struct PlanStep {
 PlanStep run_plan(const PlanCosts& costs, const ParallelPlan& plan);
 
 /// Throws InputError ("plan"), which names the degree that does not divide, stages without layers, more devices than
-/// there are, slices where there are several stages or nothing that they hide, and the nearest plan that can be.
+/// there are, slices where there are several stages or nothing that they hide, ZeRO above 3, and the nearest plan that
+/// can be.
 void check_plan(const PlanCosts& costs, const ParallelPlan& plan);
 
 }  // namespace trainyard

@@ -511,6 +511,10 @@ class PlanSearch {
 Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) { return bound_of(costs, like, true); }
 
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options) {
+  if (costs.layers == 0 || costs.batch == 0 || costs.devices == 0 || options.schedules.empty())
+    refuse("plan", "plans are of one or more layers, samples, devices and schedules", "give some of each");
+  if (!costs.layer || !costs.update || (costs.devices > 1 && (!costs.transfer || !costs.all_reduce)))
+    refuse("plan", "the costs of plans lack functions", "set layer, update, transfer and all_reduce of PlanCosts");
   return PlanSearch{costs, options}.run();
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -1071,4 +1072,17 @@ TEST_CASE("a step of less than one sample has no plan") {
   const Problem problem = training_problem("lenet");
   CHECK_THROWS_WITH_AS(place_by_plan(problem, {}, {.batch = 0}), "a step of 0 samples has no plan", InputError);
   CHECK_THROWS_AS(place_plan(problem, {.batch = -4}), InputError);
+}
+
+TEST_CASE(
+    "a step of too many microbatches, no candidates, and planners without a function or an objective are refused") {
+  const Problem problem = training_problem("lenet");
+  CHECK_THROWS_WITH_AS(place_by_plan(problem, {}, {.batch = 100'000'000'000}),
+                       "a step of 100000000000 microbatches is too large to be simulated", InputError);
+  CHECK_THROWS_AS(place_plan(problem, {.candidates = 0}), InputError);
+  CHECK_THROWS_AS(place_by_planner(problem, {"none", "", "", nullptr}), InputError);
+  const Planner nan{"nan", "", "", [](const PlanCosts&, const PlannerOptions&) {
+                      return PlannerAnswer{{}, std::numeric_limits<double>::quiet_NaN()};
+                    }};
+  CHECK_THROWS_AS(place_by_planner(problem, nan), InputError);
 }

@@ -13,6 +13,7 @@
 namespace trainyard {
 
 Schedule list_schedule(const Problem& problem, const ListOptions& options, const PlanRun& run) {
+  if (!run) refuse("placer", "a list schedule has no run", "give a function that places the ops");
   Evaluator evaluator{problem};
   return best_retreat([&](int memory_percent) {
     AnalyticPlan plan{problem, options.insertion, memory_percent, Checkpoint{options.stop}};

@@ -23,7 +23,7 @@ using PlanRun = std::function<std::vector<OpId>(AnalyticPlan&)>;
 
 /// The schedule of a list scheduler, with its plan. Where memory keeps an op off a device, or the schedule does not fit
 /// in simulation, it is planned on less of each memory too (best_retreat). Throws OutOfTime where `stop` ends the first
-/// plan, InputError ("not-placed") where the run leaves an op out.
+/// plan, InputError: "not-placed" where the run leaves an op out, "placer" without one.
 Schedule list_schedule(const Problem& problem, const ListOptions& options, const PlanRun& run);
 
 }  // namespace trainyard

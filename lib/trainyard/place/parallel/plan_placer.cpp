@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -189,6 +190,7 @@ SearchedPlans plans_in_order(const Problem& problem, const PlanPlacerOptions& op
 }  // namespace
 
 Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
+  if (options.candidates == 0) refuse("range", "no plan is to be simulated", "give 1 or more candidates");
   check_training(problem.graph());
   std::optional<SearchedPlans> best;
   std::optional<InputError> refusal;
@@ -215,6 +217,9 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
 Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const PlanPlacerOptions& options) {
   PlanSetting setting{problem, options, plan.order};
   check_plan(setting.chain.own_costs(plan), plan);
+  if (const std::size_t parts = setting.batch / plan.data / plan.microbatch; parts > limits::kMostRewrittenOps)
+    refuse("too-large", fmt::format("a step of {} microbatches is too large to be simulated", parts),
+           "give larger microbatches, or fewer samples");
   const PlanCosts costs = setting.chain.costs(plan);
   const PlanStep run = run_plan(costs, plan);
   const bool may_lack = costs.memory && peak_of(run) > Bytes{costs.memory->count / 2};
@@ -228,6 +233,7 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
 }
 
 Schedule place_by_planner(const Problem& problem, const Planner& planner, const PlanPlacerOptions& options) {
+  if (planner.plan == nullptr) refuse("planner", "the planner has no function that plans", "set Planner::plan");
   PlanSetting setting{problem, options};
   PlanCosts costs = setting.chain.costs();
   std::erase_if(costs.layer_degrees,
@@ -252,6 +258,9 @@ Schedule place_by_planner(const Problem& problem, const Planner& planner, const 
     if (memory) costs.memory = Bytes{memory->count / 10 * tenths};
     try {
       const PlannerAnswer answer = planner.plan(costs, asked);
+      if (!std::isfinite(answer.objective))
+        refuse("planner", fmt::format("the objective of '{}' is {}", describe(answer.plan), answer.objective),
+               "give its own prediction of the step, in nanoseconds");
       PlannedSchedule made = setting.planned(answer.plan);
       made.schedule.notes.push_back(fmt::format("{}, by its own objective {}", describe(answer.plan),
                                                 format_time(nanoseconds_from_seconds(answer.objective / 1e9))));

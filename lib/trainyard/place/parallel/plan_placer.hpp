@@ -56,8 +56,8 @@ struct PlanPlacerOptions {
 /// enumerated.
 ///
 /// Throws InputError ("no-training"), "plan" where no plan fits, "too-large" where none can be simulated, with what
-/// stands in the way of a fold; OutOfTime where none was simulated in time: though time is up, the first are
-/// simulated until one fits, of a quarter of a million ops together.
+/// stands in the way of a fold, "range" for no candidates; OutOfTime where none was simulated in time: though time is
+/// up, the first are simulated until one fits, of a quarter of a million ops together.
 Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options = {});
 
 /// A plan of one's own as a schedule of the problem; the nearest that fits among its notes, where as simulated it
@@ -67,7 +67,7 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
 
 /// The answer of a published planner as a schedule of the problem, with its own objective among the notes: the first
 /// that fits as simulated, planned with all of the memory, or 90, 80, ... 50 % of it. Throws as place_by_plan(), and
-/// "plan" where none of its plans fits.
+/// "plan" where none of its plans fits, "planner" without a function or a number as objective.
 Schedule place_by_planner(const Problem& problem, const Planner& planner, const PlanPlacerOptions& options = {});
 
 /// The samples of a step that plans are made for where nothing says how many there are: 16 for each device.
