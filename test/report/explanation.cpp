@@ -64,6 +64,9 @@ TEST_CASE("a timeline of another problem, or a placement of another, explains no
   const Schedule schedule = schedule_of(instance);
   CHECK_THROWS_AS(explain(problem, schedule, Timeline{}), InputError);
   CHECK_THROWS_AS(explain(problem, {.placement = Placement(2)}, simulate(problem, schedule)), InputError);
+  const Explanation why = explain(problem, schedule, simulate(problem, schedule));
+  CHECK_THROWS_AS(longest_waits(problem, schedule, Timeline{}, why, 1, 1), InputError);
+  CHECK_THROWS_AS(path_runs(Schedule{}, Timeline{}, why), InputError);
 }
 
 TEST_CASE("a strict order keeps a device idle for the op whose turn it is") {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
@@ -19,7 +20,9 @@
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/io/foreign/trace.hpp"
 #include "trainyard/place/parallel/plan_placer.hpp"
+#include "trainyard/report/explanation.hpp"
 #include "trainyard/report/run_csv.hpp"
 #include "trainyard/simulate/account/lanes.hpp"
 #include "trainyard/simulate/account/memory_curve.hpp"
@@ -652,6 +655,22 @@ TEST_CASE("the network is drawn as a graph of layers in the colours of their dev
   CHECK(large["overlaps"] == 0);
   CHECK(large["wide"].get<double>() <= 1400);
   CHECK(large["moved"] == json::array({"right", "join"}));
+}
+
+TEST_CASE("a null run, transfers of another problem, and validations of no run or without a number are refused") {
+  Run run = page_run(test::random_run(4));
+  PageInput null{.runs = {nullptr}}, other{.runs = {&run}}, endless{.runs = {&run}};
+  other.validations.push_back({.run = 7});
+  endless.validations.push_back({.total_error = std::numeric_limits<double>::quiet_NaN()});
+  for (const PageInput& input : {null, other, endless}) CHECK_THROWS_AS(page_text(input), InputError);
+  run.timeline.transfers.push_back({TensorId{99'999}, DeviceId{0}, DeviceId{0}, {}, {}, {}, {}});
+  std::ostringstream out;
+  CHECK_THROWS_AS(write_page(run, out), InputError);
+  for (const auto write : {&write_svg, &write_transfers_csv, &write_memory_csv})
+    CHECK_THROWS_AS(write(run, out), InputError);
+  CHECK_THROWS_AS(write_trace(run.problem, run.schedule, run.timeline, {}, out), InputError);
+  CHECK_THROWS_AS(explain(run.problem, run.schedule, run.timeline), InputError);
+  CHECK(out.str().empty());
 }
 
 TEST_CASE("a browser draws 20,000 spans, and search, keys, colours and sorting work") {

@@ -122,6 +122,7 @@ TEST_CASE("8 bytes among 4 devices: the steps of each collective, of a nanosecon
   // A part of 9 / 4 bytes is 3.
   CHECK(time_of(CollectiveKind::all_gather, 9) == 3 * (1 + 3));
   CHECK(time_of(CollectiveKind::all_reduce, 8, 1) == 0);
+  CHECK_THROWS_AS(collective_run(problem_of({{{0, 1}}, {}}, linked(2)), {}, {}), InputError);
 }
 
 TEST_CASE("the two hops of a half-duplex link, and those over one bus, take turns in each step") {

@@ -211,6 +211,8 @@ TEST_CASE("percentiles are those of the nearest rank") {
   CHECK(percentile({Nanoseconds{7}}, 99) == Nanoseconds{7});
   CHECK_THROWS_AS(percentile({}, 50), InputError);
   CHECK_THROWS_AS(percentile({Nanoseconds{7}}, 0), InputError);
+  CHECK_THROWS_AS(compare_noise({}, {}), InputError);
+  CHECK_THROWS_AS(compare_noise({.samples = {Nanoseconds{7}}}, {}), InputError);
 }
 
 std::string refused(const NoiseOptions& options, std::int64_t time = 1) {

@@ -73,7 +73,7 @@ std::size_t host_count(const Cluster& cluster, const std::vector<DeviceId>& devi
 /// hops take all of them. Of a box in a torus a ring each way along each of its lines.
 std::vector<std::vector<DeviceId>> collective_rings(const Cluster& cluster, const std::vector<DeviceId>& devices);
 
-/// `devices`: distinct, at least one.
+/// `devices`: distinct, at least one: else InputError ("size").
 CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task, const std::vector<DeviceId>& devices);
 
 /// The devices of the ops before and after a collective, in the order of the first of these on each, which is the

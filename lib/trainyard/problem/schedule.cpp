@@ -288,6 +288,28 @@ void check_sizes(const Problem& problem, const Placement& placement, const Timel
   check_sizes(problem, timeline);
 }
 
+void check_transfers(const Problem& problem, const Timeline& timeline) {
+  const auto check_tensor = [&](TensorId tensor) {
+    if (tensor.index() >= problem.graph().tensor_count())
+      refuse("unknown-tensor",
+             fmt::format("the timeline has a tensor that graph '{}' does not", problem.graph().name()),
+             "give the timeline of this problem, after its rewrites");
+  };
+  const auto check_device = [&](DeviceId device) {
+    if (device.index() >= problem.device_count())
+      refuse(
+          "unknown-device",
+          fmt::format("a transfer of the timeline has a device that cluster '{}' does not", problem.cluster().name()),
+          "give the timeline of this problem");
+  };
+  for (const Transfer& transfer : timeline.transfers) {
+    check_tensor(transfer.tensor);
+    check_device(transfer.from);
+    check_device(transfer.to);
+    std::ranges::for_each(transfer.also_to, check_device);
+  }
+}
+
 void check_placement(const Problem& problem, const Placement& placement) {
   if (placement.size() != problem.op_count())
     refuse_size(problem, "placement", placement.size(), problem.op_count(), "ops", "after its rewrites");

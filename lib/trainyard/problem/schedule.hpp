@@ -112,4 +112,8 @@ void check_sizes(const Problem& problem, const Timeline& timeline);
 /// Both of placement and timeline: as check_placement() does, too.
 void check_sizes(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
+/// Throws InputError unless the timeline's transfers are of the problem's tensors ("unknown-tensor"), from and to its
+/// devices ("unknown-device").
+void check_transfers(const Problem& problem, const Timeline& timeline);
+
 }  // namespace trainyard

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/problem/collective_run.hpp"
 
@@ -232,15 +233,27 @@ class Explainer {
   std::vector<std::size_t> first_transfer_;  // by tensor
 };
 
+void check_path(const Schedule& schedule, const Timeline& timeline, const Explanation& explanation) {
+  for (const PathTask& task : explanation.path)
+    if (task.step.op.is_none())
+      check_id("unknown-transfer", "a task of the path", task.step.transfer, timeline.transfers.size(), "transfers");
+    else
+      check_id("unknown-op", "a task of the path", task.step.op.index(), schedule.placement.size(), "ops");
+}
+
 }  // namespace
 
 Explanation explain(const Problem& problem, const Schedule& schedule, const Timeline& timeline) {
   check_sizes(problem, schedule.placement, timeline);
+  check_transfers(problem, timeline);
   return Explainer{problem, schedule, timeline}.run(schedule);
 }
 
 std::vector<Wait> longest_waits(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
                                 const Explanation& explanation, std::size_t count, std::size_t most) {
+  check_sizes(problem, schedule.placement, timeline);
+  check_transfers(problem, timeline);
+  check_path(schedule, timeline, explanation);
   std::vector<Wait> waits;
   for (std::size_t i = 0; i < explanation.path.size(); ++i)
     if (explanation.path[i].waited() > Nanoseconds{0}) waits.push_back({i, {}});
@@ -252,6 +265,7 @@ std::vector<Wait> longest_waits(const Problem& problem, const Schedule& schedule
 }
 
 std::vector<PathRun> path_runs(const Schedule& schedule, const Timeline& timeline, const Explanation& explanation) {
+  check_path(schedule, timeline, explanation);
   const auto place_of = [&](const PathTask& task) {
     if (!task.step.op.is_none()) return std::pair{schedule.placement[task.step.op], DeviceId::none()};
     const Transfer& transfer = timeline.transfers[task.step.transfer];

@@ -58,7 +58,7 @@ struct Explanation {
   IdMap<DeviceId, DeviceTime> devices;
 };
 
-/// `timeline` must be the schedule's. Throws InputError as check_sizes() does.
+/// `timeline` must be the schedule's. Throws InputError as check_sizes() and check_transfers() do.
 Explanation explain(const Problem& problem, const Schedule& schedule, const Timeline& timeline);
 
 /// The reason for which a task waited.
@@ -76,7 +76,8 @@ struct Wait {
   /// earlier first.
   std::vector<Occupant> occupants;
 };
-/// The longest waits of the path, at most `count`, with at most `most` occupants each; ties: earlier first.
+/// The longest waits of the path, at most `count`, with at most `most` occupants each; ties: earlier first. Throws as
+/// explain() does, and as path_runs().
 std::vector<Wait> longest_waits(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
                                 const Explanation& explanation, std::size_t count, std::size_t most);
 
@@ -88,6 +89,7 @@ struct PathRun {
 
   friend bool operator==(const PathRun&, const PathRun&) = default;
 };
+/// Throws InputError ("unknown-op", "unknown-transfer") for the explanation of another timeline.
 std::vector<PathRun> path_runs(const Schedule& schedule, const Timeline& timeline, const Explanation& explanation);
 
 }  // namespace trainyard

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <ostream>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/text.hpp"
 #include "trainyard/report/page_parts.hpp"
@@ -134,10 +136,26 @@ std::string_view kind_of(const PageInput& input) {
                                               : "Rows that say so are measured, the others are predicted.";
 }
 
+void check_input(const PageInput& input) {
+  for (const Run* run : input.runs) {
+    if (run == nullptr) refuse("no-runs", "a run of the page is null", "give those that there are");
+    if (!detail::is_drawn(*run)) continue;
+    check_placement(run->problem, run->schedule.placement);
+    check_transfers(run->problem, run->timeline);
+  }
+  for (const PageValidation& held : input.validations) {
+    check_id("unknown-run", "the run of a validation", held.run, input.runs.size(), "runs");
+    for (const double error : {held.total_error, held.structural_error, held.op_time_error, held.link_error,
+                               held.total_tolerance, held.structural_tolerance, held.noise_floor})
+      if (!std::isfinite(error)) refuse("range", "an error or a tolerance of a validation is no number", "give shares");
+  }
+}
+
 }  // namespace
 
 void write_page(const PageInput& input, std::ostream& out) {
   if (input.runs.empty()) refuse("no-runs", "a page has no run to show", "give one or more");
+  check_input(input);
   const std::size_t opened = detail::opened_run(input);
   const Run& best = *input.runs[opened];
   const auto value = [&](std::string_view name) -> std::string {

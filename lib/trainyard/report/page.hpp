@@ -62,7 +62,8 @@ struct PageInput {
 /// Writes one HTML file that needs nothing beside itself: no network, no other file. It holds summary cards, the
 /// comparison as a sortable table, and for each drawn run a timeline of devices and links over a strip of memory that
 /// pans and zooms; without scripts it still shows the table and a drawing of the fastest run. The same input gives
-/// the same bytes. Throws InputError ("no-runs") where there is none.
+/// the same bytes. Throws InputError: "no-runs" where there is none, or a null one; "unknown-run" and "range" of
+/// validations; and of drawn runs as check_placement() and check_transfers() do.
 ///
 /// Names are written as text wherever they appear: no name can add markup or script to the page.
 void write_page(const PageInput& input, std::ostream& out);
@@ -70,7 +71,7 @@ void write_page(std::span<const Run> runs, std::ostream& out, const std::string&
 inline void write_page(const Run& run, std::ostream& out) { write_page({&run, 1}, out); }
 
 /// Writes a drawing of the run as an SVG file: a row per device and per link in use, by the phases of ops.
-/// Throws InputError ("size") where the run keeps no timeline.
+/// Throws InputError as check_sizes() and check_transfers() do: "size" where the run keeps no timeline.
 void write_svg(const Run& run, std::ostream& out);
 
 }  // namespace trainyard

@@ -107,6 +107,7 @@ namespace trainyard {
 
 void write_svg(const Run& run, std::ostream& out) {
   check_sizes(run.problem, run.schedule.placement, run.timeline);
+  check_transfers(run.problem, run.timeline);
   constexpr std::string_view kOpening = "<svg ";
   const std::string drawing = detail::gantt_svg(run);
   out << R"(<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="11" style="background:#fff" )"

@@ -27,6 +27,7 @@ void write_ops_csv(const Run& run, std::ostream& out) {
 
 void write_transfers_csv(const Run& run, std::ostream& out) {
   check_sizes(run.problem, run.schedule.placement, run.timeline);
+  check_transfers(run.problem, run.timeline);
   const Cluster& cluster = run.problem.cluster();
   out << "tensor,bytes,from,to,ready_ns,start_ns,end_ns\n";
   for (const Transfer& transfer : run.timeline.transfers) {
@@ -54,6 +55,7 @@ void write_links_csv(const Run& run, std::ostream& out) {
 
 void write_memory_csv(const Run& run, std::ostream& out) {
   check_sizes(run.problem, run.schedule.placement, run.timeline);
+  check_transfers(run.problem, run.timeline);
   const auto curves = memory_curves(run.problem, run.schedule.placement, run.timeline);
   out << "device,at_ns,held_bytes\n";
   for (const DeviceId device : run.problem.devices())

@@ -8,7 +8,7 @@ namespace trainyard {
 
 // A run as tables (RFC 4180), a line of titles first; times in nanoseconds, sizes in bytes. Of the rewritten graph
 // where the schedule has rewrites. Throw InputError ("size") where the run keeps no timeline
-// (CompareOptions::keep_runs).
+// (CompareOptions::keep_runs), and those that read transfers as check_transfers() does.
 
 /// op, type, phase, layer, device, start_ns, end_ns, source (cost/evidence.hpp): a line an op, in the graph's order.
 void write_ops_csv(const Run& run, std::ostream& out);

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/core/parallel.hpp"
@@ -186,7 +187,8 @@ NoiseResult simulate_steps_noise(const StepTimes& steps, const NoiseOptions& opt
 }
 
 NoiseComparison compare_noise(const NoiseResult& first, const NoiseResult& second) {
-  assert(first.samples.size() == second.samples.size() && !first.samples.empty());
+  check_entries("the first result", first.samples.size(), second.samples.size(), "samples of the second");
+  if (first.samples.empty()) refuse("size", "no samples are compared", "give results of one or more");
   NoiseComparison result;
   for (std::size_t i = 0; i < first.samples.size(); ++i) {
     result.wins += first.samples[i] < second.samples[i];

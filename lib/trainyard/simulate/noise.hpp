@@ -79,7 +79,8 @@ struct NoiseComparison {
   friend bool operator==(const NoiseComparison&, const NoiseComparison&) = default;
 };
 
-/// Both results must be of the same options, for schedules of one problem.
+/// Both results must be of the same options, for schedules of one problem. Throws InputError ("size") for results of
+/// other numbers of samples, or of none.
 NoiseComparison compare_noise(const NoiseResult& first, const NoiseResult& second);
 NoiseComparison compare_noise(const Problem& problem, const Schedule& first, const Schedule& second,
                               const NoiseOptions& options);

@@ -42,4 +42,8 @@ void make_some() {
   (void)CalibratedOp{.device_kind = "x", .op = "y"};
   (void)TransferSegment{};
   (void)PlacerParameter{.name = "x"};
+  (void)CollectiveTable{.points = {}};
+  (void)LayerCost{.forward = {}};
+  (void)PartitionBin{.times = {}};
+  (void)Part{.index = 1};
 }

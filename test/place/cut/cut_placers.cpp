@@ -66,6 +66,7 @@ TEST_CASE("the weight between two groups is one mean transfer for each tensor an
   CHECK(graph.starts == std::vector<std::uint32_t>{0, 1, 2, 2});
   CHECK(graph.weights == std::vector<std::int64_t>{12, 12});
   CHECK(graph.time(GroupId{1}, 0) == 3);
+  CHECK_THROWS_AS(settled_schedule(problem, graph, {}), InputError);
 }
 
 TEST_CASE("slow devices get less, and what runs on one kind alone goes there") {

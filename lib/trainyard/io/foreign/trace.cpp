@@ -274,6 +274,7 @@ class TraceWriter {
 void write_trace(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
                  const TraceOptions& options, std::ostream& out) {
   check_sizes(problem, schedule.placement, timeline);
+  check_transfers(problem, timeline);
   TraceWriter(problem, schedule, timeline, out).write(options);
 }
 

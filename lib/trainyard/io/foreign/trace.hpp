@@ -21,7 +21,7 @@ struct TraceOptions {
 /// are microseconds from the start of the step with exactly three decimals, that is whole nanoseconds. Ops and
 /// transfers of zero duration are instant events. Counters: memory held per device, bytes per second per channel.
 /// An arrow that would begin or end at something of zero duration is left out, since there is no slice to bind it to.
-/// Throws InputError ("size") where timeline or placement have not the problem's sizes.
+/// Throws InputError as check_sizes() and check_transfers() do.
 void write_trace(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
                  const TraceOptions& options, std::ostream& out);
 

@@ -295,7 +295,7 @@ class TimelineWriter {
   const Problem& problem_;
 };
 
-/// Checks what check_sizes() leaves out: that what is moved and held has a name.
+/// Checks that what is held has a name.
 void check_names(const Problem& problem, const Timeline& timeline) {
   const auto check_tensor = [&](TensorId tensor) {
     if (tensor.index() >= problem.graph().tensor_count())
@@ -303,24 +303,11 @@ void check_names(const Problem& problem, const Timeline& timeline) {
              fmt::format("the timeline has a tensor that graph '{}' does not", problem.graph().name()),
              "give the timeline of this problem, after its rewrites");
   };
-  const auto check_device = [&](DeviceId device) {
-    if (device.index() >= problem.device_count())
-      refuse(
-          "unknown-device",
-          fmt::format("a transfer of the timeline has a device that cluster '{}' does not", problem.cluster().name()),
-          "give the timeline of this problem");
-  };
   const auto check_op = [&](OpId op) {
     if (!op.is_none() && op.index() >= problem.op_count())
       refuse("unknown-op", fmt::format("the timeline has an op that graph '{}' does not", problem.graph().name()),
              "give the timeline of this problem, after its rewrites");
   };
-  for (const Transfer& transfer : timeline.transfers) {
-    check_tensor(transfer.tensor);
-    check_device(transfer.from);
-    check_device(transfer.to);
-    std::ranges::for_each(transfer.also_to, check_device);
-  }
   for (const DeviceUse& use : timeline.devices) {
     if (!use.out_of_memory) continue;
     check_op(use.out_of_memory->op);
@@ -335,6 +322,7 @@ void check_names(const Problem& problem, const Timeline& timeline) {
 
 void write_timeline(const Timeline& timeline, const Problem& problem, const Placement& placement, std::ostream& out) {
   check_sizes(problem, placement, timeline);
+  check_transfers(problem, timeline);
   check_names(problem, timeline);
   TimelineWriter{timeline, problem}.write(placement, out);
 }

@@ -16,8 +16,8 @@ namespace trainyard {
 ///
 /// A transfer that a broadcast carried to several devices has "also_to"; a device has "out_of_memory" where it held too
 /// much; "links" has one row per serialized resource, with "from" and "to" where it is one direction of a link.
-/// Throws InputError as check_sizes() does, and for tensors, devices and ops of transfers and of what is held that the
-/// problem does not have ("unknown-tensor", "unknown-device", "unknown-op").
+/// Throws InputError as check_sizes() and check_transfers() do, and for tensors and ops of what is held that the
+/// problem does not have ("unknown-tensor", "unknown-op").
 void write_timeline(const Timeline& timeline, const Problem& problem, const Placement& placement, std::ostream& out);
 
 /// Reads a `trainyard-timeline/1` file of the problem ("-" is standard input). Every op must stand in it once. Fills

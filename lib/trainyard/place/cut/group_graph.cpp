@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/judge/retreat.hpp"
@@ -73,6 +74,7 @@ GroupGraph::GroupGraph(const Problem& problem) : able(group_devices(problem)), c
 }
 
 void settle_groups(const Problem& problem, const GroupGraph& graph, int percent, GroupDevices& devices) {
+  check_entries("the devices", devices.size(), problem.group_count(), "groups");
   MemoryLedger memory{problem, percent};
   IdMap<DeviceId, std::int64_t> loads(problem.device_count(), 0), shared(problem.device_count(), 0);
   struct Stay {

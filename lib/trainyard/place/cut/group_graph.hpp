@@ -39,7 +39,7 @@ using GroupDevices = IdMap<GroupId, DeviceId>;
 /// A device for each group, none for those that have to be placed elsewhere: gives every group one that can run it, and
 /// moves groups off devices that hold more than `percent` of their memory, as MemoryLedger counts it, to where there is
 /// room. Those that share most with their device stay; those that go, go to where they share most, then to the least
-/// load.
+/// load. Throws InputError ("size") unless each group has an entry.
 void settle_groups(const Problem& problem, const GroupGraph& graph, int percent, GroupDevices& devices);
 
 /// The placement of the groups' devices, under fifo. Settled with 100 % of each memory; where that does not fit in
