@@ -105,6 +105,7 @@
 #include "trainyard/rewrite/offload.hpp"
 #include "trainyard/rewrite/recompute.hpp"
 #include "trainyard/rewrite/rewritten_recipe.hpp"
+#include "trainyard/rewrite/spec_of.hpp"
 #include "trainyard/rewrite/split_op.hpp"
 #include "trainyard/rewrite/stage_meshes.hpp"
 #include "trainyard/rewrite/steps.hpp"

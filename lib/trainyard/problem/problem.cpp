@@ -60,8 +60,8 @@ Finding no_device(const Graph& graph, const Cluster& cluster, const Costs& costs
                   "",
                   fmt::format("/ops/{}", op.index()),
                   {}};
-  if (!wanted.empty()) {
-    finding.message += fmt::format(": it wants {}", wanted);
+  if (!graph.device_kinds(op).empty()) {
+    finding.message += fmt::format(": it wants {}", wanted.empty() ? "''" : wanted);
     finding.help = "use a cluster with such a device, or extend the op's \"device_kinds\"";
   } else if (!costs.target<CostModel>()) {
     finding.message += ": its costs say so of every device";

@@ -9,11 +9,10 @@
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/graph/graph.hpp"
+#include "trainyard/rewrite/spec_of.hpp"
 
 namespace trainyard {
 
-/// The op as its author declared it, from which rewrites start.
-OpSpec spec_of(const Graph& graph, OpId op);
 /// A view of the op; its texts are those of the graph.
 void view_op(const Graph& graph, OpId op, OpView& view);
 

@@ -46,4 +46,5 @@ void make_some() {
   (void)LayerCost{.forward = {}};
   (void)PartitionBin{.times = {}};
   (void)Part{.index = 1};
+  (void)&spec_of;
 }
