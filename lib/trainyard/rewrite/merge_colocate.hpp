@@ -41,8 +41,8 @@ OpGroups groups_by(const Graph& graph, const IdMap<OpId, std::uint32_t>& label);
 /// it has no consumer, until there are few enough. Groups without neighbours join each other. Colocation groups of the
 /// graph stay together. As published, without a limit on their weight, one group grows and grows: it has half of the
 /// run time and more. Ties go to the group with the lower first op. The groups may depend on each other in cycles.
-/// Throws InputError: "size" (kinds or weights that are not of the ops), "range" (weights below 0, or 2^63 in
-/// all).
+/// Throws InputError: "size" (kinds or weights that are not of the ops), "range" (weights below 0, or of 2^63
+/// together).
 OpGroups merge_and_colocate(const Graph& graph, const MergeOptions& options = {});
 
 }  // namespace trainyard
