@@ -54,7 +54,7 @@ struct PlanSearchResult {
 /// Degrees whose devices cannot hold their shares of parameters, gradients and state (LeastMemory) are left out before
 /// their layers' costs are asked for. Throws InputError ("plan") where no plan fits: at once where all devices together
 /// could not hold these once, with the number that could; "plan" too for costs without layers, samples, devices or
-/// functions, and for no schedules; "negative-time" for a layer's.
+/// functions, and for no schedules; "negative-time" for a layer's pass.
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options = {});
 
 /// No plan with these degrees, microbatch, ZeRO stage and number of devices in a row (of which `like` is one, whatever
