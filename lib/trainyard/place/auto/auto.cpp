@@ -50,6 +50,8 @@ constexpr double kAlike = 0.03;
 /// By how much the best schedule of another graph may be longer than the best of all for a search on it to be hopeful;
 /// and where fewer graphs are so than there are islands.
 constexpr double kHopeful = 0.2, kYetHopeful = 1;
+/// The share of the evaluations that best orders of members' schedules may take.
+constexpr double kOrdersShare = 0.25;
 /// One part in so many of the best that offloading could reach: a schedule that is longer by less is left as it is.
 constexpr std::int64_t kHardlyLonger = 50;
 /// The share of the seconds after which the placer plan ends, and on large graphs relay.
@@ -130,6 +132,11 @@ class AutoPlacer {
   Ordered& leader() { return raced_ && raced_->outcome < found_.front().outcome ? *raced_ : found_.front(); }
 
   bool hurries() const { return options_.budget.seconds.has_value(); }
+  /// Whether best orders of all members' schedules would take more than kOrdersShare of the evaluations.
+  bool rations() const {
+    return !hurries() &&
+           static_cast<double>(members_.size()) * kOrders > kOrdersShare * static_cast<double>(effort_.left());
+  }
   /// The members' share of the seconds: few evaluations of a large graph find nothing.
   double members_share() const { return is_large(base()) ? 0.8 : 0.4; }
 
@@ -142,6 +149,7 @@ class AutoPlacer {
     if (hurries()) fit_by_one_walk();
     sort_by(found_, &Ordered::outcome);
     if (hurries()) order_in_time();
+    if (rations()) order_first();
     for (const Ordered& each : found_) {
       evaluations_ += each.evaluations;
       if (each.schedule.plan_bound) plan_bound_ = each.schedule.plan_bound;
@@ -182,7 +190,7 @@ class AutoPlacer {
     const Problem problem =
         scheduled_problem(base(), schedule, Checkpoint{[this] { return judged_ && hurries() && effort_.late(); }});
     check_schedule(problem, schedule);
-    if (!hurries()) return best_order_of(problem, schedule);
+    if (!hurries() && !rations()) return best_order_of(problem, schedule);
     const Clock::time_point start = Clock::now();
     Ordered answer{schedule, Evaluator{problem}.outcome(schedule), 1};
     judged_ = true;
@@ -213,12 +221,33 @@ class AutoPlacer {
   void order_in_time() {
     const bool large = is_large(base());
     parallel_for(threads_, found_.size(), [&](std::size_t i) {
-      const bool ends = !large || *effort_.seconds_left() > kOrders * evaluation_;
+      const bool ends = !large || *effort_.seconds_left() > kOrdersTime * evaluation_;
       if ((i > 0 || large) && (!ends || effort_.late(members_share() + 0.1))) return;
       try {
         found_[i] = best_order_of(graph_in_time(found_[i].schedule), found_[i].schedule);
       } catch (const OutOfTime&) {  // in the order that it has
       }
+    });
+  }
+
+  /// The best orders of the best answers, one for each placement, as far as their share of the evaluations goes; that
+  /// of the best in any case.
+  void order_first() {
+    const auto share = static_cast<std::uint64_t>(kOrdersShare * static_cast<double>(effort_.left()));
+    std::uint64_t spent = found_.size();
+    std::vector<std::size_t> chosen;
+    for (std::size_t i = 0; i < found_.size() && (chosen.empty() || spent + kOrders <= share); ++i) {
+      const Schedule& schedule = found_[i].schedule;
+      if (std::ranges::any_of(chosen, [&](std::size_t j) {
+            return alike(found_[j], found_[i]) && found_[j].schedule.placement == schedule.placement;
+          }))
+        continue;
+      chosen.push_back(i);
+      spent += kOrders;
+    }
+    parallel_for(threads_, chosen.size(), [&](std::size_t turn) {
+      Ordered& each = found_[chosen[turn]];
+      each = best_order_of(scheduled_problem(base(), each.schedule), each.schedule);
     });
   }
 
@@ -508,7 +537,9 @@ class AutoPlacer {
   bool too_late_to_search() const {
     return options_.budget.seconds && is_large(base()) && *effort_.seconds_left() < kFewEvaluations * evaluation_;
   }
-  static constexpr double kFewEvaluations = 32, kOrders = 8;  // full simulations: best_order() takes as long as these
+  static constexpr double kFewEvaluations = 32;
+  static constexpr std::uint64_t kOrders = 5;  // evaluations of best_order(), which take as long as kOrdersTime
+  static constexpr double kOrdersTime = 8;
 
   /// A full simulation of the best schedule, whose graph this is; measured.
   double seconds_of_evaluation(const Problem& problem) const {

@@ -18,6 +18,8 @@ inline constexpr std::size_t kIslands = 4;
 /// 1. Lower bounds, so that every result has its gap.
 /// 2. Every member; one that has no answer is left out. Of a budget in seconds that ends before one fits: m_topo too.
 /// 3. The best known order of each of these placements (best_order): what one placer's order hides, another's shows.
+///    Where that would take more than a quarter of the evaluations, one for each member's schedule as it is, and best
+///    orders of the best as far as the quarter goes.
 ///    Fewer devices, where that is better than all that (relay_on_fewer; on large graphs they are asked for first).
 ///    Training graphs also as 2, 4, ... replicas on fewer devices than there are; and where no GPU holds the network
 ///    and there is a host, with activations in its memory (place_offload), if that is better.
