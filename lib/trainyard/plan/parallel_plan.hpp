@@ -119,6 +119,10 @@ struct ParallelPlan {
   StageDegrees degrees_of(std::size_t i) const {
     return degrees.empty() ? StageDegrees{replicas(), layer_degree()} : degrees[i];
   }
+  /// Whether a stage has replicas, whose gradients are summed.
+  bool has_replicas() const {
+    return replicas() > 1 || std::ranges::any_of(degrees, [](const StageDegrees& each) { return each.data > 1; });
+  }
   /// ZeRO's, of the stages of device i in the row.
   Shards shards(std::size_t i = 0) const { return {zero, degrees.empty() ? replicas() : degrees[i].data}; }
   /// Samples of a microbatch that a replica computes there.

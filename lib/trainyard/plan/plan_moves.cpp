@@ -24,7 +24,7 @@ std::vector<RatedPlan> with_buckets(const PlanCosts& costs, const ParallelPlan& 
   ParallelPlan other = plan;
   for (const Bytes size : sizes) {
     other.bucket = size;
-    if (plan.replicas() > 1 && size > Bytes{0} && other != plan) plans.push_back({other, run_plan(costs, other)});
+    if (plan.has_replicas() && size > Bytes{0} && other != plan) plans.push_back({other, run_plan(costs, other)});
   }
   return plans;
 }
@@ -148,9 +148,14 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
     if (zero != plan.zero && zero <= most_zero(options, plan)) offer(moved);
   }
   moved.zero = plan.zero;
+  moved.sequence = !plan.sequence;
+  LayerDegree whole = moved.layer_degree();
+  whole.slices = 1;
+  if (std::ranges::find(costs.layer_degrees, whole) != costs.layer_degrees.end()) offer(moved);
+  moved.sequence = plan.sequence;
   const Bytes bucket = plan.bucket > Bytes{0} ? plan.bucket : costs.bucket;
   for (const Bytes other : {Bytes{bucket.count * 2}, Bytes{bucket.count / 2}}) {
-    if (plan.replicas() == 1 || other == Bytes{0}) continue;
+    if (!plan.has_replicas() || other == Bytes{0}) continue;
     moved.bucket = other;
     offer(moved);
   }
@@ -181,7 +186,7 @@ std::vector<RatedPlan> distant_bucket_sizes_of(const PlanCosts& costs, const Par
 std::vector<RatedPlan> zero_stages_of(const PlanCosts& costs, const ParallelPlan& plan) {
   std::vector<RatedPlan> stages;
   ParallelPlan other = plan;
-  if (plan.replicas() == 1) return stages;
+  if (!plan.has_replicas()) return stages;
   for (other.zero = 0; other.zero <= 3; ++other.zero) {
     if (other == plan) continue;
     try {

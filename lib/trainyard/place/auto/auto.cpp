@@ -42,6 +42,8 @@ namespace {
 /// Branch and bound is asked up to so many devices.
 constexpr std::size_t kProvableDevices = 16;
 constexpr std::size_t kRounds = 24, kSplits = 24, kRaced = 5, kLooks = 4;
+/// Evaluations of an island in a round at least: with fewer, windows are never worth their share of them.
+constexpr std::uint64_t kLeastSlice = 40;
 /// The heat of the first round and of the last, in critical ops (LocalSearch::run); between them it falls evenly on a
 /// logarithmic scale.
 constexpr double kHot = 0.1, kCold = 0.003;
@@ -506,15 +508,20 @@ class AutoPlacer {
     start_islands();
     const std::uint64_t before = evaluations_;
     const Budget all = rest();
-    for (std::size_t round = 0; round < kRounds && may_improve() && !effort_.over(evaluations_); ++round) {
-      const double heat = kHot * portable_exp(static_cast<double>(round) / (kRounds - 1) * portable_log(kCold / kHot));
+    std::size_t rounds = kRounds;
+    if (all.evaluations)
+      rounds = std::clamp<std::size_t>(*all.evaluations / (kLeastSlice * islands_.size()), 1, kRounds);
+    for (std::size_t round = 0; round < rounds && may_improve() && !effort_.over(evaluations_); ++round) {
+      const double cooled = rounds == 1 ? 1 : static_cast<double>(round) / static_cast<double>(rounds - 1);
+      const double heat = kHot * portable_exp(cooled * portable_log(kCold / kHot));
       const std::optional<double> left = effort_.seconds_left();
       parallel_for(threads_, islands_.size(), [&](std::size_t i) {
         if (!islands_[i]) return;
         Budget slice;
-        if (all.evaluations) slice.evaluations = share_of(share_of(*all.evaluations, round), i, islands_.size());
+        if (all.evaluations)
+          slice.evaluations = share_of(share_of(*all.evaluations, round, rounds), i, islands_.size());
         // Threads take islands one after the other: each has its share of the round's time.
-        if (left) slice.seconds = slice_seconds(*left, round, islands_.size());
+        if (left) slice.seconds = slice_seconds(*left, rounds - round, islands_.size());
         islands_[i]->run(slice, options_.stop, heat);
       });
       read_standings();
@@ -522,7 +529,7 @@ class AutoPlacer {
       for (const Standing& standing : standings_) evaluations_ += standing.best.evaluations;
       collect();
       report();
-      if (round + 1 < kRounds && round % 2 == 1) restart_last(round);
+      if (round + 1 < rounds && round % 2 == 1) restart_last(round);
     }
   }
 
@@ -556,14 +563,14 @@ class AutoPlacer {
   }
 
   /// The round's, or the island's, share of what is to be split evenly.
-  static std::uint64_t share_of(std::uint64_t all, std::size_t i, std::size_t parts = kRounds) {
+  static std::uint64_t share_of(std::uint64_t all, std::size_t i, std::size_t parts) {
     return all * (i + 1) / parts - all * i / parts;
   }
 
-  /// An island's seconds where this many are left to this round and those after it, which share them evenly: one that
-  /// ends early leaves more to the others.
-  double slice_seconds(double left, std::size_t round, std::size_t islands) const {
-    return left / static_cast<double>((kRounds - round) * turns_of(islands));
+  /// An island's seconds where this many are left to so many rounds, which share them evenly: one that ends early
+  /// leaves more to the others.
+  double slice_seconds(double left, std::size_t rounds, std::size_t islands) const {
+    return left / static_cast<double>(rounds * turns_of(islands));
   }
   /// Turns of the threads until so many islands have had one.
   std::size_t turns_of(std::size_t islands) const { return (islands + threads_ - 1) / threads_; }

@@ -155,10 +155,14 @@ SearchedPlans plans_in_order(const Problem& problem, const PlanPlacerOptions& op
                            .within = setting.devices.size() <= kFewDevices ? kWithin : 1,
                            .threads = options.threads,
                            .stop = options.stop_searching ? options.stop_searching : options.stop};
-  if (has_weight_gradients(graph, ParameterUse{graph}))
+  const bool few = setting.devices.size() <= kFewDevices;
+  if (few) search.schedules.push_back(PipelineSchedule::gpipe);
+  if (has_weight_gradients(graph, ParameterUse{graph})) {
+    if (few) search.schedules.push_back(PipelineSchedule::dualpipe_v);
     for (const auto each : {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_v,
                             PipelineSchedule::v_half, PipelineSchedule::v_min})
       search.schedules.push_back(each);
+  }
   search.allowed = [&](const ParallelPlan& plan) { return setting.detail_of(plan).has_value(); };
   PlanTrials trials{setting, std::move(search)};
   PlanSearchResult found = search_plans(trials.costs(), trials.search());

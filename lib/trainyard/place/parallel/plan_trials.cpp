@@ -221,6 +221,17 @@ void PlanTrials::improve(SimulatedPlans& found) {
     }
     return true;
   };
+  const auto try_moves = [&] {
+    PlanCosts full = costs_;
+    if (costs_.memory && now.spare)  // a fiftieth more: as simulated they may fit
+      full.memory = Bytes{estimated_when_full(now.rated.run, *costs_.memory, *now.spare).count / 50 * 51};
+    std::vector<RatedPlan> moves = moves_of(full, search_, now.rated.plan);
+    std::erase_if(moves, [&](const RatedPlan& move) { return !setting_.detail_of(move.plan); });
+    const double each = ops_of(now.rated.plan);
+    moves.resize(std::min({moves.size(), kMoves, static_cast<std::size_t>(std::max(0.0, left) / each)}));
+    left -= each * static_cast<double>(moves.size());
+    return !moves.empty() && is_better(simulated(moves));
+  };
   const auto try_sizes = [&](const std::vector<RatedPlan>& sizes) {
     const double ops = ops_of(now.rated.plan) * static_cast<double>(sizes.size());
     return !sizes.empty() && ops <= kMovedOps && setting_.detail_of(now.rated.plan) && is_better(simulated(sizes));
@@ -237,16 +248,7 @@ void PlanTrials::improve(SimulatedPlans& found) {
       spare = each.all.front().spare;
       is_better(std::move(each));
     }
-    for (bool goes_on = true; goes_on;) {
-      PlanCosts full = costs_;
-      if (costs_.memory && now.spare)  // a fiftieth more: as simulated they may fit
-        full.memory = Bytes{estimated_when_full(now.rated.run, *costs_.memory, *now.spare).count / 50 * 51};
-      std::vector<RatedPlan> moves = moves_of(full, search_, now.rated.plan);
-      std::erase_if(moves, [&](const RatedPlan& move) { return !setting_.detail_of(move.plan); });
-      const double each = ops_of(now.rated.plan);
-      moves.resize(std::min({moves.size(), kMoves, static_cast<std::size_t>(std::max(0.0, left) / each)}));
-      left -= each * static_cast<double>(moves.size());
-      goes_on = !moves.empty() && is_better(simulated(moves));
+    while (try_moves()) {
     }
     const auto is_within = [&](std::int64_t percent) {
       const auto [excess, makespan] = found.best->outcome;
@@ -263,6 +265,7 @@ void PlanTrials::improve(SimulatedPlans& found) {
   for (bool goes_on = true; goes_on;) {
     goes_on = try_sizes(distant_bucket_sizes_of(costs_, now.rated.plan, true));
     goes_on = try_sizes(bucket_sizes_of(costs_, now.rated.plan)) || goes_on;
+    goes_on = try_moves() || goes_on;
     goes_on = try_sizes(zero_stages_of(costs_, now.rated.plan)) || goes_on;
   }
 }
