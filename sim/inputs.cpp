@@ -213,7 +213,7 @@ LoadedModel model_of(ModelKind kind, const std::string& word, const ModelOptions
     for (const auto& [option, is_given] : {std::pair{"--training", options.training.has_value()},
                                            {"--granularity", options.granularity.has_value()},
                                            {"--batch", options.batch.has_value()},
-                                           {"--precision", options.precision.has_value()},
+                                           {"--precision", options.precision && options.precision != Precision::tf32},
                                            {"--bind", !options.bind.empty()}})
       if (is_given)
         throw UsageError(fmt::format("{} does not apply to '{}': a graph file is already expanded", option, word),

@@ -185,9 +185,13 @@ void MachineOptions::declare(OptionSet& set, std::string& cluster, bool several)
   });
 }
 
-void ProblemOptions::declare_machine(OptionSet& set, bool several) {
+void ProblemOptions::declare_open_machine(OptionSet& set, bool several) {
   machine.declare(set, cluster, several);
   set.check([this] { machine.tf32 = training.precision == Precision::tf32; });
+}
+
+void ProblemOptions::declare_machine(OptionSet& set, bool several) {
+  declare_open_machine(set, several);
   set.check([this, &set] {
     if (!cluster.empty() || models.empty()) return;  // no model, where a verb takes none
     if (models.size() != 1 || !is_workload(models.front()))

@@ -61,7 +61,9 @@ struct ProblemOptions {
   ModelOptions training = {};
   MachineOptions machine = {};
 
-  /// --cluster, without which there is an error, and the options of the machine.
+  /// --cluster and the options of the machine.
+  void declare_open_machine(OptionSet& set, bool several = false);
+  /// Those; without --cluster there is an error.
   void declare_machine(OptionSet& set, bool several = false);
 };
 

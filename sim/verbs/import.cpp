@@ -194,6 +194,8 @@ struct ImportVerb {
     check_extension(output, "json");
     const LoadedModel model = load_model(models.front(), training);
     for (const std::string& note : model.notes) console.warn(note);
+    if (training.precision == Precision::tf32)
+      console.warn("--precision tf32 is how devices multiply, not in the graph: give it with the graph's file, too");
     const GraphFacts facts = facts_of(model);
     write_outputs({{output, [&](std::ostream& out) { write_graph(model.graph, out); }}},
                   console.json() ? import_json(facts, console.warnings()) : import_text(facts, console.format()),

@@ -90,7 +90,7 @@ struct ProfileVerb {
     set.operands(inputs.models, "MODEL", "a built-in network (trainyard models), or an ONNX file",
                  "trainyard profile lenet:batch=8 -o profile.json");
     backend.declare(set);
-    inputs.machine.declare(set, inputs.cluster);
+    inputs.declare_open_machine(set);
     set.input("--schedule", schedule, "measures under this schedule too");
     set.value("--mode", measuring.alone, "step,hot,cold",
               "in a step, and besides alone with warm or cold caches (default: step)", modes_of);

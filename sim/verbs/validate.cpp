@@ -162,7 +162,7 @@ struct ValidateVerb {
     set.value("--time", time, "TIME", "no round begins later (default: 20s)", long_time);
     backend.declare(set, true);
     set.number("--rank", ranked, "runs N placements, and says whether they are predicted in order", 2);
-    inputs.machine.declare(set, inputs.cluster);
+    inputs.declare_open_machine(set);
     inputs.training.declare(set);
     set.output("--report", report, "writes both timelines as one HTML page", "html");
     set.reads(inputs.models);
