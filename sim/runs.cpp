@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "interrupt.hpp"
+#include "print/result_json.hpp"
+#include "trainyard/core/units.hpp"
 #include "trainyard/io/frameworks/device_map.hpp"
 #include "trainyard/place/auto/auto.hpp"
 #include "trainyard/report/page.hpp"
@@ -64,6 +66,22 @@ RunResult make_run(const LoadedProblem& loaded, const ScheduleSource& source, Co
     if (code == "unknown-parameter" || code == "parameter-value") throw UsageError(error, "--parameter");
     throw;
   }
+}
+
+std::string other_time(const std::string& text, const Problem& problem, Nanoseconds makespan) {
+  const Json object = Json::parse(text, nullptr, false);
+  const Json::json_pointer predicted{"/predicted/makespan_ns"};
+  if (!object.is_object() || !object.contains(predicted) || !object[predicted].is_number_integer()) return "";
+  const Nanoseconds then{object[predicted].get<std::int64_t>()};
+  if (then == makespan || object.value("graph", Json{}) != problem.graph().name() ||
+      object.value("cluster", Json{}) != problem.cluster().name())
+    return "";
+  const auto exact = [](Nanoseconds time) { return fmt::format("{} ns", with_separators(time.count)); };
+  const bool alike = format_time(then) == format_time(makespan);
+  return fmt::format(
+      "its step takes {} here, and took {} where it was placed: give the options that it was placed with, as in "
+      "--precision, --training, --kernels, --scale, --slow, --costs",
+      alike ? exact(makespan) : format_time(makespan), alike ? exact(then) : format_time(then));
 }
 
 void add_pictures(std::vector<Writing>& writings, const PictureOptions& pictures, const Run& run) {

@@ -39,6 +39,10 @@ struct ScheduleOptions {
 /// on the command line: throws UsageError.
 RunResult make_run(const LoadedProblem& loaded, const ScheduleSource& source, Console& console);
 
+/// Warning where the schedule file says that its step took another time where it was placed: with other options. Empty:
+/// none, or the file does not say, or was made for another graph or cluster.
+std::string other_time(const std::string& text, const Problem& problem, Nanoseconds makespan);
+
 /// Adds the pictures of a run to what is written; both stay until it is.
 void add_pictures(std::vector<Writing>& writings, const PictureOptions& pictures, const Run& run);
 

@@ -6,6 +6,7 @@
 
 #include "inputs.hpp"
 #include "print/result_json.hpp"
+#include "runs.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/io/formats/calibration_file.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
@@ -18,6 +19,7 @@
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/report/table.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/steps.hpp"
 #include "usage.hpp"
 #include "verbs.hpp"
@@ -104,9 +106,12 @@ class Checker {
       if (has_schedule && schedule_text_.empty()) schedule_text_ = read_input(grounds_.schedule);
       const ProblemOptions of = what_it_is_of(result.kind, has_schedule ? schedule_text_ : text);
       const Problem& problem = the_problem(of);
-      if (is_schedule)
-        parse_schedule(text, name, problem);
-      else if (has_schedule)
+      if (is_schedule) {
+        const Schedule schedule = parse_schedule(text, name, problem);
+        const Nanoseconds makespan = simulated_makespan(scheduled_problem(problem, schedule), schedule);
+        if (std::string other = other_time(text, problem, makespan); !other.empty())
+          result.notes.push_back(std::move(other));
+      } else if (has_schedule)
         check_timeline(text, name, run_problem(problem), grounds_.schedule);
       else
         check_timeline(text, name, problem, of.models.front());
@@ -236,7 +241,7 @@ struct CheckVerb {
                [this](const std::string& word, const std::string&) { grounds.inputs.models = {word}; });
     set.input("--schedule", grounds.schedule, "what timelines are of, where it splits or copies ops");
     set.number("--steps", grounds.steps, "what timelines of its N steps have");
-    grounds.inputs.machine.declare(set, grounds.inputs.cluster);
+    grounds.inputs.declare_open_machine(set);
     grounds.inputs.training.declare(set);
     set.check([this, &set] {
       given = set.given();

@@ -7,12 +7,15 @@
 
 #include "inputs.hpp"
 #include "print/result_json.hpp"
+#include "runs.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/io/formats/schedule_file.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/report/difference.hpp"
 #include "trainyard/report/table.hpp"
+#include "trainyard/rewrite/apply_rewrites.hpp"
+#include "trainyard/simulate/simulate.hpp"
 #include "usage.hpp"
 #include "verbs.hpp"
 
@@ -60,7 +63,7 @@ struct DiffVerb {
                  "trainyard diff a.json b.json");
     set.option("--model", "MODEL", "what the schedules are of (default: as they say)",
                [this](const std::string& word, const std::string&) { inputs.models = {word}; });
-    inputs.machine.declare(set, inputs.cluster);
+    inputs.declare_open_machine(set);
     inputs.training.declare(set);
     set.number("--top", top, "how many of each kind are printed (default: 10)");
     set.check([this] {
@@ -104,8 +107,15 @@ struct DiffVerb {
     if (of.models.empty()) of.models = {named(before, "graph", "--model")};
     if (of.cluster.empty()) of.cluster = named(before, "cluster", "--cluster");
     const LoadedProblem loaded = make_problem(of, console);
-    return differences(loaded.problem, parse_schedule(before, input_name(files[0]), loaded.problem),
-                       parse_schedule(after, input_name(files[1]), loaded.problem));
+    const auto read = [&](const std::string& text, const std::string& file) {
+      Schedule schedule = parse_schedule(text, input_name(file), loaded.problem);
+      const Nanoseconds makespan = simulated_makespan(scheduled_problem(loaded.problem, schedule), schedule);
+      if (const std::string other = other_time(text, loaded.problem, makespan); !other.empty())
+        console.warn(input_name(file) + ": " + other);
+      return schedule;
+    };
+    const Schedule first = read(before, files[0]);
+    return differences(loaded.problem, first, read(after, files[1]));
   }
 
   static bool is_schedule(std::string_view text) {

@@ -10,6 +10,7 @@
 #include "measured_run.hpp"
 #include "print/result_json.hpp"
 #include "profiler/torch/recipe_file.hpp"
+#include "runs.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/chakra/chakra_schedule.hpp"
@@ -199,6 +200,7 @@ struct ExportVerb {
   void take_operand() {
     const std::string& word = operands.front();
     const std::string begin = word == "-" ? "" : begin_of_input(word);
+    if (begin.empty() && (word.ends_with(".json") || word.ends_with(".json.gz"))) read_input(word);  // there is none
     const bool is_schedule = begin.find("\"trainyard-schedule/") != std::string::npos || is_device_map(begin);
     if (!is_schedule && begin.find("\"trainyard-plan/") == std::string::npos) {
       if (!inputs.models.empty())
@@ -230,8 +232,16 @@ struct ExportVerb {
                  "plan");
   }
 
+  Run run_given(const Problem& problem, Console& console) const {
+    const std::string text = read_input(schedule), name = input_name(schedule);
+    Run run = run_schedule(problem, parse_schedule_or_map(text, name, problem));
+    if (const std::string other = other_time(text, problem, run.timeline.makespan); !other.empty())
+      console.warn(name + ": " + other);
+    return run;
+  }
+
   int export_device_map(const Problem& problem, Console& console) const {
-    const Run run = run_schedule(problem, read_schedule_or_map(schedule, problem));
+    const Run run = run_given(problem, console);
     const SaidDeviceMap said = device_map_of(run.problem, run.schedule);
     const ReadBack back = read_back([&] { return schedule_of(said.map, problem); }, problem);
     return finish("device-map", {{output, [&](std::ostream& out) { write_device_map(said.map, out); }}},
@@ -341,7 +351,7 @@ struct ExportVerb {
   }
 
   int export_kineto(const Problem& problem, Console& console) const {
-    const Run run = run_schedule(problem, read_schedule_or_map(schedule, problem));
+    const Run run = run_given(problem, console);
     const std::vector<Output> outputs = ranked(run.problem.device_count(), ".json");
     std::vector<Writing> writings;
     for (const DeviceId device : run.problem.devices())
@@ -353,7 +363,7 @@ struct ExportVerb {
   }
 
   int export_chakra(const Problem& problem, Console& console) const {
-    const Run run = run_schedule(problem, read_schedule_or_map(schedule, problem));
+    const Run run = run_given(problem, console);
     const std::vector<ChakraTrace> traces = chakra_traces(run.problem, run.schedule.placement, run.timeline);
     const std::vector<Output> outputs = ranked(traces.size(), ".et");
     std::vector<Writing> writings;

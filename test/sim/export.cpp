@@ -135,6 +135,34 @@ TEST_CASE("a schedule is written as a device map, read in its place, and takes t
   CHECK(std::filesystem::exists(folder.path() / "run.1.et"));
 }
 
+TEST_CASE("export, check and diff warn where a schedule's step takes another time than where it was placed") {
+  const TemporaryFolder folder;
+  const auto run = [&](const std::string& words) { return run_trainyard(folder.path(), words); };
+  REQUIRE(run("place lenet --cluster 2xV100 --placer round-robin --scale compute=2 -o s.json").exit_code == 0);
+  for (const std::string words : {"export s.json --to device-map -o m.json", "check s.json", "diff s.json s.json"}) {
+    CAPTURE(words);
+    const auto other = run(words);
+    CHECK(other.exit_code == 0);
+    CHECK(contains(other.error, "warning: s.json: its step takes"));
+    CHECK(contains(other.error, "give the options that it was placed with"));
+    CHECK_FALSE(contains(run(words + " --scale compute=2").error, "its step takes"));
+  }
+  CHECK(run("check s.json --scale compute=2").error.empty());
+  const auto missing = run("export nothing.json --model lenet --cluster 2xV100 --to device-map -o m.json");
+  CHECK(missing.exit_code == 3);
+  CHECK(contains(missing.error, "no file 'nothing.json'"));
+}
+
+TEST_CASE("tf32 is how devices multiply: graph files take it, and import says that they do not carry it") {
+  const TemporaryFolder folder;
+  const auto run = [&](const std::string& words) { return run_trainyard(folder.path(), words); };
+  const auto imported = run("import gpt2:batch=2,layers=1 --precision tf32 -o g.json");
+  CHECK(contains(imported.error, "give it with the graph's file, too"));
+  const std::string with = " --precision tf32 --cluster 2xH100 --placer single --json";
+  CHECK(json_of(run("simulate g.json" + with))["makespan_ns"] ==
+        json_of(run("simulate gpt2:batch=2,layers=1" + with))["makespan_ns"]);
+}
+
 TEST_CASE("a plan is written for torch, Megatron and DeepSpeed, and read in its place") {
   const TemporaryFolder folder;
   const std::string of = "gpt2:batch=8,layers=4 --cluster 4xV100";
