@@ -92,6 +92,16 @@ TEST_CASE("too few points are an error, and a bad fit is an answer: neither leav
   CHECK(std::filesystem::exists(folder.path() / "calibration.json"));
 }
 
+TEST_CASE("traces of several ranks name their GPUs by id: two ranks of one kind are one kind") {
+  const TemporaryFolder folder;
+  const auto run = [&](const std::string& words) { return run_trainyard(folder.path(), words); };
+  REQUIRE(run("place lenet --cluster 2xV100 --placer round-robin -o s.json").exit_code == 0);
+  REQUIRE(run("export s.json --to kineto -o run.json").exit_code == 0);
+  const auto fitted = run("calibrate run.0.json run.1.json -o c.json --json");
+  CAPTURE(fitted.error);
+  CHECK(json_of(fitted)["device_kinds"] == nlohmann::json({"V100-SXM2-16GB"}));
+}
+
 TEST_CASE("a calibration that knows nothing of the cluster is said to") {
   const TemporaryFolder folder;
   write_profile_inputs(folder, profile());

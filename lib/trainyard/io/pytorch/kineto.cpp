@@ -73,7 +73,9 @@ class KinetoReader {
     if (const auto devices = root->find("deviceProperties"); devices && devices->kind() == JsonKind::array)
       for (const JsonValue device : devices->children()) {
         const auto name = device.find("name");
-        trace_.devices.emplace_back(name ? name->text() : "");
+        const auto id = device.find("id");
+        const auto position = static_cast<std::int64_t>(trace_.devices.size());
+        trace_.devices[id ? kineto_number(*id, position) : position] = name ? name->text() : "";
       }
     if (const auto info = root->find("distributedInfo"))
       if (const auto rank = info->find("rank")) trace_.rank = kineto_number(*rank, 0);
@@ -410,12 +412,12 @@ Profile kineto_profile(const KinetoTrace& trace, const std::string& name, const 
   }
   for (auto& [key, op] : by_signature) {
     if (std::ranges::find(profile.devices, op.device, &ProfiledDevice::name) == profile.devices.end()) {
-      const auto number = static_cast<std::size_t>(std::strtoull(op.device.c_str() + 3, nullptr, 10));
+      const auto named = trace.devices.find(std::strtoll(op.device.c_str() + 3, nullptr, 10));
       ProfiledDevice device;
       device.name = op.device;
       device.device_class = "gpu";
       device.backend = "cuda";
-      const std::string product = number < trace.devices.size() ? trace.devices[number] : "";
+      const std::string product = named != trace.devices.end() ? named->second : "";
       const DeviceKind* known = find_gpu_product(product);
       device.kind = !kind.empty() ? kind : known ? known->name : "";
       if (!product.empty()) device.details["product"] = product;

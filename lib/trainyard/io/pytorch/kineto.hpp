@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,8 +57,8 @@ struct KinetoTrace {
   std::vector<HostEvent> events;  // by process and thread, then start, longer ones first
   std::vector<GpuActivity> activities;
   std::vector<LaunchEvent> launches;
-  std::vector<std::int64_t> pids;    // of ops
-  std::vector<std::string> devices;  // names, by number; "NVIDIA H100 80GB HBM3"
+  std::vector<std::int64_t> pids;               // of ops
+  std::map<std::int64_t, std::string> devices;  // names, by id, else by position; "NVIDIA H100 80GB HBM3"
   std::optional<std::int64_t> rank;
   Vocabulary words;
 

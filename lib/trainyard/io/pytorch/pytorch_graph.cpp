@@ -244,7 +244,7 @@ void note_link(const TraceTimes& times, const PytorchTrace& trace, const KinetoT
   if (times.outside_activities > 0)
     notes.push_back(fmt::format("{} GPU activities ({} ns) are of no event of the trace: they are left out",
                                 times.outside_activities, times.outside));
-  if (!kineto.devices.empty()) notes.push_back(fmt::format("times are those of {}", kineto.devices.front()));
+  if (!kineto.devices.empty()) notes.push_back(fmt::format("times are those of {}", kineto.devices.begin()->second));
   if (!traced.messages.empty())
     notes.push_back(fmt::format("the times of {} collectives and messages include waiting for other ranks",
                                 traced.messages.size()));
