@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <tuple>
 
@@ -34,6 +35,28 @@ std::vector<LinkMeasurement> joined_links(std::span<const Profile> profiles) {
   return links;
 }
 
+/// Refuses times that the reader of a calibration would refuse in what is made of them.
+void check_times(std::span<const Profile> profiles) {
+  const auto check = [](const Samples& samples, const auto& title) {
+    for (const Nanoseconds time : samples.kept)
+      if (time.count > std::int64_t{1} << 42)
+        refuse("too-large", fmt::format("{} took {} ns, over 2^42 ns (73 minutes)", title(), time.count),
+               "give times in nanoseconds");
+  };
+  for (const Profile& profile : profiles) {
+    for (const OpMeasurement& op : profile.ops)
+      check(op.samples,
+            [&] { return fmt::format("the op '{}' on '{}'", op.op.empty() ? op.signature : op.op, op.device); });
+    for (const LinkMeasurement& link : profile.links)
+      for (const SizeMeasurement& size : link.sizes)
+        check(size.samples, [&] { return fmt::format("a transfer from '{}' to '{}'", link.from, link.to); });
+    for (const OverheadMeasurement& overhead : profile.overheads)
+      check(overhead.samples, [&] { return fmt::format("a {} on '{}'", overhead.what, overhead.device); });
+    for (const StepMeasurement& step : profile.steps)
+      check(step.samples, [&] { return fmt::format("a step of '{}' on '{}'", step.graph, step.device); });
+  }
+}
+
 std::string kind_in(std::span<const Profile> profiles, const std::string& device) {
   for (const Profile& profile : profiles)
     for (const ProfiledDevice& known : profile.devices)
@@ -62,6 +85,7 @@ Result fit_profiles(std::span<const Profile> measured, const Options& options) {
   if (empty)
     refuse("too-few-points", "the profiles hold neither ops nor links: there is nothing to fit",
            "`trainyard profile MODEL --backend cpu -o profile.json` measures some");
+  check_times(measured);
   Result result;
   Calibration& calibration = result.calibration;
   const std::vector<Profile> profiles = without_timing_overhead(measured, result.notes);
@@ -78,6 +102,10 @@ Result fit_profiles(std::span<const Profile> measured, const Options& options) {
     collect(error);
   }
   for (const LinkMeasurement& link : joined_links(profiles)) {
+    if (link.from == link.to) {  // by its kinds it would stand for a route between two devices
+      result.notes.push_back(fmt::format("the link from '{}' to itself is left out: no transfer takes it", link.from));
+      continue;
+    }
     try {
       CalibratedLink fitted = fit_link(link, options.links, result.notes);
       fitted.from_kind = kind_in(profiles, fitted.from);
@@ -93,7 +121,15 @@ Result fit_profiles(std::span<const Profile> measured, const Options& options) {
   }
   if (!findings.empty()) throw InputError{std::move(findings)};
   calibration.fits = type_fits(calibration.ops, result.notes);
-  calibration.efficiencies = efficiencies(calibration.ops, calibration.devices);
+  calibration.efficiencies = efficiencies(calibration.ops, calibration.devices, result.notes);
+  for (const CalibratedEfficiency& each : calibration.efficiencies)
+    if (each.median_relative > 1 && std::ranges::none_of(calibration.fits, [&](const CalibratedFit& fit) {
+          return fit.device_kind == each.device_kind && fit.type == each.type;
+        }))
+      result.notes.push_back(
+          fmt::format("ops of the type {} on '{}' have no fit, and their efficiency is off by {:.0f} % at the median: "
+                      "those that were not measured are predicted badly",
+                      each.type, each.device_kind, 100 * each.median_relative));
   calibration.co_run = co_run_factors(profiles, calibration.ops, result.notes);
   calibration.interference = copy_sensitivities(profiles, calibration.ops, result.notes);
   return result;

@@ -35,8 +35,28 @@ std::vector<SizePoint> points_of(const std::vector<MeasuredSize>& sizes) {
 /// Good samples by ascending size; a size that stands in several rows is joined.
 std::vector<MeasuredSize> measured_sizes(const LinkMeasurement& link, FitQuality& quality,
                                          std::vector<std::string>& notes) {
+  constexpr double kApart = 2;
   std::map<Bytes, Samples> by_size;
-  for (const SizeMeasurement& size : link.sizes) join(by_size[size.bytes], size.samples);
+  double apart = kApart;
+  std::string twice;
+  const auto median = [](const Samples& samples) {
+    const std::vector<double> good = clean(samples).kept_ns;
+    return good.empty() ? 0 : median_of(good);
+  };
+  for (const SizeMeasurement& size : link.sizes) {
+    const auto [at, is_new] = by_size.try_emplace(size.bytes);
+    if (!is_new) {
+      const double before = median(at->second), now = median(size.samples);
+      const double ratio = before > 0 && now > 0 ? std::max(before / now, now / before) : 1;
+      if (ratio > apart) {
+        apart = ratio;
+        twice = fmt::format("{} was measured more than once, {:.1f} times apart at {}: all samples count", title(link),
+                            ratio, format_bytes(size.bytes));
+      }
+    }
+    join(at->second, size.samples);
+  }
+  if (!twice.empty()) notes.push_back(twice);
   std::vector<MeasuredSize> sizes;
   for (const auto& [bytes, samples] : by_size) {
     CleanSamples good = clean(samples);
@@ -170,6 +190,9 @@ CalibratedLink fit_link(const LinkMeasurement& measured, const LinkFitOptions& o
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const Bytes from = i == 0 ? Bytes{static_cast<std::int64_t>(points.front().x)} : link.segments.back().to + Bytes{1};
     const double to = i + 1 < lines.size() ? break_after(lines, points, i) : points.back().x;
+    if (lines[i].slope > 1e9)
+      refuse("samples", fmt::format("{} takes more than a second a byte", title(measured)),
+             "give times in nanoseconds");
     link.segments.push_back({from, Bytes{static_cast<std::int64_t>(to)}, lines[i].intercept, lines[i].slope});
   }
   const std::vector<double> residuals = relative_residuals(lines, points);

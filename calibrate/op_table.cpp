@@ -7,10 +7,12 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "calibrate/clean_samples.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/statistics.hpp"
+#include "trainyard/core/units.hpp"
 
 namespace trainyard::calibrate {
 namespace {
@@ -87,8 +89,10 @@ std::optional<double> overhead(std::span<const Profile> profiles, const std::str
 }
 
 /// Gap between two ops of a step, from steps of which every op was timed on the same device.
-std::optional<double> gap_of_steps(std::span<const Profile> profiles, const std::string& kind) {
+std::optional<double> gap_of_steps(std::span<const Profile> profiles, const std::string& kind,
+                                   std::vector<std::string>& notes) {
   std::vector<double> gaps;
+  std::string unused;
   for (const Profile& profile : profiles) {
     for (const StepMeasurement& step : profile.steps) {
       if (step.ops <= 0 || step.copied.value > 0 || device_kind(profile, step.device) != kind) continue;
@@ -101,12 +105,16 @@ std::optional<double> gap_of_steps(std::span<const Profile> profiles, const std:
         if (!good.kept_ns.empty()) means[op.op] = mean_of(good.kept_ns);
       }
       const CleanSamples good = clean(step.samples);
+      if (means.size() != static_cast<std::size_t>(step.ops))
+        unused = fmt::format("a step of '{}' on '{}' has {} ops, and {} of it were timed there: it gives no gap",
+                             step.graph, step.device, step.ops, means.size());
       if (good.kept_ns.empty() || means.size() != static_cast<std::size_t>(step.ops)) continue;
       double sum = 0;
       for (const auto& [op, mean] : means) sum += mean;
       gaps.push_back(std::max(0.0, mean_of(good.kept_ns) - sum) / static_cast<double>(step.ops));
     }
   }
+  if (gaps.empty() && !unused.empty()) notes.push_back(unused);
   return gaps.empty() ? std::nullopt : std::optional{median_of(gaps)};
 }
 
@@ -184,11 +192,13 @@ std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::
     ++sum.ops;
   }
   if (without > 0)
-    notes.push_back(fmt::format("{} op{} timed beside other devices, but not alone: no co-run factor from {}", without,
-                                without == 1 ? " was" : "s were", without == 1 ? "it" : "them"));
+    notes.push_back(
+        fmt::format("{} op{} timed beside other devices, but not alone, or in 0 ns: no co-run factor from {}", without,
+                    without == 1 ? " was" : "s were", without == 1 ? "it" : "them"));
   std::vector<CoRunFactor> factors;
   for (const auto& [key, sum] : sums)
-    factors.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), sum.together / sum.alone, sum.ops});
+    factors.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key),
+                       std::clamp(sum.together / sum.alone, 1e-3, 1e3), sum.ops});
   return factors;
 }
 
@@ -239,6 +249,17 @@ std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profil
       const std::string kind = device_kind(profile, device.name);
       auto known = std::ranges::find(devices, kind, &CalibratedDevice::kind);
       if (known != devices.end()) {
+        const auto note = [&](const char* what, const std::string& first, const std::string& other) {
+          if (first.empty() || other.empty() || first == other) return;
+          std::string text =
+              fmt::format("devices of the kind '{}' are said to have a {} of {} and of {}: the first counts", kind,
+                          what, first, other);
+          if (std::ranges::find(notes, text) == notes.end()) notes.push_back(std::move(text));
+        };
+        const auto rate = [](auto value) { return value.value > 0 ? format_rate(value) : std::string{}; };
+        note("class", known->device_class, device.device_class);
+        note("peak", rate(known->peak), rate(device.peak));
+        note("memory bandwidth", rate(known->memory_bandwidth), rate(device.memory_bandwidth));
         if (known->peak.value == 0) known->peak = device.peak;
         if (known->memory_bandwidth.value == 0) known->memory_bandwidth = device.memory_bandwidth;
         for (const auto& [name, value] : device.details) {
@@ -268,7 +289,7 @@ std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profil
     device.launch_overhead = rounded(overhead(profiles, device.kind, "launch"));
     device.handoff = rounded(overhead(profiles, device.kind, "handoff"));
     std::optional<double> gap = overhead(profiles, device.kind, "gap");
-    if (!gap) gap = gap_of_steps(profiles, device.kind);
+    if (!gap) gap = gap_of_steps(profiles, device.kind, notes);
     if (!gap) gap = overhead(profiles, device.kind, "dispatch");
     device.gap = rounded(gap);
   }

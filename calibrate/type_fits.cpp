@@ -10,6 +10,7 @@
 
 #include "calibrate/least_squares.hpp"
 #include "trainyard/core/statistics.hpp"
+#include "trainyard/core/units.hpp"
 
 namespace trainyard::calibrate {
 namespace {
@@ -171,19 +172,32 @@ std::vector<CalibratedFit> type_fits(std::span<const CalibratedOp> ops, std::vec
 }
 
 std::vector<CalibratedEfficiency> efficiencies(std::span<const CalibratedOp> ops,
-                                               std::vector<CalibratedDevice>& devices) {
+                                               std::vector<CalibratedDevice>& devices,
+                                               std::vector<std::string>& notes) {
+  constexpr double kScatter = 1.02;
   const auto all = points_by_type(ops);
   const EfficiencyTable general = EfficiencyTable::standard();
   for (CalibratedDevice& device : devices) {
     const bool no_peak = device.peak.value <= 0, no_bandwidth = device.memory_bandwidth.value <= 0;
+    FlopsPerSecond fastest{kScatter * device.peak.value};
+    std::string type;
     for (const auto& [key, points] : all) {
       if (key.first != device.kind) continue;
       for (const OpPoint& point : points) {
-        if (no_peak) device.peak.value = std::max(device.peak.value, point.flops / (point.ns * 1e-9));
+        const double rate = point.flops / (point.ns * 1e-9);
+        if (no_peak)
+          device.peak.value = std::max(device.peak.value, rate);
+        else if (rate > fastest.value)
+          fastest.value = rate, type = key.second;
         if (no_bandwidth)
           device.memory_bandwidth.value = std::max(device.memory_bandwidth.value, point.bytes / (point.ns * 1e-9));
       }
     }
+    if (!type.empty())
+      notes.push_back(
+          fmt::format("ops of the type {} on '{}' reach {}, and the profile says that its peak is {}: their efficiency "
+                      "counts as 1; give the peak of their precision, or FLOPs as they are computed",
+                      type, device.kind, format_rate(fastest), format_rate(device.peak)));
   }
   std::vector<CalibratedEfficiency> result;
   for (const auto& [key, points] : all) {

@@ -162,7 +162,7 @@ struct CalibrateVerb {
   }
 
   int run(Console& console) const {
-    calibrate::Result result = fit();
+    calibrate::Result result = fit(console);
     if (result.calibration.tool.version.empty()) result.calibration.tool.version = kVersion;
     for (const std::string& note : result.notes) console.warn(note);
     const bool refused = !result.faults.empty() && !accept;
@@ -188,11 +188,20 @@ struct CalibrateVerb {
     return kineto_profile(parse_kineto(text.bytes(), input_name(file)), input_name(file), known ? known->name : kind);
   }
 
-  calibrate::Result fit() const {
+  calibrate::Result fit(Console& console) const {
+    if (!kind.empty() &&
+        std::ranges::none_of(files, [](const std::string& file) { return is_kineto(begin_of_input(file)); }))
+      throw UsageError("--kind is that of a trace's GPUs, and profiles say the kinds of their devices", "leave it out");
     calibrate::Options options;
     options.links.seed = seed.value_or(1);
     std::vector<Profile> profiles;
-    for (const std::string& file : files) profiles.push_back(profile_of(file));
+    for (const std::string& file : files) {
+      Profile profile = profile_of(file);
+      if (std::ranges::find(profiles, profile) == profiles.end())
+        profiles.push_back(std::move(profile));
+      else
+        console.warn(fmt::format("{} holds what another file does: it counts once", input_name(file)));
+    }
     try {
       return calibrate::fit_profiles(profiles, options);
     } catch (const InputError& error) {  // nothing but a place is missing: the faults lie in what the files say

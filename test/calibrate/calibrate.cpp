@@ -24,6 +24,11 @@ const CalibratedOp& row(const Calibration& calibration, const std::string& op, c
   return *at;
 }
 
+bool noted(const calibrate::Result& result, const std::string& part) {
+  return std::ranges::any_of(result.notes,
+                             [&](const std::string& note) { return note.find(part) != std::string::npos; });
+}
+
 std::string code_of(const Profile& profile) {
   try {
     calibrated_profile(profile);
@@ -140,6 +145,7 @@ TEST_CASE("a gap is what a step takes beyond its ops, shared among them") {
   CHECK_FALSE(calibration.devices[0].launch_overhead);
   profile.steps[0].ops = 3;  // one of them was not timed
   CHECK(calibrated_profile(profile).calibration.devices[0].gap == Nanoseconds{30});
+  CHECK(noted(calibrated_profile(profile), "a step of 'g' on 'a' has 3 ops, and 2 of it were timed there"));
   profile.overheads.push_back({"b", "gap", {{Nanoseconds{40}}, {}}});
   CHECK(calibrated_profile(profile).calibration.devices[0].gap == Nanoseconds{40});
 }
@@ -235,6 +241,54 @@ TEST_CASE("profiles that say too little, or two things, are refused") {
   Profile instant = made_profile();
   instant.links = {made_link([](double) { return 0; })};
   CHECK(code_of(instant) == "samples");
+}
+
+TEST_CASE("times over 73 minutes, which no calibration may hold, are refused whatever took them") {
+  constexpr Nanoseconds kLong{(std::int64_t{1} << 42) + 1};
+  const auto with = [&](const auto& change) {
+    Profile profile = made_profile();
+    profile.ops = {made_op("Add", 1, 1, {5})};
+    profile.links = {made_link([](double bytes) { return 200 + bytes; })};
+    profile.overheads = {{"a", "gap", {{Nanoseconds{5}}, {}}}};
+    profile.steps = {{"g", "a", 1, {}, {{Nanoseconds{5}}, {}}}};
+    change(profile);
+    return code_of(profile);
+  };
+  CHECK(with([](Profile&) {}) == "none");
+  CHECK(with([&](Profile& profile) { profile.ops[0].samples.kept.push_back(kLong); }) == "too-large");
+  CHECK(with([&](Profile& profile) { profile.links[0].sizes[3].samples.kept.push_back(kLong); }) == "too-large");
+  CHECK(with([&](Profile& profile) { profile.overheads[0].samples.kept.push_back(kLong); }) == "too-large");
+  CHECK(with([&](Profile& profile) { profile.steps[0].samples.kept.push_back(kLong); }) == "too-large");
+}
+
+TEST_CASE("what profiles say of one kind in two ways, or cannot be, is used with a warning") {
+  Profile one = made_profile();
+  one.ops = {made_op("Conv", 2e6, 8, {1'000}), made_op("Conv", 1e6, 8, {1'000'000}),
+             made_op("Conv", 1.1e6, 8, {1'000'000}), made_op("Conv", 1.2e6, 8, {1'000})};
+  one.devices[0].peak = FlopsPerSecond{8e10};
+  Profile two = made_profile();
+  two.devices[0].peak = FlopsPerSecond{1e9};
+  two.devices[0].device_class = "gpu";
+  const calibrate::Result result = calibrate::fit_profiles(std::vector{one, two, two});
+  CHECK(std::ranges::count(result.notes,
+                           "devices of the kind 'K' are said to have a class of cpu and of gpu: the "
+                           "first counts") == 1);
+  CHECK(noted(result, "a peak of 80.0 GFLOP/s and of 1.00 GFLOP/s: the first counts"));
+  CHECK(result.calibration.devices[0].peak.value == 8e10);
+  CHECK(noted(result, "ops of the type Conv on 'K' reach 2.00 TFLOP/s"));  // 2e6 in 1 us
+}
+
+TEST_CASE("a link measured twice counts twice, with a warning where the two are apart; one to itself is none") {
+  Profile profile = made_profile();
+  profile.links = {made_link([](double bytes) { return 1'000 + bytes; }),
+                   made_link([](double bytes) { return 1'100 + bytes; })};
+  CHECK(calibrated_profile(profile).notes.empty());
+  profile.links[1] = made_link([](double bytes) { return 9 * (1'000 + bytes); });
+  CHECK(noted(calibrated_profile(profile), "the link from 'a' to 'b' was measured more than once, 9.0 times apart"));
+  profile.links[1].to = "a";
+  const calibrate::Result result = calibrated_profile(profile);
+  CHECK(noted(result, "the link from 'a' to itself is left out"));
+  CHECK(result.calibration.links.size() == 1);
 }
 
 TEST_CASE("profiles of one kind in float32 and in TF32 are not put together") {

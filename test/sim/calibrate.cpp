@@ -102,6 +102,19 @@ TEST_CASE("traces of several ranks name their GPUs by id: two ranks of one kind 
   CHECK(json_of(fitted)["device_kinds"] == nlohmann::json({"V100-SXM2-16GB"}));
 }
 
+TEST_CASE("a profile given twice counts once, and --kind is of traces") {
+  const TemporaryFolder folder;
+  write_profile_inputs(folder, profile());
+  write_text(folder.path() / "again.json", profile());
+  const auto twice = run_trainyard(folder.path(), "calibrate profile.json again.json -o calibration.json");
+  CHECK(twice.exit_code == 0);
+  CHECK(contains(twice.error, "warning: again.json holds what another file does: it counts once"));
+  CHECK(contains(twice.error, "1 of 5 samples dropped"));
+  const auto kind = run_trainyard(folder.path(), "calibrate profile.json --kind V100 -o other.json");
+  CHECK(kind.exit_code == 2);
+  CHECK(contains(kind.error, "--kind is that of a trace's GPUs"));
+}
+
 TEST_CASE("a calibration that knows nothing of the cluster is said to") {
   const TemporaryFolder folder;
   write_profile_inputs(folder, profile());
