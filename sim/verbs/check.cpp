@@ -128,6 +128,8 @@ class Checker {
       const Calibration calibration = parse_calibration(text, name);
       result.what = fmt::format("{}, {}", counted(static_cast<std::int64_t>(calibration.ops.size()), "op time"),
                                 counted(static_cast<std::int64_t>(calibration.links.size()), "link"));
+      if (const auto collectives = static_cast<std::int64_t>(calibration.collectives.size()); collectives > 0)
+        result.what += fmt::format(", {}", counted(collectives, "collective"));
       return;
     }
     if (result.kind == "plan") {

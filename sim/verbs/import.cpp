@@ -225,7 +225,7 @@ struct ImportVerb {
     if (!collective.empty()) given = find_collective_kind(collective);
     if (!collective.empty() && !given)
       throw UsageError(fmt::format("no collective is called '{}'", collective),
-                       "all-reduce, all-gather, reduce-scatter, all-to-all or broadcast");
+                       "all-reduce, all-gather, reduce-scatter, all-to-all, broadcast or shift");
     const std::filesystem::path path = models.front();
     CollectiveTable table = parse_nccl_tests(read_input(path), input_name(path), given).table;
     Calibration into = calibration.empty() ? Calibration{} : read_calibration(calibration);

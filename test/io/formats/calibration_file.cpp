@@ -83,6 +83,13 @@ TEST_CASE("what is wrong with a calibration is said with its place") {
   CHECK(calibration_findings("\"interference\": [{\"device_kind\": \"k\", \"type\": \"t\", \"sensitivity\": -1}]") ==
         "not-positive:2");
   CHECK(calibration_findings("\"interference\": [{\"device_kind\": \"k\", \"type\": \"t\"}]") == "missing-key:2");
+  const std::string fit = R"({"device_kind": "k", "type": "t", "fixed_ns": 1, "ns_per_flop": 0, "ns_per_byte": 0, )";
+  CHECK(calibration_findings("\"fits\": [" + fit + "\"flops_range\": [10,\n1], \"bytes_range\": [1, 1]}]") == "type:2");
+  const std::string good = fit + R"("flops_range": [1, 1], "bytes_range": [1, 1]})";
+  CHECK(calibration_findings("\"fits\": [" + good + ",\n" + good + "]") == "duplicate-name:3");
+  const std::string op = R"({"device_kind": "k", "op": "o", "graph": "g", "mean_ns": 1)";
+  CHECK(calibration_findings("\"ops\": [" + op + "},\n" + op + ", \"signature\": \"s\"},\n" + op + "}]") ==
+        "duplicate-name:4");
   CHECK(calibration_findings("\"device\": []") == "unknown-key:2");
   CHECK(findings_of(parse_calibration, seed("profile")) == "format:1");
 }

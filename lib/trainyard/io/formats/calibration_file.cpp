@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <ostream>
+#include <set>
+#include <tuple>
 
 #include "trainyard/io/formats/record_fields.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -14,7 +16,7 @@ namespace detail {
 constexpr std::string_view kCalibrationFormat = "trainyard-calibration/1";
 constexpr double kLongest = 0x1p42;  // nanoseconds
 
-/// [low, high]; zeros where the array has something else.
+/// [low, high], low <= high; zeros where the array has something else.
 static Interval read_interval(const JsonValue& value, FindingList& findings) {
   std::vector<double> ends;
   if (!expect(value, JsonKind::array, findings)) return {};
@@ -23,7 +25,7 @@ static Interval read_interval(const JsonValue& value, FindingList& findings) {
     if (!read(end, number, findings)) return {};
     ends.push_back(number);
   }
-  if (ends.size() == 2) return {ends[0], ends[1]};
+  if (ends.size() == 2 && ends[0] <= ends[1]) return {ends[0], ends[1]};
   findings.add(value.begin_offset(), "type", fmt::format("{} must be [low, high]", label(value)));
   return {};
 }
@@ -52,7 +54,7 @@ static void time_range(RecordReader& fields, const char* key, Nanoseconds& low, 
       Nanoseconds time;
       if (read_count(end, time.count, "nanoseconds", "negative-time", fields.findings())) ends.push_back(time);
     }
-  if (ends.size() == 2)
+  if (ends.size() == 2 && ends[0] <= ends[1])
     low = ends[0], high = ends[1];
   else
     fields.findings().add(interval->begin_offset(), "type", fmt::format("\"{}\" must be [low, high]", key));
@@ -314,7 +316,7 @@ void describe(CollectiveTable& table, Fields& fields) {
       table.kind = *found;
     else if (const auto at = fields.object().get("collective", JsonKind::string))
       fields.findings().add(at->begin_offset(), "collective", fmt::format("no collective is called '{}'", kind),
-                            "all-reduce, all-gather, reduce-scatter, all-to-all or broadcast");
+                            "all-reduce, all-gather, reduce-scatter, all-to-all, broadcast or shift");
     check_table(table, fields.value(), fields.findings());
   }
 }
@@ -337,6 +339,37 @@ void describe(Calibration& calibration, Fields& fields) {
   fields.end();
 }
 
+/// Adds a finding for each row that says again what `key_of` has of an earlier one.
+template <class Record, class KeyOf>
+static void find_twins(const JsonValue& root, const char* key, const std::vector<Record>& records, const KeyOf& key_of,
+                       FindingList& findings) {
+  const auto rows = root.find(key);
+  if (!rows || rows->kind() != JsonKind::array) return;
+  std::set<decltype(key_of(records.front()))> seen;
+  auto record = records.begin();
+  for (const JsonValue row : rows->children())
+    if (!seen.insert(key_of(*record++)).second)
+      findings.add(row.begin_offset(), "duplicate-name", fmt::format("\"{}\" has another row of this", key),
+                   "keep one of them");
+}
+
+static void find_twins(const JsonValue& root, const Calibration& calibration, FindingList& findings) {
+  const auto by_type = [](const auto& row) { return std::tie(row.device_kind, row.type); };
+  const auto find = [&](const char* key, const auto& records, const auto& key_of) {
+    find_twins(root, key, records, key_of, findings);
+  };
+  find("devices", calibration.devices, [](const CalibratedDevice& row) { return std::tie(row.kind); });
+  find("ops", calibration.ops,
+       [](const CalibratedOp& row) { return std::tie(row.device_kind, row.graph, row.op, row.signature, row.mode); });
+  find("fits", calibration.fits, by_type);
+  find("efficiencies", calibration.efficiencies, by_type);
+  find("co_run", calibration.co_run,
+       [](const CoRunFactor& row) { return std::tie(row.device_kind, row.type, row.devices); });
+  find("interference", calibration.interference, by_type);
+  find("collectives", calibration.collectives,
+       [](const CollectiveTable& row) { return std::tie(row.kind, row.ranks, row.nodes); });
+}
+
 }  // namespace detail
 
 Calibration read_calibration(const std::filesystem::path& path) {
@@ -351,6 +384,7 @@ Calibration parse_calibration(std::string_view text, const std::string& name) {
   if (root && detail::check_format(*root, detail::kCalibrationFormat, findings)) {
     detail::RecordReader fields{*root, "a calibration", findings};
     describe(calibration, fields);
+    if (findings.empty()) detail::find_twins(*root, calibration, findings);
   }
   findings.raise_if_any();
   return calibration;

@@ -10,9 +10,9 @@
 namespace trainyard {
 
 /// Reads a `trainyard-calibration/1` file ("-" is standard input). Throws InputError with positions: those of every
-/// JSON file (read_graph), "efficiency" for one outside of (0, 1], "segments" for segments that are missing, overlap or
-/// take less time for more bytes, "not-positive" for a factor of 0, "collective" for a table of a collective that is
-/// none.
+/// JSON file (read_graph), "efficiency" for one outside of (0, 1], "segments" for segments that are missing or
+/// overlap (that a later one takes less time is as measured), "not-positive" for a factor of 0, "collective" for a
+/// table of a collective that is none, "duplicate-name" for two rows of one thing.
 Calibration read_calibration(const std::filesystem::path& path);
 /// Reads a text; `name` is the file in messages.
 Calibration parse_calibration(std::string_view text, const std::string& name);
