@@ -243,6 +243,18 @@ TEST_CASE("Megatron's arguments that contradict are refused at their place") {
   CHECK(has(refusal("--micro-batch-size 1 --global-batch-size 32"),
             "the plan is for 32 samples a step, and the model has 16"));
   CHECK(has(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 999999999999"), "for a count"));
+  const std::string two = "--micro-batch-size 1 --pipeline-model-parallel-size 2 ";
+  CHECK(has(refusal(two + "--recompute-granularity --num-layers 6"), "--recompute-granularity has ''"));
+  CHECK(has(refusal(two + "--recompute-granularity most"), "it is one of full, selective"));
+  CHECK(has(refusal(two + "--recompute-granularity full --recompute-method most"), "--recompute-method has 'most'"));
+  CHECK(
+      has(refusal(two + "--num-layers-per-virtual-pipeline-stage 2"), "6 layers on 2 ranks are not whole stages of 2"));
+  const std::string each = "--num-layers-per-virtual-pipeline-stage 1 --num-virtual-stages-per-pipeline-rank ";
+  CHECK(refusal(two + each + "3").empty());
+  CHECK(has(refusal(two + each + "1"), "6 layers on 2 ranks are not 2 stages of 1 each"));
+  CHECK(has(refusal(two + "\\\n  --data-path \"abc"), "plan:2:15"));
+  CHECK(refusal(two + "--data-path it\\'s \"a\\\"b\"").empty());
+  CHECK(has(refusal(two + "--data-path 'abc"), "a quote is opened and never closed"));
   // 2^30 ranks times 2^30 times 16 stages would be none in 64 bits.
   CHECK(has(refusal("--micro-batch-size 1 --tensor-model-parallel-size 1073741824 --context-parallel-size 1073741824"),
             "from 1 to 1048576"));
@@ -357,6 +369,7 @@ TEST_CASE("a plan of one stage comes back from DeepSpeed's configuration") {
   CHECK(has(refusal(R"({"train_batch_size": 16, "zero_optimization": {"reduce_bucket_size": 0}})"), "from 1 to 2^40"));
   CHECK(has(refusal(R"({"train_batch_size": "auto", "zero_optimization": {}})"), "\"auto\""));
   CHECK(has(refusal(R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 5})"), "is not that of"));
+  CHECK(has(refusal(R"({"train_batch_size": 8.5})"), "a whole number of samples, got 8.5"));
   CHECK(has(refusal(R"({"train_batch_size": 0})"), "from 1 to 1073741824"));
   // 8 ranks times 2^31 times 2^30 would be a batch of 0.
   CHECK(has(refusal(R"({"train_micro_batch_size_per_gpu": 2147483648, "gradient_accumulation_steps": 1073741824})"),

@@ -27,7 +27,7 @@ std::array<std::int64_t, 3> read_batches(const JsonValue& root, FindingList& fin
     if (value->kind() == JsonKind::string)
       findings.add(value->begin_offset(), "deepspeed", fmt::format("\"{}\" is \"{}\"", kBatchKeys[i], value->text()),
                    "the trainer puts the number in place of \"auto\": give it");
-    else if (read_count(*value, counts[i], kBatchKeys[i], "deepspeed", findings) &&
+    else if (read_count(*value, counts[i], i < 2 ? "samples" : "steps", "deepspeed", findings) &&
              (counts[i] < 1 || counts[i] > kMostBatches[i]))
       findings.add(value->begin_offset(), "deepspeed",
                    fmt::format("\"{}\" is {}, and must be from 1 to {}", kBatchKeys[i], counts[i], kMostBatches[i]));
@@ -46,7 +46,7 @@ void read_zero(const JsonValue& zero, ForeignPlan& plan, FindingList& findings) 
   plan.file.plan.zero = static_cast<std::size_t>(stage);
   if (const auto value = zero.find("reduce_bucket_size"); value && value->kind() == JsonKind::number) {
     std::int64_t gradients = 0;
-    if (!read_count(*value, gradients, "reduce_bucket_size", "deepspeed", findings)) return;
+    if (!read_count(*value, gradients, "gradients", "deepspeed", findings)) return;
     if (gradients < 1 || gradients > (std::int64_t{1} << 40))
       findings.add(value->begin_offset(), "deepspeed",
                    fmt::format("\"reduce_bucket_size\" is {}, and must be from 1 to 2^40", gradients));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <utility>
@@ -24,9 +25,10 @@ struct ShellWord {
 };
 
 /// Words of a shell's command line, without quotes, comments and the ends of continued lines.
-std::vector<ShellWord> shell_words(std::string_view text) {
+std::vector<ShellWord> shell_words(std::string_view text, const std::string& name) {
   std::vector<ShellWord> words;
   char quote = 0;
+  std::size_t quoted = 0;
   bool open = false, comment = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -51,11 +53,18 @@ std::vector<ShellWord> shell_words(std::string_view text) {
     }
     if (!open) words.push_back({"", i});
     open = true;
-    if (quote != 0 ? c == quote : c == '"' || c == '\'')
-      quote = quote != 0 ? char{0} : c;
+    if (c == '\\' && quote != '\'' && i + 1 < text.size())
+      words.back().text += text[++i];
+    else if (quote != 0 ? c == quote : c == '"' || c == '\'')
+      quote = quote != 0 ? char{0} : c, quoted = i;
     else
       words.back().text += c;
   }
+  if (quote != 0)
+    throw InputError({.code = "megatron",
+                      .message = "a quote is opened and never closed",
+                      .help = "close it",
+                      .at = location_at(name, text, quoted)});
   return words;
 }
 
@@ -63,7 +72,7 @@ std::vector<ShellWord> shell_words(std::string_view text) {
 class Arguments {
  public:
   Arguments(std::string_view text, const std::string& name) : text_(text), name_(name) {
-    const std::vector<ShellWord> words = shell_words(text);
+    const std::vector<ShellWord> words = shell_words(text, name);
     for (std::size_t i = 0; i < words.size(); ++i) {
       if (!words[i].text.starts_with("--")) continue;
       std::string key = words[i].text.substr(2);
@@ -83,6 +92,13 @@ class Arguments {
   std::string word(const std::string& key) const {
     const auto at = given_.find(key);
     return at == given_.end() ? "" : at->second.text;
+  }
+  /// The word, which is one of these where the argument is there.
+  std::string word(const std::string& key, std::initializer_list<std::string_view> known) const {
+    std::string said = word(key);
+    if (has(key) && std::ranges::find(known, said) == known.end())
+      refuse(key, fmt::format("--{} has '{}'", key, said), fmt::format("it is one of {}", fmt::join(known, ", ")));
+    return said;
   }
   /// A count from 1; products of three degrees stay far below what a word holds.
   std::optional<std::size_t> count(const std::string& key, std::size_t most = std::size_t{1} << 20) const {
@@ -165,6 +181,14 @@ MegatronLayout layout_of(const Arguments& given, std::size_t layers, std::size_t
       given.refuse("pipeline-model-parallel-layout", finding.message, finding.help, finding.code);
     }
   }
+  if (virtual_layers && (virtual_stages ? row * *virtual_stages * *virtual_layers != layers
+                                        : !first && !last && layers % (row * *virtual_layers) != 0))
+    given.refuse(
+        "num-layers-per-virtual-pipeline-stage",
+        fmt::format("{} layers on {} ranks are not {} stages of {} each", layers, row,
+                    virtual_stages ? fmt::to_string(row * *virtual_stages) : "whole", *virtual_layers),
+        "give one of --num-layers-per-virtual-pipeline-stage and --num-virtual-stages-per-pipeline-rank, which "
+        "divides the layers");
   const std::size_t chunks = virtual_stages   ? *virtual_stages
                              : virtual_layers ? layers / row / std::max<std::size_t>(*virtual_layers, 1)
                                               : 1;
@@ -183,8 +207,8 @@ MegatronLayout layout_of(const Arguments& given, std::size_t layers, std::size_t
 }
 
 void read_recompute(const Arguments& given, ParallelPlan& plan, std::vector<std::string>& notes) {
-  const std::string granularity = given.word("recompute-granularity");
-  if (granularity == "full" && given.word("recompute-method") == "block") {
+  const std::string granularity = given.word("recompute-granularity", {"full", "selective"});
+  if (granularity == "full" && given.word("recompute-method", {"uniform", "block"}) == "block") {
     plan.recompute.assign(plan.stages(), {StageRecompute::blocks, given.count("recompute-num-layers").value_or(1)});
   } else if (granularity == "full") {
     plan.recompute.assign(plan.stages(), StageRecompute::blocks);
@@ -194,9 +218,6 @@ void read_recompute(const Arguments& given, ParallelPlan& plan, std::vector<std:
     plan.recompute.assign(plan.stages(), StageRecompute::attention);
     if (const std::string modules = given.word("recompute-modules"); !modules.empty() && modules != "core_attn")
       notes.push_back(fmt::format("--recompute-modules {}: a plan computes core attention again, not this", modules));
-  } else if (!granularity.empty()) {
-    notes.push_back(fmt::format(
-        "--recompute-granularity {}: a plan computes layers of a stage again, or attention: left out", granularity));
   }
 }
 
@@ -217,7 +238,7 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
   const auto micro = given.count("micro-batch-size");
   if (!micro) given.refuse("", "the arguments do not say --micro-batch-size", "give the samples of a microbatch");
   plan.microbatch = *micro;
-  const auto batch = given.count("global-batch-size", std::size_t{1} << 30);
+  const auto batch = given.count("global-batch-size");
   read.file.batch = plan_batch(batch ? std::optional{static_cast<std::int64_t>(*batch)} : std::nullopt, ground);
 
   if (row > 1) {
