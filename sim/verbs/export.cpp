@@ -372,7 +372,9 @@ struct ExportVerb {
       nodes += traces[rank].nodes.size();
       writings.push_back({outputs[rank], [&traces, rank](std::ostream& out) { out << chakra_messages(traces[rank]); }});
     }
-    console.warn("durations are rounded to whole microseconds; links, their order and memory are not in Chakra traces");
+    console.warn(
+        "durations are rounded to whole microseconds, waits without a tensor and empty tensors are messages of a byte, "
+        "and ops of no time take their turn; links, their order and memory are not in Chakra traces");
     return write(writings, "chakra", {{"ranks", traces.size()}, {"nodes", nodes}},
                  fmt::format("{} ranks, {} nodes\n", traces.size(), nodes), console);
   }
