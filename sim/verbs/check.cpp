@@ -17,6 +17,7 @@
 #include "trainyard/io/formats/schedule_file.hpp"
 #include "trainyard/io/formats/timeline_file.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/io/pytorch/foreign_graph.hpp"
 #include "trainyard/report/table.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -96,6 +97,12 @@ class Checker {
       result.notes = model.notes;
       return;
     }
+    if (const auto foreign = read_foreign_graph(file)) {
+      result.kind = "graph";
+      result.what = size_of(foreign->graph);
+      result.notes = foreign->notes;
+      return;
+    }
     const std::string text = read_input(file);
     result.kind = tagged_kind(text);
     const std::string name = input_name(file);
@@ -149,8 +156,12 @@ class Checker {
              "(.toml) and .onnx");
     result.kind = "graph";
     const Graph graph = parse_graph(text, name);
-    result.what = fmt::format("{}, {}", counted(static_cast<std::int64_t>(graph.op_count()), "op"),
-                              counted(static_cast<std::int64_t>(graph.tensor_count()), "tensor"));
+    result.what = size_of(graph);
+  }
+
+  static std::string size_of(const Graph& graph) {
+    return fmt::format("{}, {}", counted(static_cast<std::int64_t>(graph.op_count()), "op"),
+                       counted(static_cast<std::int64_t>(graph.tensor_count()), "tensor"));
   }
 
   /// The model and the cluster of the command line, else those that the file names.

@@ -235,6 +235,7 @@ struct ExportVerb {
   Run run_given(const Problem& problem, Console& console) const {
     const std::string text = read_input(schedule), name = input_name(schedule);
     Run run = run_schedule(problem, parse_schedule_or_map(text, name, problem));
+    for (const std::string& note : run.schedule.notes) console.warn(note);
     if (const std::string other = other_time(text, problem, run.timeline.makespan); !other.empty())
       console.warn(name + ": " + other);
     return run;

@@ -52,6 +52,10 @@ TEST_CASE("check finds the kind of each file and says all that is wrong") {
   CHECK(good.output ==
         "chain.json: a graph without errors: 3 ops, 2 tensors\npair.toml: a cluster without errors: 2 devices\n"
         "plan.json: a plan without errors: 2 stages\n");
+  const std::string seeds = (source_dir() / "test/fuzz/seeds/foreign").string();
+  for (const std::string trace : {"/collectives.et", "/trace.json", "/fx.json"})
+    CHECK(contains(run_trainyard(folder.path(), "check " + seeds + trace).output, ": a graph without errors: "));
+  CHECK(contains(run_trainyard(folder.path(), "check " + seeds + "/kineto.json").error, "is a trace of Kineto"));
   write_text(folder.path() / "plan.json", R"({"format": "trainyard-plan/1", "microbatch": 0})");
   CHECK(run_trainyard(folder.path(), "check plan.json").exit_code == 3);
   const auto nameless = run_trainyard(folder.path(), "check s.json chain.json");

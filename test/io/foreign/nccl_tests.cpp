@@ -103,6 +103,7 @@ TEST_CASE("logs that are wrong or cut short are refused by line") {
   CHECK(names(refused_log(kRanks + good + kEnd), "no header"));
   CHECK(names(refused_log(kRanks + kRanks + kHeader + good + kEnd), "rank 0 is there twice"));
   CHECK(names(refused_log(head + nccl_row("fast   10.00   10.00") + kEnd), "'fast' is no number"));
+  CHECK(names(refused_log(head + nccl_row("0.00   15.59   15.59") + kEnd), "in no time are not 15.59 GB/s"));
   CHECK(names(refused_log(head + nccl_row("100.0   20.00   20.00") + kEnd), "are 10.00 GB/s, not 20"));
   CHECK(names(refused_log(head + nccl_row("100.0   10.00   17.50") + kEnd), "not that of an all-reduce of 2 ranks"));
   std::string wrong = good;

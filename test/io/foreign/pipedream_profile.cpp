@@ -83,6 +83,9 @@ TEST_CASE("what is wrong with a profile is named with its line") {
   CHECK(first_finding("").code == "empty-profile");
   CHECK(first_finding("nonsense\n").code == "profile-line");
   CHECK(first_finding(line("a") + line("a")).code == "duplicate-name");
+  const Finding edge = first_finding(line("a") + line("b") + "\ta -- b\n\ta -- b\n");
+  CHECK(edge.code == "duplicate-name");
+  CHECK(edge.at.line == 4);
   CHECK(first_finding("a -- X -- forward_compute_time=1.0\n").code == "profile-line");
   const Finding number = first_finding(
       line("a") + "b -- X -- forward_compute_time=-1, backward_compute_time=0, activation_size=0, parameter_size=0\n");

@@ -278,6 +278,9 @@ TEST_CASE("a table of torch.distributed.pipelining is read as torch writes it") 
   const KnownSchedule plain = known_schedule(parse_task_table("0F0,0F1,,,0B0,,0B1\r\n,1F0,1B0,1F1,1B1\r\n", "x.csv"));
   CHECK(plain.schedule == PipelineSchedule::one_f_one_b);
   CHECK(plain.microbatches == 2);
+  CHECK(parse_task_table("\xEF\xBB\xBF"
+                         "0F0",
+                         "x.csv") == parse_task_table("0F0", "x.csv"));  // a byte order mark
   const KnownSchedule lowered =
       known_schedule(parse_task_table("0UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,0REDUCE_GRAD\r\n"
                                       "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\r\n",
@@ -336,6 +339,8 @@ TEST_CASE("a split spec names what it cannot say, and is refused with the place"
   CHECK(has(refused(R"("h.3": "MIDDLE")"), "BEGINNING or END"));
   CHECK(has(refused(R"("embedding": "BEGINNING")"), "a stage without layers"));
   CHECK(has(refused(R"("h.3": "BEGINNING", "h.4": "BEGINNING")"), "2 splits make 3 stages, and the schedule"));
+  test::write_text(folder.path() / "x.csv", "0F0,0B0,0F1,0B1\n1F0,1B0,1F1,1B1\n");
+  CHECK(has(refused(R"("h.3": "BEGINNING")"), "x.csv:1:1: error[task-order]"));
   CHECK(has(refusal(R"({"format": "trainyard-split/1", "schedule": "absent.csv", "splits": {}})"), "absent.csv"));
 }
 

@@ -149,6 +149,9 @@ class NcclTestsReader {
       return refuse(words[columns_.wrong], "wrong-results",
                     fmt::format("the test found {} wrong values", words[columns_.wrong]),
                     "its times are worth nothing: the machine, or its driver, is at fault");
+    if (number_of<double>(words[columns_.time]) == 0.0 && row.bandwidth > 0)
+      return refuse(words[columns_.time], "bandwidth",
+                    fmt::format("{} bytes in no time are not {} GB/s", row.bytes, row.bandwidth));
     if (columns_.redop > 0) operation_ = words[columns_.redop];
     if (row.bytes > 0 && row.microseconds > 0) rows_.push_back(row);
   }

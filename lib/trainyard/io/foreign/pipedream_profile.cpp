@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -87,6 +88,9 @@ class LayerProfileReader {
     if (ends.size() != 2)
       return findings_.add(offset(line), "profile-line", "an edge names two layers", "'node1 -- node2'");
     const auto from = layer(ends[0]), to = layer(ends[1]);
+    if (from && to && !joined_.emplace(*from, *to).second)
+      return findings_.add(offset(line), "duplicate-name", fmt::format("the edge '{}' is there already", line),
+                           "keep one");
     if (from && to) profile_.edges.emplace_back(*from, *to);
   }
 
@@ -136,6 +140,7 @@ class LayerProfileReader {
   LayerProfile profile_;
   std::map<std::string, std::size_t, std::less<>> index_;
   std::vector<std::string_view> edges_;
+  std::set<std::pair<std::size_t, std::size_t>> joined_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 namespace trainyard {
 
 std::vector<double> parse_step_times(std::string_view text, const std::string& name) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   detail::FindingList findings{name, text};
   const auto offset = [&](std::string_view part) { return static_cast<std::size_t>(part.data() - text.data()); };
   std::vector<double> times;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
@@ -81,7 +83,16 @@ ForeignPlan plan_of(const SplitSpec& spec, const TaskTable& table, const PlanGro
       refuse("stages", "a split of the pipeline leaves a stage without layers",
              "split at the beginning of a later block, and at each once", "/splits");
   for (const std::size_t cut : cuts) read.file.begins.push_back(ground.blocks[cut]);
-  const KnownSchedule known = known_schedule(table);
+  const auto in_table = [&] {
+    try {
+      return known_schedule(table);
+    } catch (const InputError& error) {
+      std::vector<Finding> findings = error.findings();
+      for (Finding& finding : findings) finding.at.file = spec.schedule;
+      throw InputError{std::move(findings)};
+    }
+  };
+  const KnownSchedule known = in_table();
   const std::size_t stages = table.ranks.size() * known.chunks;
   if (stages != cuts.size() + 1)
     refuse("stages",

@@ -83,6 +83,7 @@ std::string_view unquoted(std::string_view cell) {
 
 TaskTable parse_task_table(std::string_view text, const std::string& name) {
   TaskTable table;
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   const auto refuse = [&](std::size_t offset, std::string message, std::string help) {
     throw InputError({.code = "task-table",
                       .message = std::move(message),
@@ -136,10 +137,12 @@ KnownSchedule known_schedule(const TaskTable& table) {
       ++actions;
     }
   const std::size_t ranks = table.ranks.size(), chunks = stages / ranks;
-  const auto refuse = [](std::string message) {
+  std::size_t other = 0;  // rank whose row differs
+  const auto refuse = [&](std::string message) {
     throw InputError({.code = "task-order",
                       .message = std::move(message),
-                      .help = "gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, v-half, v-min and dualpipe-v are known"});
+                      .help = "gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, v-half, v-min and dualpipe-v are known",
+                      .at = {.line = static_cast<int>(other) + 1, .column = 1}});
   };
   // Each stage has forward and backward of every microbatch: what is larger is not made to be compared.
   if (ranks == 0 || stages % ranks != 0 || actions < 2 * stages * microbatches)
@@ -163,6 +166,7 @@ KnownSchedule known_schedule(const TaskTable& table) {
       if (mine == table.ranks[rank].end() && theirs == known.ranks[rank].end()) continue;
       if (!alike || same > *alike) {
         alike = same;
+        other = rank;
         nearest = fmt::format("{} is nearest: its rank {} has {} where the file has {}", name_of(schedule), rank,
                               theirs == known.ranks[rank].end() ? "nothing more" : text_of(*theirs),
                               mine == table.ranks[rank].end() ? "nothing more" : text_of(*mine));

@@ -41,7 +41,8 @@ struct KnownSchedule {
   PipelineSchedule schedule;
   std::size_t chunks, microbatches;
 };
-/// Throws InputError ("task-order") where it is that of none, with the first action at which the nearest differs.
+/// Throws InputError ("task-order") where it is that of none, with the first action at which the nearest differs,
+/// and its line; the table's file is the caller's.
 KnownSchedule known_schedule(const TaskTable& table);
 
 }  // namespace trainyard
