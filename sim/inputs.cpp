@@ -25,6 +25,7 @@
 #include "trainyard/io/pytorch/torch_export.hpp"
 #include "trainyard/io/pytorch/zip_member.hpp"
 #include "trainyard/model/precision.hpp"
+#include "trainyard/report/table.hpp"
 #include "trainyard/rewrite/models.hpp"
 #include "trainyard/zoo/zoo.hpp"
 #include "usage.hpp"
@@ -307,7 +308,12 @@ Machine load_machine(const std::string& word, const MachineOptions& options) {
     costs.kernels->tf32 = options.tf32;
     costs.kernels->fused = options.fused;
   }
-  if (options.co_run) costs.co_running = *options.co_run;
+  if (options.co_run) {
+    costs.co_running = *options.co_run;
+    if (const auto devices = static_cast<std::int64_t>(machine.cluster.device_count()); *options.co_run > devices)
+      machine.notes.push_back(
+          fmt::format("--co-run {}: the cluster has {}", *options.co_run, counted(devices, "device")));
+  }
   machine.costs = Costs{std::move(costs)}.at(options.speeds);
   if (!options.slow.empty()) {
     ChangedMachine slow =

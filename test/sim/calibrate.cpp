@@ -99,7 +99,7 @@ TEST_CASE("traces of several ranks name their GPUs by id: two ranks of one kind 
   REQUIRE(run("export s.json --to kineto -o run.json").exit_code == 0);
   const auto fitted = run("calibrate run.0.json run.1.json -o c.json --json");
   CAPTURE(fitted.error);
-  CHECK(json_of(fitted)["device_kinds"] == nlohmann::json({"V100-SXM2-16GB"}));
+  CHECK(json_of(fitted)["device_kinds"] == nlohmann::json::array({"V100-SXM2-16GB"}));
 }
 
 TEST_CASE("a profile given twice counts once, and --kind is of traces") {
@@ -124,4 +124,8 @@ TEST_CASE("a calibration that knows nothing of the cluster is said to") {
   CHECK(run.exit_code == 0);
   CHECK(contains(run.error, "the calibration knows nothing of V100-SXM2-16GB (it is of gpu)"));
   CHECK(run_trainyard(folder.path(), "simulate two.json --cluster pair.toml --co-run 2").exit_code == 2);
+  const std::string several =
+      "simulate two.json --cluster pair.toml --placer single --costs calibration.json --co-run ";
+  CHECK_FALSE(contains(run_trainyard(folder.path(), several + "2").error, "--co-run"));
+  CHECK(contains(run_trainyard(folder.path(), several + "99").error, "--co-run 99: the cluster has 2 devices"));
 }

@@ -24,8 +24,9 @@ namespace trainyard {
 ///     recompute      --recompute-granularity full, of all stages, with --recompute-method block of their first
 ///                    --recompute-num-layers layers; selective, of attention
 ///
-/// Throws InputError with line and column: "megatron" (a number that is none, what is missing or contradicts, another
-/// number of layers than the network's), "layout"; "megatron-network" where the network is no such chain.
+/// Throws InputError with line and column: "megatron" (a number or word that is none, an open quote, what is missing or
+/// contradicts, another number of layers than the network's), "layout"; "megatron-network" where the network is no such
+/// chain.
 ForeignPlan parse_megatron(std::string_view text, const std::string& name, const PlanGround& ground);
 
 /// The plan as a command for torchrun. Cuts within what is embedding or loss go to its border. Lost are other orders,
