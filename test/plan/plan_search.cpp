@@ -768,6 +768,26 @@ TEST_CASE("moves from a plan lead to others, to each once, and compute nothing a
   }
 }
 
+TEST_CASE("stages with replicas of their own have other buckets and ZeRO stages, and ranks a sequence or none") {
+  PlanCosts costs = pipeline_costs({{2, 2, 2}, {2, 2, 2}, {2, 2, 2}}, 8);
+  costs.devices = 4;
+  costs.bucket = Bytes{1000};
+  costs.layer_degrees = {{1}, {2}, {2, true}};
+  const ParallelPlan own{.degrees = {{.data = 2}, {.data = 1, .tensor = {2}}}, .cuts = {1}, .microbatch = 2};
+  CHECK(bucket_sizes_of(costs, own).size() == 7);
+  CHECK(zero_stages_of(costs, own).size() == 3);
+  const ParallelPlan none{.degrees = {{.data = 1}, {.data = 1, .tensor = {2}}}, .cuts = {1}, .microbatch = 2};
+  CHECK(bucket_sizes_of(costs, none).empty());
+  CHECK(zero_stages_of(costs, none).empty());
+  const ParallelPlan ranks{.data = 2, .tensor = 2, .microbatch = 2, .recompute = {StageRecompute::no}};
+  ParallelPlan sharing = ranks;
+  sharing.sequence = true;
+  for (const auto& [from, to] : {std::pair{ranks, sharing}, std::pair{sharing, ranks}}) {
+    const std::vector<RatedPlan> moves = moves_of(costs, {}, from);
+    CHECK(std::ranges::find(moves, to, &RatedPlan::plan) != moves.end());
+  }
+}
+
 TEST_CASE("the gradients of a stage's only microbatch need not all be there, by hand") {
   PlanCosts costs = two_layers(2);
   costs.memory = Bytes{130};
@@ -846,6 +866,12 @@ TEST_CASE("a plan that cannot be is refused by name, with the nearest that can")
         "data 1 x tensor 8 x 1 device in a row are 8, and there are 4: tensor 4 would fit");
   CHECK(refusal(costs, {.tensor = 2, .cuts = {1, 2}}) ==
         "data 1 x tensor 2 x 3 devices in a row are 6, and there are 4: tensor 1 would fit");
+  // No one degree alone: 8 of the 4 samples' shares are as many too many as 8 ranks. Where the share is 1 sample, so is
+  // a microbatch.
+  CHECK(refusal(costs, {.data = 8, .tensor = 8}) ==
+        "data 8 x tensor 8 x 1 device in a row are 64, and there are 4: data 4, tensor 1 would fit");
+  CHECK(refusal(costs, {.data = 8, .microbatch = 3}) ==
+        "data 8 x tensor 1 x 1 device in a row are 8, and there are 4: data 4, microbatches of 1 would fit");
   PlanCosts shared = costs;
   shared.layer_degrees.push_back({.context = 2});
   CHECK(refusal(shared, {.context = 8}) ==

@@ -1,11 +1,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/parallel_plan.hpp"
 
 namespace trainyard {
@@ -27,26 +32,44 @@ std::size_t nearest_divisor(std::size_t whole, std::size_t wanted, std::size_t m
   return best;
 }
 
-/// The nearest plan by one degree alone, data first, then tensor ranks.
+/// The nearest plan that there are devices for: as few other degrees as can be, replicas rather than tensor ranks,
+/// these rather than context, stages at last, and microbatches where they do not divide the share; each as large as can
+/// be.
 std::string nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) {
-  if (const std::size_t rest = plan.devices() / plan.data; rest <= costs.devices)
-    return fmt::format("data {} would fit", nearest_divisor(costs.batch, costs.devices / rest, costs.devices / rest));
-  if (const std::size_t rest = plan.devices() / plan.tensor; rest <= costs.devices) {
-    std::size_t ranks = 1;
-    for (const LayerDegree& degree : costs.layer_degrees)
-      if (degree.ranks <= costs.devices / rest) ranks = std::max(ranks, degree.ranks);
-    return fmt::format("tensor {} would fit", ranks);
+  std::optional<std::tuple<int, int, std::size_t>> least;  // changes, which of them, devices that are left
+  std::string nearest = "fewer ranks or stages, or a larger cluster";
+  for (const LayerDegree& degree : costs.layer_degrees) {
+    if (degree.exchange != plan.exchange || degree.experts != plan.experts ||
+        degree.sequence != (plan.sequence && degree.ranks > 1))
+      continue;
+    for (const std::size_t data : divisors(costs.batch))
+      for (std::size_t p = 1; p <= plan.devices_in_row(); ++p) {
+        const std::size_t devices = data * degree.ranks * degree.context * p,
+                          microbatch = nearest_divisor(costs.batch / data, plan.microbatch);
+        if (devices > costs.devices || data > plan.data || data % plan.experts != 0 || degree.ranks > plan.tensor ||
+            degree.context > plan.context)
+          continue;
+        std::vector<std::string> others;
+        int changes = 0, which = 0;
+        const auto change = [&](int weight, std::string_view name, std::size_t from, std::size_t to) {
+          if (from == to) return;
+          ++changes;
+          which += weight;
+          others.push_back(name == "stages" ? fmt::format("{} stages", to * plan.chunks)
+                                            : fmt::format("{} {}", name, to));
+        };
+        change(1, "data", plan.data, data);
+        change(2, "tensor", plan.tensor, degree.ranks);
+        change(4, "context", plan.context, degree.context);
+        change(8, "stages", plan.devices_in_row(), p);
+        change(16, "microbatches of", plan.microbatch, microbatch);
+        const std::tuple key{changes, which, costs.devices - devices};
+        if (least && key >= *least) continue;
+        least = key;
+        nearest = fmt::format("{} would fit", fmt::join(others, ", "));
+      }
   }
-  if (const std::size_t rest = plan.devices() / plan.context; rest <= costs.devices) {
-    std::size_t ranks = 1;
-    for (const LayerDegree& degree : costs.layer_degrees)
-      if (degree.exchange == plan.exchange && degree.context <= costs.devices / rest)
-        ranks = std::max(ranks, degree.context);
-    return fmt::format("context {} would fit", ranks);
-  }
-  if (const std::size_t rest = plan.replicas() * plan.tensor; rest <= costs.devices)
-    return fmt::format("{} stages would fit", costs.devices / rest * plan.chunks);
-  return "fewer ranks or stages, or a larger cluster";
+  return nearest;
 }
 
 /// Those of a plan whose stages have the same.

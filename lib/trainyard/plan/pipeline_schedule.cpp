@@ -206,7 +206,7 @@ void check_microbatches(PipelineSchedule schedule, std::size_t devices, std::siz
                                            interleaved ? "an interleaved pipeline" : "dualpipe-v", devices,
                                            interleaved ? "a multiple of" : "at least",
                                            interleaved ? devices : 2 * devices, microbatches),
-                    .help = "give such a number, or take schedule 1f1b"});
+                    .help = "give such a number, or take schedule 1f1b, with one stage a device"});
 }
 
 std::vector<PipelineTask> pipeline_tasks(PipelineSchedule schedule, std::size_t device, std::size_t devices,

@@ -118,7 +118,7 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
   };
   ParallelPlan moved = plan;
   for (std::size_t& cut : moved.cuts)
-    for (const std::size_t to : {cut - 1, cut + 1}) {
+    for (const std::size_t to : {cut - 1, cut + 1, cut - 2, cut + 2}) {
       const std::size_t from = std::exchange(cut, to);
       offer(moved);
       cut = from;

@@ -102,7 +102,7 @@ std::optional<RatedPlan> nearest_that_fits(const PlanCosts& costs, const Paralle
 
 Bytes peak_of(const PlanStep& run) { return *std::ranges::max_element(run.peaks); }
 
-/// The nearest plan that fits as simulated, of a few that fit by the estimate, and what it needs.
+/// The nearest plan that fits as simulated, of a few that fit by the estimate, and what it leaves of a device.
 std::optional<std::pair<ParallelPlan, Bytes>> nearest_simulated(PlanCosts costs, const PlanSetting& setting,
                                                                 const ParallelPlan& plan, const PlanStep& run,
                                                                 Bytes spare) {
@@ -117,7 +117,7 @@ std::optional<std::pair<ParallelPlan, Bytes>> nearest_simulated(PlanCosts costs,
     if (!next) return std::nullopt;
     const PlannedSchedule made = setting.planned(next->plan, setting.options.stop);
     spare = made.spare.value_or(memory - peak_of(next->run));
-    if (spare >= Bytes{0}) return std::pair{next->plan, memory - spare};
+    if (spare >= Bytes{0}) return std::pair{next->plan, spare};
     last = *next;
   }
   return std::nullopt;
@@ -132,7 +132,10 @@ std::string beyond_memory(const PlanCosts& costs, const PlanSetting& setting, co
       "the plan needs {}; {}",
       costs.share_of_memory ? fmt::format("{} more than a device has", format_bytes(Bytes{0} - spare))
                             : fmt::format("{} of a device's {}", format_bytes(memory - spare), format_bytes(memory)),
-      fits ? fmt::format("the nearest that fits, {}, needs {}", describe(fits->first), format_bytes(fits->second))
+      fits ? fmt::format("the nearest that fits, {}, {}", describe(fits->first),
+                         costs.share_of_memory
+                             ? fmt::format("leaves {} of a device at least", format_bytes(fits->second))
+                             : fmt::format("needs {}", format_bytes(memory - fits->second)))
            : fmt::format("none found with its degrees fits: the placer plan looks for others on {} devices",
                          setting.devices.size()));
 }

@@ -262,6 +262,7 @@ void PlanTrials::improve(SimulatedPlans& found) {
   }
   now = std::move(best);
   if (ops_of(now.rated.plan) > kOftenOps) return;
+  left = kMovedOps;
   for (bool goes_on = true; goes_on;) {
     goes_on = try_sizes(distant_bucket_sizes_of(costs_, now.rated.plan, true));
     goes_on = try_sizes(bucket_sizes_of(costs_, now.rated.plan)) || goes_on;
