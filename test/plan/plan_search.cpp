@@ -866,12 +866,11 @@ TEST_CASE("a plan that cannot be is refused by name, with the nearest that can")
         "data 1 x tensor 8 x 1 device in a row are 8, and there are 4: tensor 4 would fit");
   CHECK(refusal(costs, {.tensor = 2, .cuts = {1, 2}}) ==
         "data 1 x tensor 2 x 3 devices in a row are 6, and there are 4: tensor 1 would fit");
-  // No one degree alone: 8 of the 4 samples' shares are as many too many as 8 ranks. Where the share is 1 sample, so is
-  // a microbatch.
+  // Not by one degree alone. Of 8 samples 4 replicas have 2 each, where a microbatch has 2 at most.
   CHECK(refusal(costs, {.data = 8, .tensor = 8}) ==
         "data 8 x tensor 8 x 1 device in a row are 64, and there are 4: data 4, tensor 1 would fit");
   CHECK(refusal(costs, {.data = 8, .microbatch = 3}) ==
-        "data 8 x tensor 1 x 1 device in a row are 8, and there are 4: data 4, microbatches of 1 would fit");
+        "data 8 x tensor 1 x 1 device in a row are 8, and there are 4: data 4, microbatches of 2 would fit");
   PlanCosts shared = costs;
   shared.layer_degrees.push_back({.context = 2});
   CHECK(refusal(shared, {.context = 8}) ==

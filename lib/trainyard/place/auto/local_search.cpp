@@ -22,6 +22,12 @@ const T& any_of(Random& random, const std::vector<T>& list) {
   return list[random.below(list.size())];
 }
 
+/// A schedule that is to be changed: what its placer planned is no longer so.
+Schedule without_plan(Schedule schedule) {
+  schedule.plan.reset();
+  return schedule;
+}
+
 }  // namespace
 
 LocalSearch::LocalSearch(const Problem& problem, const std::vector<Clusters>& levels, bool memory_binds, Schedule start,
@@ -30,7 +36,7 @@ LocalSearch::LocalSearch(const Problem& problem, const std::vector<Clusters>& le
       levels_(levels),
       memory_binds_(memory_binds),
       random_(random),
-      delta_(problem, std::move(start)),
+      delta_(problem, without_plan(std::move(start))),
       at_most_(problem.device_count()) {
   weight_.fill(0.5);
   path_interval_ = std::max<std::uint64_t>(1, problem.op_count() / 256);
