@@ -46,7 +46,7 @@ struct PlanPlacerOptions {
 /// Data, context, expert, tensor and pipeline parallelism in one plan: how many shares of the batch, ranks that share a
 /// sequence (powers of two to 64), replicas that divide experts, tensor ranks (to 64, within a host) and stages, how
 /// large a microbatch, which pipeline schedule (1f1b, interleaved, and where gradients of weights are ops of their own
-/// those of zero bubble), where the stages are cut, what is computed again, whether replicas share the optimizer's
+/// those of zero bubble; on up to 16 devices gpipe and dualpipe-v too), where the stages are cut, what is computed again, whether replicas share the optimizer's
 /// state, or weights too, and where devices differ which are first (device_orders), each order searched for itself.
 /// Plans are searched by their estimates (search_plans over ChainOfBlocks); the best of different degrees are
 /// simulated, as schedules of the problem (schedule_of), and fitted to the memory that they then have (Fitting), where
