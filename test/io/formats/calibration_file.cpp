@@ -118,7 +118,7 @@ TEST_CASE("what no reader would take of a calibration or a profile is not writte
     return refused([&](std::ostream& out) { write_calibration(calibration, out); });
   };
   CHECK(code({.ops = {{.device_kind = "k", .op = "o", .mean = Nanoseconds{-1}}}}) == "negative-time");
-  CHECK(code({.interference = {{.device_kind = "k", .type = "t", .sensitivity = std::nan("")}}}) == "json");
+  CHECK(code({.interference = {{.device_kind = "k", .type = "t", .sensitivity = std::nan("")}}}) == "range");
   CHECK(code({.links = {{.from = "a", .to = "b"}}}) == "segments");
   CHECK(code({.collectives = {CollectiveTable{}}}) == "collective");
   Profile profile;

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
+
+#include "trainyard/core/error.hpp"
 
 namespace trainyard::detail {
 namespace {
@@ -33,7 +34,8 @@ void append_json(std::string& out, std::string_view text) {
 }
 
 void append_json(std::string& out, double number) {
-  assert(std::isfinite(number));
+  if (!std::isfinite(number))
+    refuse("range", "a number that is to be written is not finite, and JSON has none such", "give a finite one");
   constexpr double kExact = 0x1p53;  // whole numbers below are written as such
   if (number == std::floor(number) && std::abs(number) < kExact && !(number == 0 && std::signbit(number)))
     append_number(out, static_cast<std::int64_t>(number));

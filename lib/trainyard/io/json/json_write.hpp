@@ -9,7 +9,7 @@ namespace trainyard::detail {
 
 /// Appends the text as a JSON string. Bytes that are not UTF-8 become U+FFFD.
 void append_json(std::string& out, std::string_view text);
-/// Appends the shortest decimal that reads back as the same double; finite only.
+/// Appends the shortest decimal that reads back as the same double. Throws InputError ("range") where it is not finite.
 void append_json(std::string& out, double number);
 void append_json(std::string& out, std::int64_t number);
 void append_json(std::string& out, std::uint64_t number);
