@@ -779,6 +779,14 @@ TEST_CASE("stages with replicas of their own have other buckets and ZeRO stages,
   const ParallelPlan none{.degrees = {{.data = 1}, {.data = 1, .tensor = {2}}}, .cuts = {1}, .microbatch = 2};
   CHECK(bucket_sizes_of(costs, none).empty());
   CHECK(zero_stages_of(costs, none).empty());
+  // Two replicas of the first stage become two ranks, and the ranks of the second replicas.
+  ParallelPlan other = own;
+  other.degrees[0] = {.data = 1, .tensor = {2}};
+  const std::vector<RatedPlan> moved = moves_of(costs, {}, own);
+  CHECK(std::ranges::find(moved, other, &RatedPlan::plan) != moved.end());
+  other = own;
+  other.degrees[1] = {.data = 2};
+  CHECK(std::ranges::find(moved, other, &RatedPlan::plan) != moved.end());
   const ParallelPlan ranks{.data = 2, .tensor = 2, .microbatch = 2, .recompute = {StageRecompute::no}};
   ParallelPlan sharing = ranks;
   sharing.sequence = true;

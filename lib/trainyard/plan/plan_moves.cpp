@@ -135,6 +135,15 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
     }
     moved.recompute[s] = now;
   }
+  for (std::size_t i = 0; i < plan.degrees.size(); ++i) {
+    const std::size_t devices = plan.degrees[i].devices();
+    for (const LayerDegree& degree : costs.layer_degrees) {
+      if (degree.context * degree.experts > 1 || devices % degree.ranks != 0) continue;
+      moved.degrees[i] = {devices / degree.ranks, degree};
+      offer(moved);
+    }
+    moved.degrees[i] = plan.degrees[i];
+  }
   moved.microbatch = 2 * plan.microbatch;
   offer(moved);
   moved.microbatch = plan.microbatch / 2;
@@ -161,7 +170,7 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
   }
   moved.bucket = plan.bucket;
   for (const PipelineSchedule schedule : options.schedules) {
-    if (plan.stages() == 1 || !plan.degrees.empty()) continue;
+    if (plan.stages() == 1 || !plan.degrees.empty() || plan.microbatch * plan.data == costs.batch) continue;
     moved.schedule = schedule;
     offer(moved);
   }

@@ -27,10 +27,11 @@ class StageLayers {
 RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options, RatedPlan plan,
                        std::uint64_t& evaluations);
 
-/// What single moves lead to, by the estimate: a cut by a layer or two, a layer of a stage more or less that is
-/// computed again, or another level, microbatches of twice or half the samples, in slices or whole, buckets of twice or
-/// half the gradients, another schedule, the sequence shared by tensor ranks or not, and replicas that share the
-/// optimizer's state, weights too, or neither. Those that fit, the quickest first.
+/// What single moves lead to, by the estimate: a cut by a layer or two, replicas for ranks of a stage with degrees of
+/// its own, a layer of a stage more or less that is computed again, or another level, microbatches of twice or half the
+/// samples, in slices or whole, buckets of twice or half the gradients, another schedule, the sequence shared by tensor
+/// ranks or not, and replicas that share the optimizer's state, weights too, or neither. Those that fit, the quickest
+/// first.
 std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions& options, const ParallelPlan& plan);
 
 /// The plan with buckets of other sizes, between half and twice as much: how much is left for the last one, whose sum

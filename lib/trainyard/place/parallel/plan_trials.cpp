@@ -16,11 +16,11 @@ namespace {
 /// Plans that are simulated at most until as many fit as are asked for.
 constexpr std::size_t kTried = 24;
 /// So many of the best simulated plans are improved by moves, each time the likeliest of them, of so many ops together.
-constexpr std::size_t kImproved = 6, kMoves = 12;
+constexpr std::size_t kImproved = 6, kMoves = 12, kAllMoves = 64;
 constexpr double kMovedOps = 800'000;
 /// Plans of so many ops together are all simulated, if they are kTried or more, and the best of these improved.
 constexpr double kSmallOps = 100'000;
-/// The best plan is tried with many sizes of buckets where it has so many ops at most.
+/// A plan is tried with many sizes of buckets, and the best with all moves, where it has so many ops at most.
 constexpr double kOftenOps = 20'000;
 /// Plans of so many ops together, which take a second or two, are simulated until one fits though the search took all
 /// the time.
@@ -221,14 +221,14 @@ void PlanTrials::improve(SimulatedPlans& found) {
     }
     return true;
   };
-  const auto try_moves = [&] {
+  const auto try_moves = [&](std::size_t most) {
     PlanCosts full = costs_;
     if (costs_.memory && now.spare)  // a fiftieth more: as simulated they may fit
       full.memory = Bytes{estimated_when_full(now.rated.run, *costs_.memory, *now.spare).count / 50 * 51};
     std::vector<RatedPlan> moves = moves_of(full, search_, now.rated.plan);
     std::erase_if(moves, [&](const RatedPlan& move) { return !setting_.detail_of(move.plan); });
     const double each = ops_of(now.rated.plan);
-    moves.resize(std::min({moves.size(), kMoves, static_cast<std::size_t>(std::max(0.0, left) / each)}));
+    moves.resize(std::min({moves.size(), most, static_cast<std::size_t>(std::max(0.0, left) / each)}));
     left -= each * static_cast<double>(moves.size());
     return !moves.empty() && is_better(simulated(moves));
   };
@@ -248,7 +248,7 @@ void PlanTrials::improve(SimulatedPlans& found) {
       spare = each.all.front().spare;
       is_better(std::move(each));
     }
-    while (try_moves()) {
+    while (try_moves(kMoves)) {
     }
     const auto is_within = [&](std::int64_t percent) {
       const auto [excess, makespan] = found.best->outcome;
@@ -256,8 +256,10 @@ void PlanTrials::improve(SimulatedPlans& found) {
     };
     // What estimates do not know of ranks, experts and stages: how sums and their exchanges hold up each other.
     const ParallelPlan& plan = now.rated.plan;
-    if (small_ && is_within(10) && (plan.devices() > plan.data || plan.experts > 1))
+    if (ops_of(plan) <= kOftenOps && is_within(10) && (plan.devices() > plan.data || plan.experts > 1)) {
       try_sizes(distant_bucket_sizes_of(costs_, plan, false));
+      try_sizes(zero_stages_of(costs_, now.rated.plan));
+    }
     if (is_within(3)) try_sizes(bucket_sizes_of(costs_, plan));
   }
   now = std::move(best);
@@ -266,7 +268,7 @@ void PlanTrials::improve(SimulatedPlans& found) {
   for (bool goes_on = true; goes_on;) {
     goes_on = try_sizes(distant_bucket_sizes_of(costs_, now.rated.plan, true));
     goes_on = try_sizes(bucket_sizes_of(costs_, now.rated.plan)) || goes_on;
-    goes_on = try_moves() || goes_on;
+    goes_on = try_moves(kAllMoves) || goes_on;
     goes_on = try_sizes(zero_stages_of(costs_, now.rated.plan)) || goes_on;
   }
 }
