@@ -46,14 +46,14 @@ struct PlanPlacerOptions {
 /// Data, context, expert, tensor and pipeline parallelism in one plan: how many shares of the batch, ranks that share a
 /// sequence (powers of two to 64), replicas that divide experts, tensor ranks (to 64, within a host) and stages, how
 /// large a microbatch, which pipeline schedule (1f1b, interleaved, and where gradients of weights are ops of their own
-/// those of zero bubble; on up to 16 devices gpipe and dualpipe-v too), where the stages are cut, what is computed again, whether replicas share the optimizer's
-/// state, or weights too, and where devices differ which are first (device_orders), each order searched for itself.
-/// Plans are searched by their estimates (search_plans over ChainOfBlocks); the best of different degrees are
-/// simulated, as schedules of the problem (schedule_of), and fitted to the memory that they then have (Fitting), where
-/// none fits more; the best of these are improved by single moves, simulated too, and the best is returned. ZeRO 2 and
-/// 3 are tried with replicas alone, and within one host, where memory is short, with ranks and stages.
-/// Schedule::plan_bound is of all of them, as simulated (least_step); none where time was up before all were
-/// enumerated.
+/// those of zero bubble; on up to 16 devices gpipe and dualpipe-v too), where the stages are cut, what is computed
+/// again, whether replicas share the optimizer's state, or weights too, and where devices differ which are first
+/// (device_orders), each order searched for itself. Plans are searched by their estimates (search_plans over
+/// ChainOfBlocks); the best of different degrees are simulated, as schedules of the problem (schedule_of), and fitted
+/// to the memory that they then have (Fitting), where none fits more; the best of these are improved by single moves,
+/// simulated too, and the best is returned. ZeRO 2 and 3 are tried with replicas alone, and within one host, where
+/// memory is short, with ranks and stages. Schedule::plan_bound is of all of them, as simulated (least_step); none
+/// where time was up before all were enumerated.
 ///
 /// Throws InputError ("no-training"), "plan" where no plan fits, "too-large" where none can be simulated, with what
 /// stands in the way of a fold, "range" for no candidates; OutOfTime where none was simulated in time: though time is
