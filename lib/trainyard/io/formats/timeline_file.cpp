@@ -6,6 +6,7 @@
 #include <array>
 #include <ostream>
 
+#include "trainyard/core/check_entries.hpp"
 #include "trainyard/io/formats/problem_names.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/json_object.hpp"
@@ -297,23 +298,17 @@ class TimelineWriter {
 
 /// Checks that what is held has a name.
 void check_names(const Problem& problem, const Timeline& timeline) {
-  const auto check_tensor = [&](TensorId tensor) {
-    if (tensor.index() >= problem.graph().tensor_count())
-      refuse("unknown-tensor",
-             fmt::format("the timeline has a tensor that graph '{}' does not", problem.graph().name()),
-             "give the timeline of this problem, after its rewrites");
-  };
   const auto check_op = [&](OpId op) {
-    if (!op.is_none() && op.index() >= problem.op_count())
-      refuse("unknown-op", fmt::format("the timeline has an op that graph '{}' does not", problem.graph().name()),
-             "give the timeline of this problem, after its rewrites");
+    if (!op.is_none()) check_id("unknown-op", "an op of the timeline", op.index(), problem.op_count(), "ops");
   };
   for (const DeviceUse& use : timeline.devices) {
     if (!use.out_of_memory) continue;
     check_op(use.out_of_memory->op);
     for (const Holding& holding : use.out_of_memory->largest) {
       check_op(holding.op);
-      if (!holding.tensor.is_none()) check_tensor(holding.tensor);
+      if (!holding.tensor.is_none())
+        check_id("unknown-tensor", "a tensor of the timeline", holding.tensor.index(), problem.graph().tensor_count(),
+                 "tensors");
     }
   }
 }

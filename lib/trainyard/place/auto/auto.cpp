@@ -545,8 +545,8 @@ class AutoPlacer {
     return options_.budget.seconds && is_large(base()) && *effort_.seconds_left() < kFewEvaluations * evaluation_;
   }
   static constexpr double kFewEvaluations = 32;
-  static constexpr std::uint64_t kOrders = 5;  // evaluations of best_order(), which take as long as kOrdersTime
-  static constexpr double kOrdersTime = 8;
+  static constexpr std::uint64_t kOrders = 5;  // evaluations of best_order() at most
+  static constexpr double kOrdersTime = 8;     // full simulations that it takes as long as
 
   /// A full simulation of the best schedule, whose graph this is; measured.
   double seconds_of_evaluation(const Problem& problem) const {
