@@ -14,7 +14,7 @@ namespace trainyard {
 namespace {
 
 struct Catalogue {
-  std::vector<Placer> placers, members;  // members: those that `auto` starts from
+  std::vector<Placer> placers, members;  // members: of `auto`
 
   Catalogue() {
     using namespace detail;
@@ -22,7 +22,7 @@ struct Catalogue {
     for (auto* family : {simple_placers, pipedream_placers, list_placers, baechi_placers, fastt_placers, load_placers,
                          cut_placers, flexflow_placers, parallel_placers})
       add(family());
-    const std::size_t pesto = placers.size();  // its place in the list
+    const std::size_t pesto = placers.size();  // index at which its rows are inserted
     for (auto* family : {talos_placers, exact_placers, learned_placers}) add(family());
     std::ranges::copy_if(placers, std::back_inserter(members),
                          [](const Placer& placer) { return !placer.searches && !placer.trains; });
@@ -32,7 +32,7 @@ struct Catalogue {
       std::ranges::copy(later, std::back_inserter(members));
       std::ranges::move(later, std::back_inserter(rows));
     }
-    // Auto asks it for fewer devices than all (relay_on_fewer).
+    // `auto` runs it by itself, on fewer devices than all (relay_on_fewer).
     std::erase_if(members, [](const Placer& placer) { return placer.name == "relay"; });
     for (auto* family : {meta_placers, planner_placers, offload_placers})
       std::ranges::move(family(), std::back_inserter(rows));

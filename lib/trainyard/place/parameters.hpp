@@ -56,7 +56,7 @@ std::string number_from(std::string_view kind, const std::string& least, const s
 
 }  // namespace detail
 
-/// One of some words.
+/// A parameter whose value is one of N words.
 template <class T, std::size_t N>
 class Choice {
  public:
@@ -72,7 +72,7 @@ class Choice {
     other.usual_ = usual;
     return other;
   }
-  /// The parameter described otherwise.
+  /// The parameter with another description.
   constexpr Choice meaning(std::string_view text) const {
     Choice other = *this;
     other.meaning_ = text;
@@ -106,8 +106,9 @@ constexpr Choice<bool, 2> yes_or_no(std::string_view name, bool usual, std::stri
   return {name, {{"no", false}, {"yes", true}}, usual, meaning};
 }
 
-/// A whole number (std::uint64_t) or a real one (double) in a range, both ends included, or one of up to two words; a
-/// word that stands for no number makes it a std::optional. A unit may follow the number.
+/// A parameter that is a whole number (std::uint64_t) or a real number (double) in a range, both ends included, or one
+/// of up to two words. If a word stands for no number, the value is a std::optional. The text may have the unit behind
+/// the number.
 template <class T>
 class Number {
  public:
@@ -154,23 +155,25 @@ class Number {
   std::size_t count_;
 };
 
-/// The values of one run of a placer: those given, and its defaults for the others.
+/// Parameter values of one run of a placer: the values given, and defaults for the others.
 class Parameters {
  public:
-  /// Throws InputError ("unknown-parameter", with the nearest name) where one is given that the placer does not have.
+  /// Throws InputError ("unknown-parameter", with the nearest name) if a value is given for a parameter that the placer
+  /// does not have.
   Parameters(const Placer& placer, const PlaceOptions& options);
 
   std::uint64_t seed() const { return options_.seed; }
   const PlaceOptions& options() const { return options_; }
-  /// The effort that PlaceOptions::budget and `stop` allow, from the construction on.
+  /// The effort limited by PlaceOptions::budget and PlaceOptions::stop; its seconds run from construction on.
   const Effort& effort() const { return effort_; }
-  /// Whether this share of the time is up, as a question to hand on; none where nothing limits it.
+  /// A function that tells whether the run is to end: this share of the seconds is used up, or PlaceOptions::stop says
+  /// so. Empty if neither limits the run.
   std::function<bool()> stop(double share = 1) const {
     if (!options_.stop && !options_.budget.seconds) return {};
     return [this, share] { return effort_.late(share); };
   }
-  /// The value of a Choice, a Number or whatever else reads text. Throws InputError ("parameter-value";
-  /// "unknown-parameter" for one that the placer does not list).
+  /// The value of a Choice, a Number or any other type with read(). Throws InputError: "parameter-value" if the text is
+  /// not an allowed value, "unknown-parameter" if the placer does not list the parameter.
   template <class Parameter>
   typename Parameter::Value operator[](const Parameter& parameter) const {
     const std::string& given = text(parameter.name());
@@ -188,8 +191,9 @@ class Parameters {
   Effort effort_;
 };
 
-/// The description with what every placer does around its algorithm: checks its parameters, signs the schedule, and
-/// makes a NoPlacementError ("time") of OutOfTime. Throws InputError ("placer") without a function.
+/// The described placer with `run` as its algorithm. Placer::place checks the names of the parameters given, sets
+/// Schedule::placer and Schedule::seed, and turns OutOfTime into NoPlacementError ("time"). Throws InputError
+/// ("placer") if `run` is empty.
 Placer make_placer(Placer description, std::function<Schedule(const Problem&, const Parameters&)> run);
 
 }  // namespace trainyard

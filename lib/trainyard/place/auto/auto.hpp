@@ -8,59 +8,65 @@
 
 namespace trainyard {
 
-/// Searches side by side at most, the first from the best schedule.
+/// Largest number of islands, the searches that run side by side (step 9 of auto_place).
 inline constexpr std::size_t kIslands = 4;
 
-/// Our own placer: never worse than any of its members, and most often better. The catalogue's row `auto` has those of
-/// auto_members(); auto_with() adds one's own. On more than 20 ops it leaves out members that may take minutes
-/// (Placer::exhaustive), beyond 64 `exact`; without members it starts from place_single().
+/// The `auto` placer: runs its members, then searches from the best of their schedules. The result is never worse than
+/// any member's, and most often better. The catalogue's row `auto` has the members auto_members(); auto_with() adds the
+/// caller's. On more than 20 ops, members that may take minutes (Placer::exhaustive) are left out; beyond 64 ops,
+/// `exact` too. Without members, the search starts from place_single().
 ///
-/// 1. Lower bounds, so that every result has its gap.
-/// 2. Every member; one that has no answer is left out. Of a budget in seconds that ends before one fits: m_topo too.
-/// 3. The best known order of each of these placements (best_order): what one placer's order hides, another's shows.
-///    Where that would take more than a quarter of the evaluations, one for each member's schedule as it is, and best
-///    orders of the best as far as the quarter goes.
-///    Fewer devices, where that is better than all that (relay_on_fewer; on large graphs they are asked for first).
-///    Training graphs also as 2, 4, ... replicas on fewer devices than there are; and where no GPU holds the network
-///    and there is a host, with activations in its memory (place_offload), if that is better.
-/// 4. Up to 64 ops: branch and bound, which may prove the optimum; its bound is passed on in `Schedule::search`.
-/// 5. Schedules beyond the memories are made to fit (relieved), the best and those that are shorter.
-/// 6. Ops of the critical path are split in two where that helps and the graph allows it (split_critical_ops). This and
-///    the next two steps on each graph of steps 2 and 3 that may yet have the best schedule: one that is not far
-///    behind, with a bound below the best; but none that is folded (graph/rewrite.hpp), whose ops cannot move by one.
-/// 7. Beyond 2,000 ops, coarser graphs first (multilevel_search).
-/// 8. Where there are several such graphs, a fifth of the effort for a race: each is searched for as long, then the
-///    better half goes on, until one is left.
-/// 9. The best of that graph, and others that differ from it, each on an island of its own (Island): local search over
-///    placements and orders (LocalSearch), in turn with branch and bound on windows of the schedule (WindowSearch).
-///    Each as strict, but where that is longer, since transfers then go as fifo, under its priorities. The last begins
-///    under fifo or under priorities by upward rank, which order moved ops by themselves. There are as many islands as
-///    can each look four times at all moves of one op to another device, so that other graphs have theirs too where
-///    there is effort enough. Now and then the island that is last starts again from the best schedule of all.
-/// 10. What is returned was simulated from scratch.
+/// 1. Lower bounds are computed, so that every result has its optimality gap.
+/// 2. Every member runs; a member without an answer is left out. If no schedule fits in memory and the budget is in
+/// seconds, m_topo runs too.
+/// 3. Each placement gets the best order known for it (best_order), since a poor order can hide a good placement. If
+/// that would take more than a quarter of the evaluations, each member's schedule is evaluated under its own order, and
+/// only the best schedules get best orders, as far as the quarter goes. Fewer devices are tried (relay_on_fewer), on
+/// large graphs before the members. Training graphs are also tried as 2, 4, ... replicas on fewer devices than all. If
+/// no GPU holds the network and there is a host, activations are tried in host memory (place_offload).
+/// 4. Up to 64 ops and 16 devices: branch and bound, which may prove the optimum. Its bound is passed on in
+/// `Schedule::search`.
+/// 5. Schedules that exceed the memories are repaired (relieved): the one with the least excess, and those that are
+/// shorter.
+/// 6. Ops of the critical path are split in two if that shortens the schedule and the graph allows it
+/// (split_critical_ops). This and the next two steps run on each graph of steps 2 and 3 that may still lead to the best
+/// schedule: its schedule is not far behind the best, and its lower bound is below it. Folded graphs
+/// (graph/rewrite.hpp) are excluded, because their ops cannot move one by one.
+/// 7. Beyond 2,000 ops, coarser graphs are searched first (multilevel_search).
+/// 8. If several such graphs remain, a fifth of the effort goes to a race: all are searched for equally long, then the
+/// better half goes on, until one is left.
+/// 9. The best schedule of that graph, and others that differ from it, each start an island (Island). An island
+/// alternates local search over placements and orders (LocalSearch) with branch and bound on windows of the schedule
+/// (WindowSearch). It starts from the strict order of its schedule, unless that is longer, which happens because links
+/// are then fifo. The last island starts under fifo, or under priorities by upward rank: both order moved ops by
+/// themselves. The number of islands is such that each can look four times at all moves of one op to another device; if
+/// there is effort enough for more, other graphs get islands too. Every second round the worst island restarts from the
+/// best schedule of all.
 ///
-/// Schedules are compared by bytes beyond the capacities first, then by simulated makespan, so that one that fits is
-/// never lost to a shorter one that does not. Ends early where the makespan is a lower bound.
+/// Schedules are compared by excess (bytes beyond the capacities, summed over devices), then by simulated makespan, so
+/// that a schedule that fits is never lost to a shorter one that does not. The search ends early if the makespan equals
+/// a lower bound.
 ///
-/// For the other objectives: auto_load(), auto_completion().
+/// Other objectives are handled by auto_load() and auto_completion().
 ///
-/// The number of islands does not depend on the number of threads, nor on the ranks of a team, which share steps 6 to
-/// 9 and the plans of step 2: for a budget in evaluations the result is the same on any number of either. Steps 2, 3
-/// and 6 are always done, whatever the budget in evaluations. Of one in seconds, members get 40 % (80 % on large
-/// graphs; ask_members). `plan` and `data-parallel` may run until 70 %; other members before `plan` then stop at 15 %,
-/// and those behind it have until 80 %. Best orders get the next 10 %: a budget too short for them may miss the best of
-/// them. `Schedule::search` says how many schedules and changes were evaluated.
+/// The ranks of a team share steps 6 to 9 and the plans of step 2. For a budget in evaluations, the number of islands
+/// and the result are the same on any number of threads and ranks. Steps 2 and 3 are always completed, whatever the
+/// budget in evaluations; so is step 6, if evaluations are left for it. From a budget in seconds, members get 40 % (80
+/// % on large graphs; ask_members). `plan` and `data-parallel` may run until 70 %. Members that run before `plan` stop
+/// at 15 %, and run again after it until 80 %. Best orders are computed until 10 % after the members' share; a budget
+/// too short for all of them may miss the best one. `Schedule::search` says how many schedules and changes were
+/// evaluated.
 Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options,
                     std::size_t islands = kIslands);
 
-/// The budget of auto_place where none is given: evaluations of 20 million ops altogether, counted in ops of the graph
-/// itself, though rewritten ones with many times as many are evaluated as often; at most 1,000 for each op (4,000 up to
-/// 32 ops), at least 2,000.
+/// Default budget of auto_place: evaluations x ops = 20 million, at most 1,000 evaluations for each op (4,000 up to 32
+/// ops) and at least 2,000. The ops are those of the original graph; an evaluation of a rewritten graph with many times
+/// as many ops counts the same.
 Budget usual_budget(const Problem& problem);
-/// Seconds at most on networks of several thousand ops and 8 devices, and the same result on every machine: without the
-/// slowest members beyond 2,000 pairs of an op and a device; evaluations of 1.5 million ops of the graph that the best
-/// member has made of the problem, altogether; none beyond 10,000 pairs, where the best order of the best member is
-/// all.
+/// Budget that ends within seconds on networks of several thousand ops and 8 devices, with the same result on every
+/// machine. Beyond 2,000 (op, device) pairs the slowest members are left out. The search gets evaluations x ops = 1.5
+/// million at most, the ops being those of the graph that the best member has made of the problem. Beyond 10,000 pairs
+/// nothing is searched: the result is the best member's schedule under its best order.
 inline constexpr Budget kQuickBudget{.quick = true};
 
 }  // namespace trainyard

@@ -14,18 +14,18 @@
 
 namespace trainyard {
 
-/// A problem that is searched, and what the search needs to know of it.
+/// A graph that is searched, with the data that searches on it share.
 struct SearchGround {
   explicit SearchGround(Problem of);
 
   Problem problem;
   std::vector<Clusters> levels;
   bool memory_binds;
-  Nanoseconds bound;  // no schedule of this problem is shorter
+  Nanoseconds bound;  // lower bound on the makespan
 };
 
-/// One search: LocalSearch, and in turn with it WindowSearch where the order is strict, priorities by the placement's
-/// own bottom levels where it is by priority.
+/// One of the searches that run side by side. LocalSearch alternates with WindowSearch under a strict order; under
+/// priorities, with a trial of the bottom levels of the best placement as priorities.
 class Island {
  public:
   /// The ground must outlive the island.
@@ -36,10 +36,11 @@ class Island {
   const Outcome& best_outcome() const { return local_.best_outcome(); }
   std::uint64_t evaluations() const { return local_.evaluations() + windows_.evaluations(); }
 
-  /// Windows have a share of the budget, saved up over the runs until it is worth a window. What relinking or a window
-  /// has spent beyond it is taken from the next run. `heat` as of LocalSearch.
+  /// Windows get a share of the budget, saved up over the runs until it suffices for a window. Evaluations that
+  /// relinking or a window spends beyond it are taken from the next run. `heat`: as in LocalSearch::run.
   void run(const Budget& budget, const std::function<bool()>& stop, double heat);
-  /// Goes on from another schedule of the same ground, on the way from there to its own best one.
+  /// Restarts from another schedule of the same ground, followed by path relinking towards this island's best
+  /// placement.
   void restart(const Schedule& start) {
     const Placement own = local_.best().placement;
     local_.restart(start);
@@ -52,9 +53,9 @@ class Island {
   const SearchGround* ground_;
   LocalSearch local_;
   WindowSearch windows_;
-  std::uint64_t granted_ = 0;  // evaluations by all budgets
-  double saved_ = 0;           // of them, for windows
-  Outcome reordered_{};        // the best one whose placement was last asked for by bottom levels
+  std::uint64_t granted_ = 0;  // evaluations, by all budgets so far
+  double saved_ = 0;           // evaluations for windows
+  Outcome reordered_{};        // best outcome after bottom levels were last tried
 };
 
 }  // namespace trainyard

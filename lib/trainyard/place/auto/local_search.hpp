@@ -15,35 +15,37 @@
 
 namespace trainyard {
 
-/// Simulated annealing over placements and orders, every change evaluated by DeltaSimulation.
+/// Simulated annealing over placements and orders; DeltaSimulation evaluates every change.
 ///
-/// Only what lies on the critical path can shorten the makespan, so seven of ten moves are read off it: a critical op
-/// to another device, the two ends of a critical transfer onto one device, whole clusters of either, and under policy
-/// `strict` ops at the ends of a block (a run of critical ops that wait for the same device) before or behind it, or
-/// swapped (Nowicki and Smutnicki 1996; Balas and Vazacopoulos 1998), under `priority` an op, or the reader of a
-/// transfer, that waits for a device or a link right before the one that holds it. The others are taken anywhere. Kinds
-/// of moves that helped lately are drawn more often (Ropke and Pisinger 2006). Among clusters are the layers, so that a
-/// critical transfer between two layers moves the boundary between two stages. A change for the worse is taken with the
-/// probability of Metropolis; since it is drawn first, it gives the limit at which the evaluation may stop.
+/// Only changes on the critical path can shorten the makespan, so three of four moves are read off it. A critical op
+/// moves to another device, the two ends of a critical transfer onto one device, or the whole cluster of one of these
+/// ops moves. Under policy `strict`, an op of a block (a run of critical ops that wait for the same device) moves to
+/// the block's front or back, or the two first or last ops are swapped (Nowicki and Smutnicki 1996; Balas and
+/// Vazacopoulos 1998). Under `priority`, an op, or the reader of a transfer, that waits for a device or a link goes
+/// right before the one that holds it. The other moves are drawn from all ops. Kinds of moves that helped lately are
+/// drawn more often (Ropke and Pisinger 2006). Layers are among the clusters, so a critical transfer between two layers
+/// can move the boundary between two stages. A worse schedule is accepted with the Metropolis probability; the random
+/// number is drawn first, so that it gives a limit at which the evaluation may stop.
 ///
-/// Where memory may bind, schedules are compared by bytes beyond the capacities first; a schedule beyond them moves
-/// what it can off the full devices. Once one fits, the walk may pass beyond the capacities again, at a price per byte
-/// that rises as long as it is there, and falls as long as it fits (strategic oscillation; Glover and Hao 2011).
+/// If memory may bind, schedules are compared by excess (bytes beyond the capacities) first, and half of the moves from
+/// a schedule with excess take ops off the fullest device. Once a schedule fits, the walk may exceed the capacities
+/// again, at a price per byte that rises while it does and falls while it fits (strategic oscillation; Glover and Hao
+/// 2011).
 class LocalSearch {
  public:
-  /// A schedule of any policy, which stays the same.
+  /// `start` may have any policy, which the search keeps.
   LocalSearch(const Problem& problem, const std::vector<Clusters>& levels, bool memory_binds, Schedule start,
               Random random);
 
-  /// `heat`: how much worse a change may be that is taken, as a share of the makespan, on average.
+  /// `heat`: the mean increase of the makespan that is accepted, as a share of makespan / number of critical ops.
   void run(const Effort& effort, double heat);
-  /// Goes on from another schedule.
+  /// Continues from another schedule.
   void restart(Schedule start);
-  /// Restarts from `start` where it is better than the best.
+  /// Restarts from `start` if it is better than the best schedule.
   void restart_if_better(Schedule start);
-  /// Walks towards another placement, cluster by cluster, as long as no step costs more than a twentieth (path
-  /// relinking; Glover 1997): what one schedule does well in a part of the graph comes together with the rest of
-  /// another.
+  /// Path relinking (Glover 1997): draws `steps` clusters and moves each to its device in the target, unless that
+  /// lengthens the makespan by more than a twentieth or adds excess. The parts that one schedule does well so meet the
+  /// rest of another.
   void relink(const Placement& target, std::size_t steps);
 
   const Schedule& best() const { return best_; }
@@ -64,7 +66,7 @@ class LocalSearch {
   };
 
   bool propose(double slack);
-  /// The makespan in ns, and what memory beyond the capacities costs by its present price.
+  /// Makespan in ns plus price_ times the excess.
   double cost_of(const Outcome& outcome) const;
   DeltaResult try_move(Kind kind, Nanoseconds limit, bool& tried);
   bool move_cluster(std::size_t level, OpId op, std::optional<DeviceId> to, Nanoseconds limit, DeltaResult& result);
@@ -85,9 +87,9 @@ class LocalSearch {
   Schedule best_;
   Outcome best_outcome_;
   std::uint64_t evaluations_ = 0;
-  double price_ = 0;  // ns of a byte beyond the capacities: rises while the current schedule is beyond, else falls
+  double price_ = 0;  // ns per byte of excess; rises while the current schedule has excess, else falls
 
-  // The critical path of a schedule that was current a little while ago.
+  // Critical path of a recent schedule, as read_path() found it.
   struct Block {
     std::size_t first, last;  // indices into critical_ops_, both included
   };
@@ -98,16 +100,16 @@ class LocalSearch {
   };
   std::vector<CriticalTransfer> critical_transfers_;
   struct Wait {
-    OpId holder, waiting;  // for a transfer, the op that reads it
+    OpId holder, waiting;  // the reader, if a transfer waits
   };
-  std::vector<Wait> waits_;  // for devices and channels, under priorities
+  std::vector<Wait> waits_;  // on the critical path, for devices and channels; under priorities
   bool changed_since_path_ = true;
   std::uint64_t path_read_at_ = 0, path_interval_ = 1;
 
   std::array<double, kKinds> weight_{};
   std::vector<OpId> moving_;
   std::vector<DeviceId> choices_;
-  std::vector<Bytes> at_most_;  // held by each device
+  std::vector<Bytes> at_most_;  // bytes held, by device: an upper bound or the simulated peak
 };
 
 }  // namespace trainyard

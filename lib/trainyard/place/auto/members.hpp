@@ -28,56 +28,59 @@
 
 namespace trainyard {
 
-/// Up to this many ops auto also asks members that may take long (Placer::exhaustive).
+/// Most ops for which auto runs members that may take long (Placer::exhaustive).
 inline constexpr std::size_t kExhaustible = 20;
 
-/// Up to this many ops auto asks branch and bound.
+/// Most ops for which auto runs branch and bound.
 inline constexpr std::size_t kProvable = 64;
 
-/// Left out of a quick search (Budget::quick) on more than 2,000 pairs of an op and a device.
+/// Members left out of a quick search (Budget::quick) on more than 2,000 (op, device) pairs.
 inline constexpr std::array<std::string_view, 4> kSlow{"fastt", "m-sct", "os-dpos", "lookahead-heft"};
 inline constexpr std::size_t kQuickPairs = 2'000;
 
-/// Asked before all others, since time may be short: the first is the fastest of all, and one of these is the best
-/// member on nearly every network. The last is kPatient, which may take all the time that is left to it; `fastt`, which
-/// takes seconds on some networks, comes just before it.
+/// Members that run before all others, since time may be short. The first is the fastest of all, and on nearly every
+/// network one of these is the best member. The last is kPatient, which may take all the time that is left to it.
+/// `fastt`, which takes seconds on some networks, comes just before it.
 inline constexpr std::array<std::string_view, 7> kAskedFirst{"single",   "data-parallel", "heft", "etf",
                                                              "pipeline", "fastt",         "plan"};
 
-/// Pairs of an op and a device from which on a member takes seconds, and some take minutes: where seconds are given,
-/// their forecasts (rehearse) decide who is asked, and when.
+/// Number of (op, device) pairs beyond which a member takes seconds, and some take minutes. If seconds are given,
+/// forecasts (rehearse) then decide which members run, and when.
 inline constexpr std::size_t kLargePairs = 200'000;
 
-/// Members asked first among those that do alike on the first ops: on whole graphs most often ahead of the others.
+/// Tie-break among members with equal results on the first ops: on whole graphs these are most often ahead of the
+/// others.
 inline constexpr std::array<std::string_view, 6> kLargeFirst{"celeritas", "m-etf", "heft", "cpop", "dpos", "etf"};
 
-/// Members that copy the graph for each device, so that first ops forecast nothing; and seconds that each copy of an op
-/// takes at least until its schedule is there.
+/// Members that copy the graph for each device, so that its first ops give no forecast. kSecondsOfCopy is the least
+/// time that such a member takes for each copy of an op.
 inline constexpr std::array<std::string_view, 3> kCopying{"data-parallel", "fastt", "os-dpos"};
 inline constexpr double kSecondsOfCopy = 20e-6;
 
-/// A member that plans the copied graph over and over, by costs of each device: from kLargePairs pairs of a copy and a
-/// device on it takes longer than all others together. It is not asked there if kPatient is asked, whose plans were
-/// shorter on each network tried on 8 and 16 V100.
+/// A member that plans the copied graph repeatedly, by costs of each device. Beyond kLargePairs (copy, device) pairs it
+/// takes longer than all others together. There it does not run if kPatient does, whose plans were shorter on each
+/// network tried on 8 and 16 V100.
 inline constexpr std::string_view kReplanning = "fastt";
 
 inline bool is_large(const Problem& problem) { return problem.op_count() * problem.device_count() > kLargePairs; }
 
-/// The member that works for longer than the others where it has to: on training steps over many devices its answer is
-/// most often the best by far, and moves of single ops do not lead there.
+/// The member that gets more time than the others. On training steps over many devices its answer is most often the
+/// best by far, and moves of single ops do not lead there.
 inline constexpr std::string_view kPatient = "plan";
-/// May take as long: its replicas are there as a whole or not at all, and are most often near the best.
+/// A member that gets as much time as kPatient: without all its replicas it has no answer, and the answer is most often
+/// near the best.
 inline constexpr std::string_view kAllOrNone = "data-parallel";
 
-/// Who asks whether it is late: a member that is asked before kPatient, lest that has no time; kPatient or kAllOrNone;
-/// one that ended early for kPatient's sake and is asked again; or any other.
+/// Role of a member that asks whether its time is over: `ahead`, it runs before kPatient, which needs time too;
+/// `patient`, it is kPatient or kAllOrNone; `again`, it ended early ahead of kPatient and runs a second time; `other`,
+/// any other.
 enum class Waiting : std::uint8_t { ahead, patient, again, other };
 
-/// Asked after all others, up to kProvable ops: beyond, its nodes, which no budget of evaluations counts, take longer
-/// than all other members together, and find next to nothing.
+/// The member that runs after all others, up to kProvable ops. Beyond, its nodes, which no budget of evaluations
+/// counts, take longer than all other members together and find next to nothing.
 inline constexpr std::string_view kAskedLast = "exact";
 
-/// Whether the member is asked: one that may take long on small graphs only, but for the loads' own search.
+/// Whether the member runs. Exhaustive members run on small graphs only, except load-search under Objective::max_load.
 inline bool is_asked(const Placer& member, const Problem& problem, Objective objective, bool quick = false) {
   if (quick && problem.op_count() * problem.device_count() > kQuickPairs &&
       std::ranges::find(kSlow, member.name) != kSlow.end())
@@ -87,16 +90,17 @@ inline bool is_asked(const Placer& member, const Problem& problem, Objective obj
          (objective == Objective::max_load && member.name == "load-search");
 }
 
-/// Members with a lower one are asked before those with a higher one.
+/// Position of the member in the order of running: lower ones run first.
 inline std::ptrdiff_t turn_of(const Placer& member, const Problem& problem) {
   const bool last =
       member.name == kAskedLast || (is_large(problem) && std::ranges::find(kSlow, member.name) != kSlow.end());
   return last ? std::ssize(kAskedFirst) + 1 : std::ranges::find(kAskedFirst, member.name) - kAskedFirst.begin();
 }
 
-/// The members in the order in which they are asked. Where there are forecasts, the quickest; then, of those without
-/// one, kAskedFirst; then the others with one: those that were asked for more ops, then by outcome, then kLargeFirst,
-/// then the quicker.
+/// Indices of the members in the order in which they run, without forecasts by turn_of(). With forecasts, the quickest
+/// member is first. Members of kAskedFirst without a forecast follow, then all other members with one, then those
+/// without. Members with forecasts are sorted by the ops they were last run on (most first), outcome, kLargeFirst, and
+/// seconds.
 inline std::vector<std::size_t> turns_of(std::span<const Placer* const> members, const Problem& problem,
                                          std::span<const std::optional<Forecast>> forecasts) {
   std::vector<std::size_t> turns(members.size());
@@ -124,7 +128,7 @@ inline std::vector<std::size_t> turns_of(std::span<const Placer* const> members,
   return turns;
 }
 
-/// What is wrong with the schedule of a member, by its name.
+/// The error of a member's schedule, with the member's name in front of each message.
 inline InputError refusal_of(const Placer& member, const InputError& error) {
   std::vector<Finding> findings = error.findings();
   for (Finding& finding : findings)
@@ -132,14 +136,17 @@ inline InputError refusal_of(const Placer& member, const InputError& error) {
   return InputError{std::move(findings)};
 }
 
-/// The verdicts of `judge`, from a Schedule to a std::optional, on the members' schedules, in the members' order; it
-/// throws InputError where a schedule does not hold. A member that has no answer, or none that holds, is left out, and
-/// so are, once late(Waiting) is true, those that were not asked, and one that is at work ends early; those to which
-/// this happened ahead of kPatient are asked again behind it; but they are asked until one has answered, as one answer
-/// must be there. On large graphs those that would not end within `seconds`, if there is such a limit, are not asked
-/// once one has answered, by their forecasts, or by how many copies of ops they make.
-/// Throws InputError, that of the first member, where there is none; without members, everything on one device
-/// (place_single) is the answer.
+/// Runs the members and returns their answers in the members' order. `judge` maps a Schedule to a std::optional answer,
+/// and throws InputError if the schedule is invalid. A member without a valid answer is left out.
+///
+/// `late(Waiting)` tells whether the time of a member in that role is over. From then on, members do not start, and
+/// running ones end early. Members that ended early ahead of kPatient run again after it. Until one member has
+/// answered, none is skipped or ended, as one answer is needed. On large graphs and with `seconds`, members are
+/// skipped, once one has answered, if they would not end within the seconds that are left. Their forecasts tell, or how
+/// many ops they copy.
+///
+/// Throws InputError if there is no answer: that of the first member that failed, or "no-schedule". Without members,
+/// everything on one device (place_single) is the answer.
 template <class Late, class Judge>
 auto ask_members(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options, const Late& late,
                  const Judge& judge, std::optional<double> seconds) {
@@ -166,8 +173,8 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   std::vector<Answer> answers(asked.size());
   std::vector<std::optional<InputError>> refusals(asked.size());
   std::atomic<bool> answered = false, ahead = std::ranges::find(asked, kPatient, &Placer::name) != asked.end();
-  std::vector<std::uint8_t> ended(asked.size(), 0);    // ahead of kPatient
-  std::vector<std::uint8_t> in_vain(asked.size(), 0);  // begun where none had answered
+  std::vector<std::uint8_t> ended(asked.size(), 0);    // early, ahead of kPatient
+  std::vector<std::uint8_t> in_vain(asked.size(), 0);  // forecast to end too late, but begun as none had answered
   bool behind = false;
   const auto is_late = [&](std::size_t i) {
     if (answered && in_vain[i]) return true;
@@ -198,11 +205,11 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
       if (answers[i]) answered = true;
     } catch (const InputError& error) {
       refusals[i] = schedule ? refusal_of(*asked[i], error) : error;
-    } catch (const std::exception& error) {  // needs what this build lacks, or is the caller's own
+    } catch (const std::exception& error) {  // of a part missing in this build, or of a caller's placer
       refusals[i] = InputError({.code = "placer", .message = "the placer '" + asked[i]->name + "': " + error.what()});
     }
   };
-  // Ranks ask those together that share their work, one at a time, and each its share of the others.
+  // Members that share their work run on all ranks together, one at a time; the others are dealt out to the ranks.
   Team* const team = options.team;
   std::vector<bool> mine(asked.size());
   for (std::size_t turn = 0; turn < asked.size(); ++turn) {

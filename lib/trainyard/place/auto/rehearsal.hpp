@@ -11,19 +11,21 @@
 
 namespace trainyard {
 
-/// How a member did on the first ops of a graph, and how long it would take for all of them.
+/// A member's result on the first ops of a graph, and its forecast time for the whole graph.
 struct Forecast {
-  double seconds;       // infinite: it was not done on the first ops within their share of the time
-  Outcome outcome;      // in steps: the best member's, twice as long, longer
-  std::size_t ops = 0;  // for which it was asked last
+  double seconds;       // infinite if the first ops took longer than their share of the time
+  Outcome outcome;      // in classes: as the best member's, at most twice as long, longer
+  std::size_t ops = 0;  // of the part that it ran on last
 };
 
-/// The members' forecasts, in their order, where they would have so many seconds for the graph: each is asked for the
-/// first 500 and the first 2,000 ops in topological order, on all devices, and those that are hardly behind for four
-/// times as many, as long as a tenth of the seconds allows; after three tenths those that are not done say no more. A
-/// member's time grows as n log n, that of a list scheduler: one that grows faster is not done with the first ops
-/// within their share. Processor time, by as many seconds of the clock as one took. None for a member that had no
-/// answer, or rewrote the graph, of which the first ops say nothing.
+/// Forecasts of the members, in their order, given so many seconds for the whole graph. Each member runs on the first
+/// 500 and the first 2,000 ops in topological order, on all devices. Members within 5 % of the best go on to four times
+/// as many ops, as long as a tenth of the seconds allows. After three tenths, members that still run are stopped and
+/// keep their last forecast.
+///
+/// A member's time is taken to grow as n log n, as that of a list scheduler; one that grows faster does not finish the
+/// first ops within their share. It is processor time, times the ratio of wall-clock to processor time in the run.
+/// There is no forecast for a member that had no answer, or that rewrote the graph: its first ops say nothing then.
 std::vector<std::optional<Forecast>> rehearse(const Problem& problem, std::span<const Placer* const> members,
                                               const PlaceOptions& options, double seconds);
 

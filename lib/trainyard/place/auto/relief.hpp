@@ -11,16 +11,16 @@
 
 namespace trainyard {
 
-/// The schedule with clusters moved off full devices until it fits, or as near to that as the budget allows. Each time
-/// the move is made that by estimates takes the most bytes beyond the capacities away (HeldMemory) for the time that is
-/// lost (longer op times and transfers). Where none takes any away, the one that adds the least is the first of a chain
-/// of as many moves at most as there are devices (ejection chains; Glover 1996): what it pushes out of the next device
-/// goes on from there, or back, so that two clusters change places. No op goes where it has been since the best
-/// schedule; a chain that comes to nothing better is undone, and the next one begins otherwise.
+/// The schedule with clusters moved off full devices until it fits in memory, or comes as near to that as the budget
+/// allows. Each step makes the move that by estimates removes the most excess (HeldMemory) for the time lost (longer op
+/// times and transfers). If no move removes any, the one that adds the least starts an ejection chain (Glover 1996) of
+/// at most as many moves as there are devices. Ops pushed out of the next device move on, or back, so that two clusters
+/// can change places. No op returns to a device on which it has been since the best schedule. A chain without a better
+/// schedule is undone, and the next one begins with another move.
 ///
-/// Outcome and order are those under the schedule's own policy, so that it had better be one which gives a moved op its
-/// place. An evaluation is a move made and simulated. Ends too when the best is no shorter than `below`, as what is
-/// moved off full devices seldom makes a schedule shorter. No random numbers.
+/// Outcome and order are under the schedule's own policy, which should give a moved op its position by itself. An
+/// evaluation is a move made and simulated. The search also ends once the best makespan is not below `below`, because
+/// moves off full devices seldom shorten a schedule. Uses no random numbers.
 Ordered relieved(const Problem& problem, const std::vector<Clusters>& levels, const Schedule& schedule,
                  const Budget& budget, Nanoseconds below = kLongestTime, std::function<bool()> stop = {});
 

@@ -14,24 +14,25 @@
 
 namespace trainyard {
 
-/// Large-neighbourhood search (Shaw 1998) with branch and bound as its sub-solver: ops that start one after the other
-/// around a critical one are placed and ordered anew, all others stay where they are and as they are ordered.
+/// Large-neighbourhood search (Shaw 1998) with branch and bound as its sub-solver. A window of ops that start one after
+/// the other around a critical op is placed and ordered anew; all other ops keep their devices and order.
 ///
-/// A window is a problem of its own: each of its ops has, on each device, a time at which what it reads is there, and a
-/// time that what follows it takes, by the present run; each device and channel is free from some time on; each group
-/// with an op outside stays on its device. The window's optimum is exact but for the links: what others send there at
-/// the same time is not seen. So each answer is simulated, and kept where the schedule is no worse.
+/// A window is a subproblem. By the present run, each of its ops has, for each device, a time at which its inputs are
+/// there, and a time from its end to the end of the step. Each device and channel is free from some time on, and a
+/// colocation group with an op outside stays on its device. The optimum of the window is exact except for the links:
+/// transfers of other ops at the same time are not seen. Each answer is therefore simulated, and kept if the schedule
+/// is no worse.
 class WindowSearch {
  public:
   static constexpr std::size_t kMostOps = 20, kMostDevices = 64;
 
   WindowSearch(const Problem& problem, Random random);
 
-  /// Improves the schedule, which is strict. Returns whether it did.
+  /// Improves a strict schedule in place and returns whether it did. Leaves schedules of other policies as they are.
   bool run(Schedule& schedule, Outcome& outcome, const Effort& effort);
-  /// A node of a window counts as the share of the ops that the window is.
+  /// A node of a window counts as ops of the window / ops of the graph.
   std::uint64_t evaluations() const { return evaluations_; }
-  /// Evaluations below which run() is not worth calling: a window of the mean size gets but few nodes.
+  /// Evaluations below which run() is not worth calling, because a window of the mean size would get too few nodes.
   std::uint64_t least_evaluations() const;
 
  private:
@@ -56,13 +57,13 @@ class WindowSearch {
   Evaluator evaluator_;
   std::uint64_t evaluations_ = 0, charged_ = 0;
 
-  // The schedule that was read last.
+  // Data of the schedule that was read last.
   Timeline timeline_;
   std::vector<OpId> by_start_;
   IdMap<OpId, std::uint32_t> position_;      // in by_start_
-  IdMap<OpId, std::int64_t> tail_;           // what follows the op's end, by data and by device
-  std::vector<std::size_t> first_transfer_;  // by tensor
-  std::vector<std::uint32_t> critical_;      // positions
+  IdMap<OpId, std::int64_t> tail_;           // time after the op's end, by data and device order
+  std::vector<std::size_t> first_transfer_;  // by tensor, in timeline_.transfers
+  std::vector<std::uint32_t> critical_;      // positions of critical ops
 };
 
 }  // namespace trainyard
