@@ -63,7 +63,7 @@ struct PlaceOptions {
   Budget budget = {};
   unsigned threads = 0;             // 0: the hardware's number of threads
   Team* team = nullptr;             // for Placer::teams; excludes a budget in seconds
-  std::function<bool()> stop = {};  // polled from any thread; true ends the run as if its time were up
+  std::function<bool()> stop = {};  // polled often, from any thread; true ends the run as if its time were up
   std::function<void(const SearchProgress&)> on_progress = {};  // called from time to time, on the caller's thread
 };
 

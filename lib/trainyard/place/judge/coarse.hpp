@@ -11,62 +11,65 @@
 
 namespace trainyard {
 
-/// Coarsening of a graph before a placer sees it.
+/// How a graph is coarsened before a placer runs on it.
 struct CoarsenOptions {
   enum class Rule : std::uint8_t {
-    pesto,   // clusters of ops become ops: coarsen()
-    merge,   // groups of ops share a device and stay ops: merge_and_colocate()
-    parse,   // likewise: parse_groups()
-    packs,   // Talos's packs become ops: pack_ops()
-    groups,  // each colocation group becomes an op, as far as that makes no cycle
+    pesto,   // each cluster of ops becomes an op: coarsen()
+    merge,   // ops remain, in groups that share a device: merge_and_colocate()
+    parse,   // ops remain, in groups that share a device: parse_groups()
+    packs,   // each of Talos's packs becomes an op: pack_ops()
+    groups,  // each colocation group becomes an op; groups in a cycle become one
   };
   Rule rule = Rule::pesto;
-  std::size_t target = 0;  // ops, or groups; of rules `packs` and `groups` none
+  std::size_t target = 0;  // most ops, or groups; 0 for rules `packs` and `groups`
 
   friend bool operator==(const CoarsenOptions&, const CoarsenOptions&) = default;
 };
 
-/// "pesto:200", "merge:64", "hsdag:64", "talos", "groups". Throws InputError ("coarsen").
+/// Options from a text: "pesto:200", "merge:64", "hsdag:64", "talos" or "groups". Throws InputError ("coarsen").
 CoarsenOptions parse_coarsen(std::string_view text);
 
 /// Clusters of ops by Pesto's rules (rewrite/coarsen.hpp): ops that the same devices can run, weighed by their
 /// shortest times.
 Coarsening coarsen(const Problem& problem, std::size_t target);
 
-/// Each colocation group one cluster; groups that depend on each other in a circle are one.
+/// One cluster for each colocation group; groups that depend on each other in a cycle become one cluster.
 Coarsening coarsen_groups(const Problem& problem);
 
-/// Talos's packs (talos/packs.hpp) with its usual thresholds, each one cluster.
+/// One cluster for each of Talos's packs (talos/packs.hpp), with default thresholds; packs that depend on each other in
+/// a cycle become one cluster.
 Coarsening coarsen_packs(const Problem& problem);
 
-/// By any rule but `merge` and `parse`, whose groups stay ops: those throw InputError ("coarsen").
+/// Clusters by the given rule. Throws InputError ("coarsen") for rules `merge` and `parse`, whose groups stay ops.
 Coarsening coarsen(const Problem& problem, const CoarsenOptions& how);
 
-/// The problem whose ops are the clusters, on the same cluster: a cluster takes the sum of its ops' times, holds what
-/// is resident of them and what they keep, and sends the tensors that others read; tensors that go to the same clusters
-/// are one. Throws InputError ("coarsening") for clusters that are not of the problem's ops, as expand() does.
+/// The problem whose ops are the clusters, on the same devices. A cluster's time is the sum of its ops' times. It holds
+/// the ops' resident bytes, and the kept tensors that no other cluster reads. It sends the tensors that other clusters
+/// read, those with the same readers as one tensor. Throws InputError ("coarsening") if the clusters are not of the
+/// problem's ops, as expand() does.
 Problem coarse_problem(const Problem& problem, const Coarsening& coarsening);
 
-/// The problem with its ops grouped, each group sharing a device: at most so many groups of ops that the same devices
-/// can run, by merge_and_colocate() or parse_groups() (which may leave more). Colocation groups that exist stay
-/// together. Throws InputError ("coarsen") for other rules.
+/// The problem with larger colocation groups: at most `groups` groups of ops that the same devices can run, made by
+/// merge_and_colocate() or parse_groups() (which may leave more). Existing colocation groups stay together. Throws
+/// InputError ("coarsen") for other rules.
 Problem merged_problem(const Problem& problem, std::size_t groups,
                        CoarsenOptions::Rule rule = CoarsenOptions::Rule::merge);
 
-/// A schedule of the ops from one of the clusters: each op where its cluster is, a cluster's ops in the graph's
-/// topological order one after the other, clusters by their simulated starts; as priorities, as strict orders, or
-/// without an order, whichever is the shortest in the simulator (what fits before what does not). The
-/// schedule has no rewrites. Throws InputError ("coarsening", "size") for what is not of these problems.
+/// Expands a schedule of the clusters to the ops. Each op goes where its cluster is. The ops of a cluster run one after
+/// the other in the graph's topological order, clusters by their simulated starts. This order is given as priorities,
+/// as strict orders, or not at all (fifo), whichever is shortest in simulation; a schedule that fits is preferred to
+/// one that does not. The schedule has no rewrites. Throws InputError ("coarsening", "size") if the arguments are not
+/// of these problems.
 Schedule expand(const Problem& problem, const Coarsening& coarsening, const Problem& coarse, const Schedule& schedule);
 
-/// The placer on the coarse problem, expanded. Where the graph has no more ops than the target, or the placer copies it
-/// whole (Placer::replicates), the placer as it is.
-/// Bounds that the placer proves hold for the coarse problem, and are not kept. The placer may not split ops
-/// (PlaceOptions::rewrites).
+/// The placer's schedule of the coarse problem, expanded. The placer runs on the original problem if the graph has at
+/// most as many ops as the target, or if the placer replicates it (Placer::replicates). On the coarse problem it may
+/// not rewrite the graph (PlaceOptions::rewrites), and its lower bounds are dropped, since they hold for the coarse
+/// problem only.
 Schedule place_coarsened(const Problem& problem, const CoarsenOptions& how, const Placer& placer,
                          const PlaceOptions& options);
 
-/// place_coarsened as a placer, of the same name.
+/// place_coarsened() as a placer with the name of `placer`.
 Placer coarsened(const Placer& placer, const CoarsenOptions& how);
 
 }  // namespace trainyard

@@ -12,7 +12,8 @@
 
 namespace trainyard {
 
-/// The sum of the models' completion times in simulation, bytes beyond the capacities first.
+/// Simulated cost of a schedule: first excess (bytes beyond the capacities), then the sum of the models' completion
+/// times.
 struct CompletionOutcome {
   Bytes excess;
   Nanoseconds total;
@@ -20,16 +21,16 @@ struct CompletionOutcome {
   friend auto operator<=>(const CompletionOutcome&, const CompletionOutcome&) = default;
 };
 
-/// Evaluator by the models' completion times; allocates nothing after the first schedule. One per thread.
+/// Evaluator for the models' completion times; allocates nothing after the first schedule. One per thread.
 class CompletionEvaluator {
  public:
   CompletionEvaluator(const Problem& problem, const Models& models) : models_(models), simulation_(problem) {}
 
   const Problem& problem() const { return simulation_.problem(); }
   CompletionOutcome outcome(const Schedule& schedule);
-  // --- of the last schedule ---
+  // --- Results of the last schedule ---
   const IdMap<ModelId, Nanoseconds>& ends() const { return ends_; }
-  /// All ops by their starts.
+  /// All ops by ascending start.
   std::vector<OpId> by_start() const;
 
  private:
@@ -38,7 +39,7 @@ class CompletionEvaluator {
   IdMap<ModelId, Nanoseconds> ends_;
 };
 
-/// The outcome of one schedule.
+/// The outcome of one schedule, with an evaluator of its own.
 CompletionOutcome completion_outcome(const Problem& problem, const Models& models, const Schedule& schedule);
 
 }  // namespace trainyard

@@ -7,12 +7,11 @@
 
 namespace trainyard {
 
-/// True if some schedule of the problem may be beyond the capacity of a device. If all that any op and tensor ever hold
-/// fits on one device at once, none is, since a device holds each at most once.
+/// True if some schedule of the problem may exceed the capacity of a device. False if one device could hold everything
+/// at once that all ops and tensors ever hold, since a device holds each at most once.
 bool memory_may_bind(const Problem& problem);
 
-/// The simulated outcome of schedules of one problem, which is prepared once; looks at memory only where it may bind.
-/// One per thread.
+/// Simulates schedules of one problem, which is prepared once. Looks at memory only if it may bind. One per thread.
 class Evaluator {
  public:
   explicit Evaluator(const Problem& problem) : simulation_(problem), memory_binds_(memory_may_bind(problem)) {}
@@ -29,7 +28,7 @@ class Evaluator {
   bool memory_binds_;
 };
 
-/// By how many bytes all devices together are beyond their capacities.
+/// The excess: bytes beyond the capacities, summed over devices.
 Bytes excess_of(const Problem& problem, const MemoryPeaks& peaks);
 
 }  // namespace trainyard

@@ -5,7 +5,7 @@
 
 namespace trainyard {
 
-/// Parameter `order` of placers that plan.
+/// The parameter `order` of placers that make an analytic plan.
 inline constexpr Choice kOrder{
     "order",
     {{"rank", PlanOrder::rank}, {"start", PlanOrder::start}, {"strict", PlanOrder::strict}, {"best", PlanOrder::best}},

@@ -12,36 +12,38 @@
 
 namespace trainyard {
 
-// Orders of a placement. Throw InputError as check_placement() does, and as check_sizes() where they read a timeline.
+// Orders for a given placement. They throw InputError as check_placement() does, and as check_sizes() if they read a
+// timeline.
 
-/// Bottom levels of a placement, the longest chain from an op to an exit:
+/// Bottom levels of a placement, the longest chain from an op to an exit. With j over the ops that must follow i,
 ///
-///     level(i) = duration(i) + max over what must follow j of (transfer time from i's device to j's + level(j)),
+///     level(i) = duration(i) + max over j of (transfer time from i's device to j's + level(j)).
 ///
-/// a transfer taking no time on one device, nor a control edge. Unlike an upward rank it counts the transfers that
-/// there will be, not their means.
+/// A control edge, and a transfer within one device, take no time. Unlike an upward rank, a bottom level counts the
+/// actual transfer times of the placement instead of means.
 IdMap<OpId, Nanoseconds> placed_bottom_levels(const Problem& problem, const Placement& placement);
 
-/// Priorities by placed_bottom_levels.
+/// Schedule with placed_bottom_levels() as priorities.
 Schedule by_bottom_level(const Problem& problem, const Placement& placement);
 
-/// Each device in the order in which its ops started. It may take longer than the run that it was read off: a strict
-/// device waits, and links are fifo.
+/// Strict schedule in which each device runs its ops in the order in which they started. It may take longer than the
+/// run that it was read from, because a strict device waits for its next op, and links are fifo.
 Schedule in_started_order(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
-/// Each device in the order of a list schedule made from the end: the graph reversed, always the op with the most still
-/// before it, as late as its successors and its device allow.
+/// Strict schedule in the order of a list schedule of the reversed graph: the op with the longest chain before it is
+/// taken first, and runs as late as its successors and its device allow.
 Schedule from_the_end(const Problem& problem, const Placement& placement);
 
+/// A schedule with its simulated outcome and the number of evaluations spent on it.
 struct Ordered {
   Schedule schedule;
   Outcome outcome;
   std::size_t evaluations = 0;
 };
 
-/// The best order known for the schedule's placement: its own, fifo, by bottom level, from the end, and the best of
-/// these as each device started its ops. Ties go to the first. The placement decides what a placer is worth, and its
-/// order hides it: on random graphs the order is worth 5 to 36 % of the makespan.
+/// The best of five orders for the schedule's placement: its own, fifo, by_bottom_level(), from_the_end(), and the
+/// strict order in which the best of these four started its ops. Ties go to the first. A placement's worth is hidden by
+/// a poor order: on random graphs the order makes 5 to 36 % of the makespan.
 Ordered best_order(Evaluator& evaluator, const Schedule& schedule);
 
 }  // namespace trainyard

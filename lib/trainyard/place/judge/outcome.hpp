@@ -6,7 +6,7 @@
 
 namespace trainyard {
 
-/// Simulated cost of a schedule: first by bytes beyond the capacities, all devices together, then by makespan.
+/// Simulated cost of a schedule: first excess (bytes beyond the capacities, summed over devices), then makespan.
 struct Outcome {
   Bytes excess;
   Nanoseconds makespan;

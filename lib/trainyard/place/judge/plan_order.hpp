@@ -11,22 +11,21 @@
 
 namespace trainyard {
 
-/// Orders that an analytic plan gives the simulator.
+/// Order of ops that the simulator takes over from an analytic plan.
 enum class PlanOrder : std::uint8_t {
   rank,    // priorities by the order in which the placer took the ops
   start,   // priorities by ascending planned start
   strict,  // each device runs its ops in the order of their planned starts
-  best,    // the one of these with the best simulated outcome; ties to the first named
+  best,    // the order above with the best simulated outcome; ties go to the first
 };
 
-/// Gives the schedule, whose placement and plan are there, its policy and its order, which is not `best`. `taken` are
-/// all ops in the order in which the placer took them, each after all that it depends on.
+/// Sets policy and order of a schedule that has a placement and a plan; `order` is not `best`. `taken` has all ops in
+/// the order in which the placer took them, each after all ops that it depends on.
 void set_order(const Problem& problem, std::vector<OpId> taken, PlanOrder order, Schedule& schedule);
 
-/// set_order() with any order, and the simulated outcome. None of the three orders is always the best: on training
-/// graphs `strict` wins where many short chains compete (unrolled LSTMs, by up to 13 %), and loses where transfers are
-/// late and it waits for them (PCIe, by up to 8 %).
-/// Orders of `best` count only where they were simulated before `stop` says so, one at least.
+/// set_order() with any order; returns the simulated outcome. None of the three orders is always the best. On training
+/// graphs `strict` wins if many short chains compete (unrolled LSTMs, by up to 13 %), and loses if it waits for late
+/// transfers (PCIe, by up to 8 %). For `best`, orders are simulated until `stop` returns true, at least one.
 Outcome keep_order(Evaluator& evaluator, const std::vector<OpId>& taken, PlanOrder order, Schedule& schedule,
                    const std::function<bool()>& stop = {});
 

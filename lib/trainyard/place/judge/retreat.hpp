@@ -7,18 +7,18 @@
 
 namespace trainyard {
 
-/// A schedule that counts on a share of each memory only.
+/// A schedule that was planned with a share of each memory.
 template <class Outcome>
 struct Retreat {
   Schedule schedule;
   Outcome outcome;
-  bool settled;  // to count on less would change nothing, or is not wanted
+  bool settled;  // less memory would change nothing, or is not to be tried
 };
 
-/// Asks plan(percent), a Retreat, for a schedule that counts on 100, 90, ... 50 % of each memory until it is settled,
-/// and gives the one of the least outcome, the first of equals. A placer's account of memory is a rough one, and a
-/// device filled to the brim drives what comes late apart. Where time is up (OutOfTime) those before it count; thrown
-/// on by the first.
+/// Calls plan(percent), which returns a Retreat, for 100, 90, ... 50 % of each memory until one is settled. Returns the
+/// schedule with the least outcome, the first of equals. A margin helps because a placer's account of memory is rough,
+/// and a device filled to the brim scatters the ops that come late. On OutOfTime the best plan so far is returned; if
+/// the first plan throws it, it is passed on.
 template <class Plan>
 Schedule best_retreat(const Plan& plan) {
   auto best = plan(100);

@@ -9,12 +9,12 @@
 
 namespace trainyard {
 
-/// The idle time of one device in an analytic plan: disjoint gaps by ascending start, the last one without end. Keeping
-/// the gaps instead of the tasks makes the search short, because a busy device has few.
+/// Idle time of one device in an analytic plan: disjoint gaps by ascending start, the last one without end. Gaps are
+/// stored instead of tasks because a busy device has few, which keeps the search short.
 class Calendar {
  public:
-  /// The start of the first gap that is long enough, no earlier than `ready`; without insertion, no earlier than the
-  /// end of the last task either. What takes no time starts when it is ready.
+  /// The earliest start, not before `ready`, of an idle interval of this length. Without insertion it is not before the
+  /// end of the last task either. A task of length 0 starts when it is ready.
   Nanoseconds earliest(Nanoseconds ready, Nanoseconds length, bool insertion = true) const {
     if (length == Nanoseconds{0}) return ready;
     if (!insertion) return std::max(ready, last_end());
@@ -41,7 +41,7 @@ class Calendar {
     }
   }
 
-  /// The reverse: [start, start + length), which must be taken, is idle again.
+  /// Releases [start, start + length), which must be taken.
   void give_back(Nanoseconds start, Nanoseconds length) {
     if (length == Nanoseconds{0}) return;
     const auto after = std::ranges::upper_bound(gaps_, start, {}, &Gap::until);
@@ -56,7 +56,7 @@ class Calendar {
     }
   }
 
-  /// Nothing is taken any more. Keeps its memory.
+  /// Releases everything, but keeps the allocated memory.
   void clear() { gaps_.assign(1, {Nanoseconds{0}, kLongestTime}); }
 
   /// The end of the last task.

@@ -10,14 +10,14 @@
 
 namespace trainyard {
 
-/// The devices that can run all ops of each colocation group, by ascending id; never empty (Problem checks it). Groups
-/// that run on the same ones share a list: of many groups on many devices there are few.
+/// For each colocation group, the devices that can run all its ops, by ascending id; never empty (Problem checks it).
+/// Groups with the same devices share a list, so there are few lists even for many groups on many devices.
 class AbleDevices {
  public:
   explicit AbleDevices(const Problem& problem);
 
   std::span<const DeviceId> operator[](GroupId group) const { return lists_[list_[group]]; }
-  /// The number of the group's list, from 0 in the order of their first groups.
+  /// Index of the group's list; lists are numbered by the first group that has them.
   std::uint32_t list(GroupId group) const { return list_[group]; }
 
  private:
@@ -26,17 +26,17 @@ class AbleDevices {
 };
 AbleDevices group_devices(const Problem& problem);
 
-/// A number for each set of devices that can run a whole colocation group, by op.
+/// For each op, a number for the set of devices that can run its whole colocation group.
 IdMap<OpId, std::uint32_t> device_sets(const Problem& problem);
 
-/// Time of all ops that every device can run, one after the other, on the devices of each column.
+/// For each class of devices (Problem::column), the total time in ns of the ops that every device can run.
 std::vector<double> common_times(const Problem& problem);
 
-/// Time of the group's ops on the device, one after the other.
+/// Total time of the group's ops on the device.
 Nanoseconds group_time(const Problem& problem, GroupId group, DeviceId device);
 
-/// The device of `able` on which the group takes the least time; ties go to the lower id. Throws InputError ("size")
-/// where there is none.
+/// The device of `able` on which the group takes the least time; ties go to the lower id. Throws InputError ("size") if
+/// `able` is empty.
 DeviceId fastest_device(const Problem& problem, GroupId group, std::span<const DeviceId> able);
 
 }  // namespace trainyard

@@ -12,15 +12,15 @@ namespace trainyard {
 
 using LayerDevices = IdMap<LayerId, DeviceId>;
 
-/// The devices worth using for layers: all but those much slower than the best (4 times and more), or unable to run
-/// half of the work; by ascending id, never empty.
+/// The devices worth using for layers, by ascending id; never empty. Devices that are more than 4 times slower than the
+/// best are left out, as are those that cannot run half of the work.
 std::vector<DeviceId> worthy_devices(const Problem& problem);
 
-/// Time of the ops on the device, one after the other; one that it cannot run counts its shortest duration.
+/// Total time of the ops on the device; an op that it cannot run counts with its shortest duration.
 Nanoseconds layer_time(const Problem& problem, const std::vector<OpId>& ops, DeviceId device);
 
-/// Every colocation group where the layer of its first op is, or, where it cannot run there, where it runs fastest.
-/// `excess`: by how much devices are beyond their capacities, all together.
+/// Places every colocation group on the device of its first op's layer; if it cannot run there, on the device where it
+/// runs fastest. `excess`: the bytes beyond the capacities in `memory`'s account, summed over devices.
 struct LayerPlacement {
   Placement placement;
   Bytes excess;

@@ -13,11 +13,12 @@ namespace trainyard {
 
 using LayerId = Id<struct LayerTag>;
 
-/// A graph cut into layers, in the order of their first forward ops.
+/// The layers of a graph, numbered by their first forward ops.
 ///
-/// An op is in the layer that the graph names for it; without a name, in that of the last of its producers in
-/// topological order (of the last forward producer for a backward op, so that backward ops follow their forward ops),
-/// else in that of its first reader. Where no op has a named layer, every forward op is a layer of its own.
+/// An op is in the layer that the graph names for it. An op without a layer name is in the layer of its last producer
+/// in topological order; a backward op in that of its last forward producer, so that backward ops follow their forward
+/// ops. An op without producers is in the layer of its first reader. If no op has a layer name, every forward op is a
+/// layer of its own.
 struct Layers {
   IdMap<OpId, LayerId> of;
   std::vector<std::string> names;                    // by LayerId
@@ -27,7 +28,7 @@ struct Layers {
 
 Layers find_layers(const Graph& graph);
 
-/// "mixed_5b" of "mixed_5b/branch3x3".
+/// The block of a layer, the name up to the first slash: "mixed_5b" for "mixed_5b/branch3x3".
 std::string_view block_of(std::string_view layer);
 
 }  // namespace trainyard

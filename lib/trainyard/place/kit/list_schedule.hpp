@@ -11,19 +11,20 @@
 
 namespace trainyard {
 
-/// Options of every list scheduler here.
+/// Options that all list schedulers share.
 struct ListOptions {
   bool insertion = true;  // an op may go into a gap before later ones
   PlanOrder order = PlanOrder::best;
-  std::function<bool()> stop = {};  // asked all the time: ends with the plans that are done, or throws OutOfTime
+  std::function<bool()> stop = {};  // polled; true ends with the plans done so far, or throws OutOfTime
 };
 
-/// Places every op in the plan and says in which order it took them, each after all that it depends on.
+/// Places every op in the plan, and returns the ops in the order in which it took them, each after all that it depends
+/// on.
 using PlanRun = std::function<std::vector<OpId>(AnalyticPlan&)>;
 
-/// The schedule of a list scheduler, with its plan. Where memory keeps an op off a device, or the schedule does not fit
-/// in simulation, it is planned on less of each memory too (best_retreat). Throws OutOfTime where `stop` ends the first
-/// plan, InputError: "not-placed" where the run leaves an op out, "placer" without one.
+/// The schedule of a list scheduler, with its plan. If memory keeps an op off a device, or the schedule does not fit in
+/// simulation, plans with less of each memory are tried too (best_retreat). Throws OutOfTime if `stop` ends the first
+/// plan; InputError ("not-placed") if the run leaves an op out; InputError ("placer") if `run` is empty.
 Schedule list_schedule(const Problem& problem, const ListOptions& options, const PlanRun& run);
 
 }  // namespace trainyard

@@ -10,44 +10,44 @@
 
 namespace trainyard {
 
-/// Account of memory for placers that decide op by op, before any time is known:
+/// Memory account for placers that decide op by op, before any time is known:
 ///
 ///     held(op)      = parameters and state + outputs that outlive the pass: kept, or made in the forward pass and read
 ///                     after it
 ///     transient(op) = workspace + its other outputs
 ///     a device has room while  sum of held + largest transient <= capacity
 ///
-/// It neglects tensors that arrive (unless told by `hold`) and transients that overlap, so a placement with room may
-/// still run out of memory: the simulator has the last word.
+/// It neglects tensors that arrive from other devices (unless given to hold()) and transients that overlap. A placement
+/// with room may therefore still exceed memory in simulation.
 class MemoryLedger {
  public:
-  /// Memory of a group or of a device: `held` adds up over ops; of `transient` only the largest counts.
+  /// Memory of a group or of a device: the sum of `held` and the maximum of `transient` over its ops.
   struct Need {
     Bytes held, transient;
 
     Need& operator+=(const Need& other);
   };
-  /// Counts on `percent` of each capacity, to leave room for what it neglects.
+  /// Uses `percent` of each capacity, to leave a margin for what the account neglects.
   explicit MemoryLedger(const Problem& problem, int percent = 100);
 
   const Need& need(GroupId group) const { return needs_[group]; }
-  /// Puts the group on the device.
+  /// Adds the group to the device.
   void take(GroupId group, DeviceId device);
-  /// Something more that stays there: a forward tensor that arrived for a later pass.
+  /// Adds bytes that stay on the device, such as a forward tensor that arrived for a later pass.
   void hold(DeviceId device, Bytes bytes) { used_[device].held += bytes; }
-  /// By how much the device would be beyond its capacity with the group on it too; 0 where it has room.
+  /// Bytes by which the device would exceed its capacity with the group on it too; 0 if it has room.
   Bytes excess_with(GroupId group, DeviceId device) const { return excess_with(needs_[group], device); }
   Bytes excess_with(const Need& need, DeviceId device) const;
-  /// By how much all devices together are beyond their capacities.
+  /// The excess: bytes beyond the capacities, summed over devices.
   Bytes total_excess() const;
-  /// The devices of `able` that have room for the group, in their order. Where none has, the one with the least excess
-  /// alone (ties: the first).
+  /// Sets `with_room` to the devices of `able` that have room for the group, in their order. If none has room, only to
+  /// the one with the least excess (ties: the first).
   void narrow(GroupId group, std::span<const DeviceId> able, std::vector<DeviceId>& with_room) const;
 
  private:
   IdMap<GroupId, Need> needs_;
   IdMap<DeviceId, Need> used_;
-  IdMap<DeviceId, Bytes> capacity_;  // kNoCapacity where the device has none
+  IdMap<DeviceId, Bytes> capacity_;  // kNoCapacity if the device has none
 };
 
 }  // namespace trainyard

@@ -7,7 +7,7 @@
 
 namespace trainyard {
 
-/// The graph of these ops alone, in their order; what they depend on outside it is left out.
+/// The subgraph of these ops, in their order; dependencies on other ops are left out.
 Graph piece_of(const Graph& graph, std::span<const OpId> ops);
 
 }  // namespace trainyard

@@ -8,7 +8,7 @@
 
 namespace trainyard {
 
-/// Number of predecessors of each op that have still to be taken, a tensor counting as one.
+/// Counts, for each op, the input tensors and control edges whose source has not been taken yet.
 class Predecessors {
  public:
   explicit Predecessors(const Graph& graph) : graph_(graph), awaited_(graph.op_count()) {
@@ -16,10 +16,10 @@ class Predecessors {
       awaited_[op] = static_cast<std::uint32_t>(graph.inputs(op).size() + graph.after(op).size());
   }
 
-  /// All of them have been taken.
+  /// Whether all predecessors have been taken.
   bool free(OpId op) const { return awaited_[op] == 0; }
 
-  /// Calls `release(successor)` for each op that this one alone had still kept from being free.
+  /// Marks the op as taken, and calls `release(successor)` for each op that thereby becomes free.
   template <class Release>
   void taken(OpId op, Release release) {
     const auto count_down = [&](OpId successor) {

@@ -64,7 +64,7 @@ template <class Archive>
 void archive_fields(Archive& archive, PlanBound& bound) {
   archive(bound.simulated, bound.estimated);
 }
-/// But for a rule of the caller's own.
+/// All fields except Schedule::rule, the caller's own rule.
 template <class Archive>
 void archive_fields(Archive& archive, Schedule& schedule) {
   archive(schedule.placement, schedule.policy, schedule.priority, schedule.order, schedule.urgent_links, schedule.plan,

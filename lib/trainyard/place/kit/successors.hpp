@@ -7,7 +7,7 @@
 
 namespace trainyard {
 
-/// The ops that must follow the op, readers of its tensors or behind a control edge, each once, by ascending id.
+/// The ops that must follow the op, readers of its tensors or behind a control edge; each once, by ascending id.
 inline std::vector<OpId> successors_of(const Graph& graph, OpId op) {
   std::vector<OpId> list{graph.before(op).begin(), graph.before(op).end()};
   for (const TensorId tensor : graph.outputs(op))
@@ -17,7 +17,8 @@ inline std::vector<OpId> successors_of(const Graph& graph, OpId op) {
   return list;
 }
 
-/// For topological_order(): visits each reader of the op's tensors, as often as it reads, and what is behind an edge.
+/// Successor function for topological_order(): visits each reader of the op's tensors, once for every tensor read, and
+/// each op behind a control edge.
 inline auto successors_in(const Graph& graph) {
   return [&graph](OpId op, const auto& visit) {
     for (const TensorId tensor : graph.outputs(op))

@@ -8,26 +8,27 @@
 
 namespace trainyard {
 
-/// Processes that compute the same search side by side, such as the ranks of an MPI job. All run the same program on
-/// the same input; where its work has independent parts, each makes its share of them, and share() gives all of them to
-/// all. What is searched so may depend on counts alone, never on a clock: each rank has to come to the same decisions.
+/// Processes that run one search together, such as the ranks of an MPI job. All run the same program on the same input.
+/// If a step has independent parts, each rank computes its share of them, and share() gives all parts to all ranks. All
+/// ranks have to make the same decisions, so a search on a team may depend on counts alone, never on a clock.
 class Team {
  public:
   virtual ~Team() = default;
 
   virtual std::size_t rank() const = 0;  // of this process, below count()
   virtual std::size_t count() const = 0;
-  /// Each part was made by one rank, and is empty on the others: now all have it. Every rank calls it equally often,
-  /// with as many parts.
+  /// All-gather: each part was made by one rank and is empty on the others; afterwards all ranks have all parts. Every
+  /// rank calls it equally often, with the same number of parts.
   virtual void share(std::vector<std::string>& parts) = 0;
 };
 
-/// Whether this process makes the part: all of them where there is no team.
+/// Whether this process makes the part; true for all parts without a team.
 inline bool is_mine(const Team* team, std::size_t part) {
   return team == nullptr || part % team->count() == team->rank();
 }
 
-/// Team::share() of values, which an archive knows (core/archive.hpp): those for which `mine(i)` stay as they are.
+/// Team::share() for values that an archive can pack (core/archive.hpp). `mine(i)` tells whether this rank made value
+/// i; its own values stay as they are.
 template <class Value, class Mine>
 void share_values(Team* team, std::vector<Value>& values, const Mine& mine) {
   if (team == nullptr) return;

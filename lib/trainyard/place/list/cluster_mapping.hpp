@@ -14,22 +14,22 @@ namespace trainyard {
 
 using ClusterId = Id<struct ClusterTag>;
 
-/// Mapping of clusters of ops to devices. Symbols: load(d) the time of what is on device d, t(c, d) that of cluster c
-/// there. Ties go to the lower device.
+/// How clusters of ops are mapped to devices. With load(d) the time of the clusters assigned to device d, and t(c, d)
+/// the time of cluster c there. Ties go to the lower device.
 enum class ClusterMapping : std::uint8_t {
   load,    // by descending time, each to the device of least load(d) + t(c, d): longest processing time first
-  cut,     // the same, to the device of least load(d) + t(c, d) + the transfer times to and from clusters elsewhere
+  cut,     // as `load`, but minimizes load(d) + t(c, d) + transfer times to and from clusters elsewhere
   finish,  // when its first op is taken, to the device on which the cluster would end first: behind what is on the
            // device and not before that op's inputs have arrived
 };
 
-/// The colocation groups of each of the clusters, by ascending id; a group is in one cluster.
+/// The colocation groups of each cluster, by ascending id; a group is in the cluster of its first op.
 CompressedRows<ClusterId, GroupId> groups_by_cluster(const Problem& problem, std::size_t count,
                                                      const IdMap<OpId, ClusterId>& clusters);
 
-/// Places all ops in the plan, taken in this order, with every cluster on one device; but a cluster that no device can
-/// run as a whole, or has room for, comes apart into its colocation groups, each of which goes where its first op would
-/// finish first.
+/// Places all ops in the plan, in the order of `taken`, with every cluster on one device. A cluster that no device can
+/// run as a whole, or has room for, is split into its colocation groups, each placed where its first op would finish
+/// first.
 void map_clusters(const Problem& problem, const CompressedRows<ClusterId, GroupId>& clusters,
                   const std::vector<OpId>& taken, ClusterMapping mapping, AnalyticPlan& plan);
 

@@ -10,7 +10,7 @@
 namespace trainyard {
 
 struct CriticalPathOptions {
-  /// The longest chain from an op to an exit: of ops alone, or with mean transfer times.
+  /// The length of the longest chain from an op to an exit: of ops alone, or with mean transfer times.
   enum class Level : std::uint8_t { statical, bottom };
   Level level = Level::statical;
   bool insertion = false;
@@ -19,13 +19,14 @@ struct CriticalPathOptions {
 };
 
 /// Highest levels first with estimated times (HLFET): ops by descending length of the longest chain from them to an
-/// exit,
+/// exit. With j over the ops that must follow i,
 ///
-///     level(i) = mean(i) + max over what must follow j of level(j),
+///     level(i) = mean(i) + max over j of level(j).
 ///
-/// each to the device on which it would finish first, behind everything there (identical devices: where it would start
-/// first). Ties go to the earlier op in the graph's topological order, then to the lower device. With bottom levels and
-/// insertion it is MCP (M.-Y. Wu, D. Gajski, 1990) on identical devices, but for the ties, and HEFT on others.
+/// Each op goes to the device on which it would finish first, behind everything there (on identical devices: where it
+/// would start first). Ties go to the earlier op in the graph's topological order, then to the lower device. With
+/// bottom levels and insertion it is HEFT, and on identical devices MCP (M.-Y. Wu, D. Gajski, 1990) except for the
+/// ties.
 ///
 /// T. L. Adam, K. M. Chandy, J. R. Dickson: A comparison of list schedules for parallel processing systems. CACM
 /// 17(12), 1974.

@@ -11,8 +11,8 @@
 
 namespace trainyard {
 
-/// Result of dominant sequence clustering: a cluster of each op (numbered by their first ops), and when the op starts
-/// if every cluster has a device of its own, in the scale of the means.
+/// Result of dominant sequence clustering: the cluster of each op (numbered by their first ops), and the start of each
+/// op if every cluster has a device of its own. Times are in the scale of the means.
 struct DscClusters {
   IdMap<OpId, ClusterId> of;
   std::size_t count = 0;
@@ -20,21 +20,21 @@ struct DscClusters {
   ScaledTime makespan = 0;
 };
 
-/// Dominant sequence clustering, on as many devices as one likes, all alike, with mean times w(i) and c(i, j):
+/// Dominant sequence clustering (DSC), for an unlimited number of identical devices, with mean times w(i) of op i and
+/// c(i, j) of the transfer from i to j:
 ///
 ///     tlevel(i)   = the longest way from an entry to i, transfers within a cluster taking no time, ops of a cluster
 ///                   one after the other: its start
 ///     blevel(i)   = w(i) + max over successors j of (c(i, j) + blevel(j)), as at the beginning
-///     priority(i) = tlevel(i) + blevel(i); of an op that is only partly free (some of its predecessors have been
-///                   taken, not all), with the tlevel that those give
+///     priority(i) = tlevel(i) + blevel(i); for an op that is partly free (some of its predecessors have been taken,
+///                   not all), with the tlevel that those give
 ///
-/// Always the free op x of the highest priority is taken. It goes behind the cluster of the predecessor whose tensor
-/// arrives last, if it starts sooner there than alone; further predecessors, by descending arrival, are moved into that
-/// cluster with it as long as x is all that follows them and x starts sooner still (how many is found by bisection).
-/// Where a partly free op y has a higher priority than x, x may not go behind the cluster that y's start could be
-/// reduced by (the paper's DSRW rule). Ties go to the lower id. An op of a colocation
-/// group goes behind the cluster that the first of its group is in (ours: the paper has no groups). O((V + E) log V)
-/// but for partly free ops of many predecessors.
+/// The free op x with the highest priority is taken next. It is appended to the cluster of the predecessor whose tensor
+/// arrives last, if it starts sooner there than alone. Further predecessors, by descending arrival, move into that
+/// cluster with it while x is their only successor and x starts sooner still (how many is found by bisection). If a
+/// partly free op y has a higher priority than x, x may not join a cluster that could reduce y's start (the paper's
+/// DSRW rule). Ties go to the lower id. An op of a colocation group joins the cluster of the group's first op (the
+/// paper has no groups). O((V + E) log V), except for partly free ops with many predecessors.
 ///
 /// T. Yang, A. Gerasoulis: DSC: scheduling parallel tasks on an unbounded number of processors. IEEE TPDS 5(9), 1994.
 DscClusters dsc_clusters(const Problem& problem, const MeanCosts& means, Checkpoint checkpoint = Checkpoint{});
@@ -46,7 +46,7 @@ struct DscOptions {
   std::function<bool()> stop = {};  // as ListOptions::stop
 };
 
-/// Clusters by dsc_clusters(), to devices by map_clusters(), ops by descending blevel.
+/// Schedule of the clusters of dsc_clusters(), mapped to devices by map_clusters(), with ops by descending blevel.
 Schedule dsc(const Problem& problem, const DscOptions& options = {});
 
 }  // namespace trainyard

@@ -10,29 +10,29 @@
 namespace trainyard {
 
 struct EtfOptions {
-  /// What makes a pair of a free op and a device the earliest. On devices that are not alike the paper's rule gives a
-  /// slow device all that it could start at once; by finish it is the min-min rule with transfers.
+  /// How (free op, device) pairs are compared. On devices that differ, the paper's rule (`start`) gives a slow device
+  /// all that it could start at once; `finish` is the min-min rule with transfers.
   enum class By : std::uint8_t { start, finish };
   By by = By::start;
   PlanOrder order = PlanOrder::best;
-  /// Whether the op is to go there, if it can: an op with no such device goes to any. None: everywhere.
+  /// Preferred devices of an op: it goes to no other candidate, unless none is preferred. Empty: all devices.
   std::function<bool(OpId, DeviceId)> wanted = {};
   std::function<bool()> stop = {};  // as ListOptions::stop
 };
 
-/// Earliest task first: of all ops i whose predecessors have been taken and all devices d always the pair of the least
+/// Earliest task first: with ops i whose predecessors have been taken, and devices d, takes the pair of the least
 ///
-///     start(i, d) = max(free(d), ready(i, d))
+///     start(i, d) = max(free(d), ready(i, d)),
 ///
-/// where free(d) is the end of the last op on d, nothing being put into gaps, and ready(i, d) the time at which
-/// everything that i needs is on d, transfers never waiting. Ties go to the op of the higher static level (the longest
+/// where free(d) is the end of the last op on d (gaps are not filled), and ready(i, d) the time at which everything
+/// that i needs is on d, without transfers ever waiting. Ties go to the op of the higher static level (the longest
 /// chain to an exit, mean durations without transfers), then to the lower op, then to the lower device.
 ///
-/// Bound, on identical devices without memory limits: makespan <= (2 - 1/n) x optimum without transfer times + the
+/// Bound, on n identical devices without memory limits: makespan <= (2 - 1/n) x optimum without transfer times + the
 /// largest total of transfer times along a chain.
 ///
-/// Each device keeps its free ops in two heaps, those that are ready there before the device is (by level) and those
-/// that are not yet (by ready time), so that a step costs O(devices) and an op O(devices x log ops).
+/// Each device keeps its free ops in two heaps: ops that are ready there before the device is free (by level), and ops
+/// that are not ready yet (by ready time). A step costs O(devices), and an op O(devices x log ops).
 ///
 /// Colocation groups, device kinds and memory: as in analytic_plan.hpp.
 ///
