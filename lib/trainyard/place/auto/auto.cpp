@@ -39,32 +39,32 @@
 namespace trainyard {
 namespace {
 
-/// Branch and bound is asked up to so many devices.
+/// Most devices for which branch and bound runs.
 constexpr std::size_t kProvableDevices = 16;
 constexpr std::size_t kRounds = 24, kSplits = 24, kRaced = 5, kLooks = 4;
-/// Evaluations of an island in a round at least: with fewer, windows are never worth their share of them.
+/// Fewest evaluations of an island in a round: with fewer, a window is never worth its share.
 constexpr std::uint64_t kLeastSlice = 40;
-/// The heat of the first round and of the last, in critical ops (LocalSearch::run); between them it falls evenly on a
-/// logarithmic scale.
+/// The heat (LocalSearch::run) of the first round and of the last; in between it falls geometrically.
 constexpr double kHot = 0.1, kCold = 0.003;
-/// Schedules that differ in less than this share of the op time are not worth an island each.
+/// Schedules that place less than this share of the op time differently are not worth an island each.
 constexpr double kAlike = 0.03;
-/// By how much the best schedule of another graph may be longer than the best of all for a search on it to be hopeful;
-/// and where fewer graphs are so than there are islands.
+/// How much longer than the best of all, as a share, the best schedule of another graph may be for a search on it to be
+/// hopeful. kYetHopeful is for when kHopeful leaves fewer graphs than islands.
 constexpr double kHopeful = 0.2, kYetHopeful = 1;
 /// The share of the evaluations that best orders of members' schedules may take.
 constexpr double kOrdersShare = 0.25;
-/// One part in so many of the best that offloading could reach: a schedule that is longer by less is left as it is.
+/// Offloading is not tried on a schedule longer than offload_goal() by at most 1/50 of that goal.
 constexpr std::int64_t kHardlyLonger = 50;
-/// The share of the seconds after which the placer plan ends, and on large graphs relay.
+/// The share of the seconds after which the placer `plan` ends, and on large graphs relay_on_fewer().
 constexpr double kPatience = 0.7;
-/// And after which those that are asked before it end, lest nothing is left for it, and where they are asked again.
+/// The shares after which members that run ahead of `plan` end, so that time is left for it, and end when they run
+/// again.
 constexpr double kAhead = 0.15, kAgain = 0.8;
-/// Limits of a quick search: ops over all evaluations, and (op, device) pairs beyond which nothing is searched.
+/// Limits of a quick search: evaluations x ops, and (op, device) pairs beyond which nothing is searched.
 constexpr std::uint64_t kQuickOps = 1'500'000;
 constexpr std::size_t kSearchedPairs = 10'000;
 
-/// How far an island has come, which all ranks of a team know.
+/// Progress of an island, known to all ranks of a team.
 struct Standing {
   const SearchGround* ground;
   Ordered best = {};
@@ -100,7 +100,7 @@ class AutoPlacer {
     if (too_late_to_search()) return best();
     try {
       search();
-    } catch (const OutOfTime&) {  // a graph that was to be made for a schedule
+    } catch (const OutOfTime&) {  // while the graph of a schedule was being made
     }
     return best();
   }
@@ -139,11 +139,11 @@ class AutoPlacer {
     return !hurries() &&
            static_cast<double>(members_.size()) * kOrders > kOrdersShare * static_cast<double>(effort_.left());
   }
-  /// The members' share of the seconds: few evaluations of a large graph find nothing.
+  /// The members' share of the seconds; larger on large graphs, where the few evaluations of a search find nothing.
   double members_share() const { return is_large(base()) ? 0.8 : 0.4; }
 
-  /// Steps 2 and 3; what comes of it by outcome, ties in the order of the members. Where time is short, all members are
-  /// asked before any has its best order, the shortest first.
+  /// Steps 2 and 3. Sorts found_ by outcome, ties in the order of the members. If seconds or evaluations are short, all
+  /// members run before any schedule gets its best order, the best schedule first.
   void ask() {
     std::optional<Ordered> fewer = first_on_fewer();
     if (!fewer || !effort_.late(members_share())) found_ = members_answers();
@@ -159,7 +159,8 @@ class AutoPlacer {
     sort_by(found_, &Ordered::outcome);
   }
 
-  /// On large graphs before all members: whether it is worth the time, it knows from the first ops.
+  /// Runs relay_on_fewer() before the members on large graphs. It judges by the first ops which block sizes are worth
+  /// the time.
   std::optional<Ordered> first_on_fewer() {
     std::vector<std::optional<Ordered>> answers(1);
     if (is_large(base()) && is_mine(team_, 0))
@@ -184,9 +185,9 @@ class AutoPlacer {
         [this](const Schedule& schedule) { return judge(schedule); }, seconds);
   }
 
-  /// The worth of a member's schedule: under its best order, or, where time is short, under its own; none where it has
-  /// rewrites that are not asked for. Throws InputError where it does not hold, OutOfTime where its graph is not made
-  /// in time and another member has answered.
+  /// A member's schedule and its outcome, under its best order, or under its own if seconds or evaluations are short.
+  /// None if the schedule has rewrites and these are not allowed. Throws InputError if the schedule is invalid,
+  /// OutOfTime if its graph is not made in time and another member has answered.
   std::optional<Ordered> judge(const Schedule& schedule) {
     if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
     const Problem problem =
@@ -209,17 +210,17 @@ class AutoPlacer {
     return answer;
   }
 
-  /// Where no answer fits, there was no time for a member that minds the memories: one walk over the ops.
+  /// If no answer fits in memory, the memory-aware members ran out of time: places the graph in one pass (m-TOPO).
   void fit_by_one_walk() {
     if (std::ranges::any_of(found_, [](const Ordered& each) { return each.outcome.excess.count == 0; })) return;
     try {
       if (auto topological = judge(m_topo(base()))) found_.push_back(std::move(*topological));
-    } catch (const InputError&) {  // has no answer
+    } catch (const InputError&) {  // m-TOPO has no answer
     }
   }
 
-  /// The best orders of the answers, the best first, as long as there is time; that of the best of a graph that is not
-  /// large in any case, if its own graph is made in time.
+  /// Gives the answers their best orders, the best answer first, as long as there is time. On graphs that are not
+  /// large, the best answer gets its best order in any case, if its own graph is made in time.
   void order_in_time() {
     const bool large = is_large(base());
     parallel_for(threads_, found_.size(), [&](std::size_t i) {
@@ -227,13 +228,13 @@ class AutoPlacer {
       if ((i > 0 || large) && (!ends || effort_.late(members_share() + 0.1))) return;
       try {
         found_[i] = best_order_of(graph_in_time(found_[i].schedule), found_[i].schedule);
-      } catch (const OutOfTime&) {  // in the order that it has
+      } catch (const OutOfTime&) {  // keeps its own order
       }
     });
   }
 
-  /// The best orders of the best answers, one for each placement, as far as their share of the evaluations goes; that
-  /// of the best in any case.
+  /// Gives the best answers their best orders, one answer for each placement, within their share of the evaluations;
+  /// the best answer in any case.
   void order_first() {
     const auto share = static_cast<std::uint64_t>(kOrdersShare * static_cast<double>(effort_.left()));
     std::uint64_t spent = found_.size();
@@ -253,8 +254,8 @@ class AutoPlacer {
     });
   }
 
-  /// What is as a member that is heard only where it is the best, so that where it is not nothing changes: `place`
-  /// gives its schedule, or nothing.
+  /// Runs an extra member. Its schedule is kept only if it beats every schedule found so far; otherwise the search goes
+  /// on as if it had not run. `place` returns the schedule, or nothing.
   template <class Place>
   void hear(const Place& place) {
     std::vector<std::optional<Ordered>> answers(1);
@@ -264,7 +265,7 @@ class AutoPlacer {
           answers[0] = best_order(evaluator, *schedule);
           answers[0]->schedule.rewrites = schedule->rewrites;
         }
-      } catch (const InputError&) {  // it does not fit so either
+      } catch (const InputError&) {  // the extra member has no answer
       } catch (const OutOfTime&) {
       }
     share_values(team_, answers);
@@ -273,13 +274,13 @@ class AutoPlacer {
     found_.insert(found_.begin(), std::move(*answers[0]));
   }
 
-  /// On large graphs ask() has done so.
+  /// Tries fewer devices, except on large graphs, where ask() has done so.
   void take_fewer_devices() {
     if (is_large(base()) || effort_.late(0.5)) return;
     hear([&] { return relay_on_fewer(base(), found_.front().outcome.makespan, [this] { return effort_.late(0.5); }); });
   }
 
-  /// Data parallel on fewer devices than there are, which FastT does not try: 2, 4, ... replicas.
+  /// Adds data parallelism on fewer devices than all, which FastT does not try: 2, 4, 8 and 16 replicas.
   void replicate() {
     const std::size_t devices = base().device_count();
     if (!options_.rewrites || devices < 3 || !fastt_input(base(), OsDposOptions::Input::replicas)) return;
@@ -297,7 +298,7 @@ class AutoPlacer {
         answers[i] = best_order(evaluator, schedule);
         answers[i]->schedule.rewrites = problem.rewrites();
         answers[i]->schedule.placer.clear();
-      } catch (const InputError&) {  // no graph to be replicated
+      } catch (const InputError&) {  // the graph cannot be replicated
       } catch (const OutOfTime&) {
       }
     });
@@ -323,7 +324,7 @@ class AutoPlacer {
     });
   }
 
-  /// Step 4: the optimum of a small problem, and what is proven on the way.
+  /// Step 4: searches the optimum of a small problem, and keeps the lower bound that is proven.
   void prove() {
     const Problem& problem = base();
     if (problem.op_count() > kProvable || problem.device_count() > kProvableDevices) return;
@@ -347,13 +348,13 @@ class AutoPlacer {
   }
   bool problem_is_tiny() const { return base().op_count() <= 32; }
 
-  /// Step 5, of schedules that none is both shorter and less beyond the capacities than; an eighth of the effort, half
-  /// where none fits, which they share evenly: each is worth going on with while it is shorter than all that fit. Under
-  /// priorities, which give a moved op its place.
+  /// Step 5: repairs the schedules of the original graph that no other beats in both makespan and excess. They evenly
+  /// share an eighth of the effort, or half of it if no schedule fits. A schedule is worth repairing only while it is
+  /// shorter than all that fit. Runs under priorities, which give a moved op its position.
   void relieve() {
     std::vector<Ordered> starts;
     Nanoseconds shortest = kLongestTime;
-    for (const Ordered& each : found_) {  // the least beyond first
+    for (const Ordered& each : found_) {  // the least excess first
       if (!each.schedule.rewrites.empty() || each.outcome.makespan >= shortest) continue;
       shortest = each.outcome.makespan;
       if (each.outcome.excess.count > 0) starts.push_back(each);
@@ -389,10 +390,10 @@ class AutoPlacer {
     report();
   }
 
-  /// The best schedule of each graph on which a search may yet find the best of all, by its bound: those that are
-  /// hardly longer than the best, the best first; behind them, where all islands have enough to do, longer ones. One
-  /// fewer than islands at most. The first of all is one however much shorter the race's schedule on its graph is. None
-  /// is folded: a single op that moves takes the ops that it stands for to devices that are not there.
+  /// The best schedule of each graph on which a search may still find the best of all, by its lower bound; at most one
+  /// fewer than islands. Schedules that are hardly longer than the best come first. Longer ones follow if all islands
+  /// have enough to do. found_.front() counts even if the race has found a much shorter schedule on its graph. Folded
+  /// graphs are excluded: an op that moves there takes the ops that it stands for to devices that do not exist.
   std::vector<Ordered> contenders() {
     std::vector<Ordered> chosen;
     add_contenders(kHopeful, chosen);
@@ -414,7 +415,7 @@ class AutoPlacer {
   }
   bool done() { return contenders().empty(); }
 
-  /// Step 6.
+  /// Step 6: splits ops on the critical paths of the contenders.
   void split_ops() {
     if (!options_.rewrites || effort_.late(0.4)) return;
     const std::vector<Ordered> starts = contenders();
@@ -435,7 +436,7 @@ class AutoPlacer {
     report();
   }
 
-  /// Step 7.
+  /// Step 7: searches coarser graphs from each contender.
   void search_levels() {
     const std::vector<Ordered> starts = contenders();
     std::vector<const SearchGround*> grounds;
@@ -459,10 +460,11 @@ class AutoPlacer {
     sort_by(found_, &Ordered::outcome);
     report();
   }
-  static constexpr std::uint64_t kStreams = 1'000'000;  // of random numbers, beyond those of the islands
+  static constexpr std::uint64_t kStreams = 1'000'000;  // first random stream beyond those of the islands
 
-  /// Step 8: successive halving (Jamieson and Talwalkar 2016). Ordered by themselves and with little heat, so that they
-  /// show soon how far they get; what they find is no start for islands, which a descent would hold in its valley.
+  /// Step 8: successive halving (Jamieson and Talwalkar 2016). The runners' orders place moved ops by themselves, and
+  /// their heat is low, so that they soon show how far they get. Islands do not start from the runners' schedules,
+  /// because a descent would keep them in the same local optimum.
   void race() {
     std::vector<Ordered> runners = contenders();
     std::vector<std::unique_ptr<Island>> islands(runners.size());
@@ -503,7 +505,7 @@ class AutoPlacer {
     report();
   }
 
-  /// Step 9.
+  /// Step 9: runs the islands in rounds, with falling heat.
   void improve() {
     start_islands();
     const std::uint64_t before = evaluations_;
@@ -520,7 +522,7 @@ class AutoPlacer {
         Budget slice;
         if (all.evaluations)
           slice.evaluations = share_of(share_of(*all.evaluations, round, rounds), i, islands_.size());
-        // Threads take islands one after the other: each has its share of the round's time.
+        // A thread runs several islands one after the other, so each island has its share of the round's time.
         if (left) slice.seconds = slice_seconds(*left, rounds - round, islands_.size());
         islands_[i]->run(slice, options_.stop, heat);
       });
@@ -533,22 +535,22 @@ class AutoPlacer {
     }
   }
 
-  /// Whether a graph of the islands may have a better schedule.
+  /// Whether a graph of the islands may have a better schedule, by its lower bound.
   bool may_improve() {
     return std::ranges::any_of(standings_, [&](const Standing& standing) {
       return Outcome{Bytes{0}, standing.ground->bound} < leader().outcome;
     });
   }
 
-  /// On a large graph, where so few evaluations are left that what they need (SearchGround) takes longer than they do.
+  /// Whether a large graph has time for so few evaluations that preparing them (SearchGround) would take longer.
   bool too_late_to_search() const {
     return options_.budget.seconds && is_large(base()) && *effort_.seconds_left() < kFewEvaluations * evaluation_;
   }
   static constexpr double kFewEvaluations = 32;
-  static constexpr std::uint64_t kOrders = 5;  // evaluations of best_order() at most
-  static constexpr double kOrdersTime = 8;     // full simulations that it takes as long as
+  static constexpr std::uint64_t kOrders = 5;  // most evaluations of best_order()
+  static constexpr double kOrdersTime = 8;     // time of best_order(), in full simulations
 
-  /// A full simulation of the best schedule, whose graph this is; measured.
+  /// Measured seconds of a full simulation of the best schedule, whose graph `problem` is.
   double seconds_of_evaluation(const Problem& problem) const {
     const Clock::time_point start = Clock::now();
     Evaluator{problem}.outcome(found_.front().schedule);
@@ -562,34 +564,34 @@ class AutoPlacer {
     return budget;
   }
 
-  /// The round's, or the island's, share of what is to be split evenly.
+  /// Share i of `all` split evenly into `parts`; the shares add up to `all`.
   static std::uint64_t share_of(std::uint64_t all, std::size_t i, std::size_t parts) {
     return all * (i + 1) / parts - all * i / parts;
   }
 
-  /// An island's seconds where this many are left to so many rounds, which share them evenly: one that ends early
-  /// leaves more to the others.
+  /// An island's seconds if `left` seconds are shared evenly by `rounds` rounds. An island that ends early leaves more
+  /// to the others.
   double slice_seconds(double left, std::size_t rounds, std::size_t islands) const {
     return left / static_cast<double>(rounds * turns_of(islands));
   }
-  /// Turns of the threads until so many islands have had one.
+  /// Turns that the threads need to run this many islands.
   std::size_t turns_of(std::size_t islands) const { return (islands + threads_ - 1) / threads_; }
 
-  /// The problem with the schedule's rewrites. Throws OutOfTime where it is not made in time.
+  /// The problem with the schedule's rewrites. Throws OutOfTime if it is not made in time.
   Problem graph_in_time(const Schedule& schedule) const {
     return scheduled_problem(base(), schedule, Checkpoint{[this] { return hurries() && effort_.late(); }});
   }
 
-  /// The problem with these splits, and what is known of it.
+  /// The problem with the schedule's rewrites and its search data, made on first use.
   const SearchGround& ground_of(const Schedule& schedule) {
     for (const SearchGround& ground : grounds_)
       if (ground.problem.rewrites() == schedule.rewrites) return ground;
     return grounds_.emplace_back(graph_in_time(schedule));
   }
 
-  /// The best schedule; then the best of those on contenders' graphs that differ from all before. Each as strict if
-  /// that is no worse, since small changes are quickest simulated there; but the last has an order that gives a moved
-  /// op its place by itself.
+  /// Starts islands from the best schedule, and from the best ones on contenders' graphs that differ from all before.
+  /// Each start is made strict if that is no worse, since small changes are simulated fastest there. The last island
+  /// has an order that gives a moved op its position by itself.
   void start_islands() {
     const std::vector<Ordered> graphs = contenders();
     std::vector<std::pair<const SearchGround*, Schedule>> starts;
@@ -613,9 +615,9 @@ class AutoPlacer {
     });
   }
 
-  /// As many as can each look kLooks times at all moves of one op to another device, but one at least: an island with
-  /// less is better given to the others. In seconds there is time for as many as full simulations would take, and each
-  /// thread has one.
+  /// The number of islands that can each look kLooks times at all moves of one op to another device, but at least one:
+  /// the effort of an island with less is better given to the others. Under a budget in seconds, evaluations are
+  /// counted in full simulations, and there is an island for each thread.
   std::size_t useful_islands() {
     const Problem& problem = ground_of(found_.front().schedule).problem;
     const std::uint64_t moves = problem.op_count() * std::max<std::size_t>(problem.device_count() - 1, 1);
@@ -628,8 +630,9 @@ class AutoPlacer {
     return static_cast<std::size_t>(std::clamp(left / (kLooks * moves), least, most));
   }
 
-  /// On the graph of this schedule: its placement under fifo, or the placement found that is best under priorities by
-  /// upward rank, whichever is better.
+  /// A start on the graph of this schedule, with an order that places moved ops by itself. It is the schedule's
+  /// placement under fifo, or the best placement found on that graph under priorities by upward rank, whichever is
+  /// better.
   Schedule ordered_by_itself(const Ordered& of) {
     const Problem& problem = ground_of(of.schedule).problem;
     Evaluator evaluator{problem};
@@ -658,8 +661,8 @@ class AutoPlacer {
     share_values(team_, standings_, [&](std::size_t i) { return owns(i); });
   }
 
-  /// Whether this rank searches the island: those on the largest graphs are dealt first, each to the rank with the
-  /// least to do.
+  /// Whether this rank searches the island. Islands on the largest graphs are dealt first, each to the rank with the
+  /// fewest ops so far.
   bool owns(std::size_t island) const { return team_ == nullptr || owner_[island] == team_->rank(); }
   void deal_islands() {
     if (team_ == nullptr) return;
@@ -674,7 +677,8 @@ class AutoPlacer {
     }
   }
 
-  /// As strict, unless that is longer: strict orders send transfers as fifo, where priorities are of transfers too.
+  /// The schedule as a strict one, or as it is if that would be longer: under strict orders links are fifo, while
+  /// priorities apply to transfers too.
   Schedule strict_if_no_worse(const Ordered& each) {
     if (each.schedule.policy == Policy::strict) return each.schedule;
     const Problem& problem = ground_of(each.schedule).problem;
@@ -687,7 +691,8 @@ class AutoPlacer {
   static bool alike(const Ordered& one, const Ordered& other) {
     return one.schedule.rewrites == other.schedule.rewrites;
   }
-  /// Whether enough op time is elsewhere, where the graphs are split alike; graphs split otherwise always differ.
+  /// Whether the two schedules place ops worth at least kAlike of the total op time on different devices. Schedules
+  /// with different rewrites always differ.
   bool differ(const Ordered& one, const Ordered& other) {
     if (!alike(one, other)) return true;
     const Problem& problem = ground_of(one.schedule).problem;
@@ -708,8 +713,8 @@ class AutoPlacer {
     }
   }
 
-  /// The island with the worst schedule goes on from the best, which is its own where there is one island; the others
-  /// from where they are.
+  /// The island with the worst schedule continues from the best one (a single island from its own best); the others go
+  /// on from where they are.
   void restart_last(std::size_t round) {
     const auto outcome = [](const Standing& standing) { return standing.best.outcome; };
     const auto best = std::ranges::min_element(standings_, {}, outcome);
@@ -727,7 +732,7 @@ class AutoPlacer {
                                       Random::stream(options_.seed, island_count_ * (round + 1)));
   }
 
-  /// The bound of the best schedule's own graph: to split ops otherwise may still be better, but that is not searched.
+  /// Lower bound for the graph of the best schedule. Other splits may allow less, but are not searched.
   Nanoseconds bound() { return ground_of(leader().schedule).bound; }
 
   void report() {
@@ -743,16 +748,16 @@ class AutoPlacer {
   Effort effort_;
   const unsigned threads_;
   const Problem& problem_;
-  std::list<SearchGround> grounds_;               // the problem itself first, then with splits
-  std::vector<Ordered> found_;                    // by outcome; the schedules with their splits
-  std::optional<Ordered> raced_;                  // the best when the race was over
-  std::vector<std::unique_ptr<Island>> islands_;  // none where another rank of the team searches it
+  std::list<SearchGround> grounds_;               // the original problem first, then rewritten ones
+  std::vector<Ordered> found_;                    // by outcome, after the race its winner first; with rewrites
+  std::optional<Ordered> raced_;                  // the best at the end of the race
+  std::vector<std::unique_ptr<Island>> islands_;  // null if another rank of the team searches it
   std::vector<Standing> standings_;               // of each island, after a round
-  std::vector<std::size_t> owner_;                // of each island: the rank; empty without a team
-  std::optional<PlanBound> plan_bound_;           // of the placer plan
-  Nanoseconds proven_{};                          // by branch and bound; 0: nothing
-  std::atomic<bool> judged_ = false;              // a schedule, where time is short
-  std::atomic<double> evaluation_ = 0;            // seconds, of a member's schedule on a large graph, at most
+  std::vector<std::size_t> owner_;                // the rank of each island; empty without a team
+  std::optional<PlanBound> plan_bound_;           // from the placer `plan`
+  Nanoseconds proven_{};                          // lower bound from branch and bound; 0: none
+  std::atomic<bool> judged_ = false;              // a member's schedule was judged; if time is short
+  std::atomic<double> evaluation_ = 0;            // longest simulation of a member's schedule, in s
   std::uint64_t evaluations_ = 0, retired_ = 0;
 };
 
@@ -760,7 +765,7 @@ class AutoPlacer {
 
 Budget usual_budget(const Problem& problem) {
   const auto ops = static_cast<std::uint64_t>(std::max<std::size_t>(1, problem.op_count()));
-  const std::uint64_t of_each = ops <= 32 ? 4'000 : 1'000;  // small enough to be proven
+  const std::uint64_t of_each = ops <= 32 ? 4'000 : 1'000;  // optimality may be proven
   return {.evaluations = std::max<std::uint64_t>(2'000, std::min(20'000'000 / ops, of_each * ops))};
 }
 

@@ -27,10 +27,10 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kWalks = 4, kCompletionRounds = 12;
-constexpr std::size_t kHistory = 64;  // evaluations
+constexpr std::size_t kHistory = 64;  // evaluations that late acceptance looks back
 
 struct Completed {
-  Schedule schedule;  // with its splits
+  Schedule schedule;  // with its rewrites
   CompletionOutcome outcome;
 };
 template <class Archive>
@@ -38,7 +38,7 @@ void archive_fields(Archive& archive, Completed& completed) {
   archive(completed.schedule, completed.outcome);
 }
 
-/// A graph that is searched: the problem's own, or one with splits.
+/// A graph that is searched: the problem's own, or a rewritten one.
 struct Ground {
   Ground(const Problem& base, const Schedule& schedule)
       : problem(scheduled_problem(base, schedule)),
@@ -52,30 +52,30 @@ struct Ground {
   AbleDevices able;
 };
 
-/// Priorities that take the ops in this order.
+/// Sets priorities that take the ops in this order.
 void set_priorities(const std::vector<OpId>& order, IdMap<OpId, double>& priority) {
   priority.assign(order.size(), 0);
   for (std::size_t i = 0; i < order.size(); ++i) priority[order[i]] = static_cast<double>(order.size() - i);
 }
 
-/// The ops of each device in this order.
+/// Sets each device's ops in this order.
 void set_device_orders(const std::vector<OpId>& order, const Placement& placement,
                        IdMap<DeviceId, std::vector<OpId>>& orders) {
   for (std::vector<OpId>& ops : orders) ops.clear();
   for (const OpId op : order) orders[placement[op]].push_back(op);
 }
 
-/// The schedule's placement, its ops in this order as priorities.
+/// The schedule's placement, with priorities that take the ops in this order.
 Schedule in_order(const Schedule& other, const std::vector<OpId>& order) {
   Schedule schedule{.placement = other.placement, .policy = Policy::priority, .rewrites = other.rewrites};
   set_priorities(order, schedule.priority);
   return schedule;
 }
 
-/// Late acceptance over placements and orders: a change is taken where it is no worse than the present schedule, or
-/// than the one that was present kHistory evaluations ago. Orders are priorities, under which no device idles while an
-/// op is ready, or strict, where it pays to wait for an op that is more urgent; a strict order keeps every op behind
-/// its predecessors.
+/// Late acceptance over placements and orders: a change is accepted if it is no worse than the current schedule, or
+/// than the one that was current kHistory evaluations ago. Orders are priorities, under which no device idles while an
+/// op is ready, or strict, so that a device can wait for a more urgent op. A strict order keeps every op behind its
+/// predecessors.
 class LateAcceptance {
  public:
   LateAcceptance(const Ground& ground, const Completed& start, Policy policy, Random random)
@@ -94,7 +94,7 @@ class LateAcceptance {
     best_ = now_ = start;
     evaluator_.outcome(start.schedule);
     order_ = evaluator_.by_start();
-    // Priorities by the starts are not quite the order that there was.
+    // Priorities by start times do not reproduce the given order exactly.
     now_.schedule = in_order(start.schedule, order_);
     if (policy_ == Policy::strict) {
       keep_dependencies(order_);
@@ -112,7 +112,7 @@ class LateAcceptance {
 
   void run(const Effort& effort) {
     for (std::uint64_t i = 0; !effort.over(i); ++i) {
-      // As much is copied as a simulation reads: of an order only where it changes.
+      // Copies only what a simulation reads, and an order only if it changes.
       next_.schedule.placement = now_.schedule.placement;
       const bool ordered = propose(next_.schedule);
       if (policy_ == Policy::strict)
@@ -142,8 +142,8 @@ class LateAcceptance {
     if (now_.outcome < best_.outcome) best_ = now_;
   }
 
-  /// Whether the order changes: it is in next_order_ then. Strict orders now and then take several changes at once: a
-  /// placement and the wait that it pays for are worse than the present schedule each by itself.
+  /// Proposes a change. Returns whether the order changes; it is in next_order_ then. For strict orders several changes
+  /// are sometimes made at once, because a placement and the wait that it pays for are each worse on their own.
   bool propose(Schedule& next) {
     bool ordered = change(next, false);
     while (policy_ == Policy::strict && random_.below(4) == 0) ordered = change(next, ordered);
@@ -155,7 +155,7 @@ class LateAcceptance {
     return true;
   }
 
-  /// Changes the placement, or next_order_; whether there is one now.
+  /// Changes the placement or next_order_. Returns whether next_order_ is set.
   bool change(Schedule& next, bool ordered) {
     const std::size_t what = random_.below(10);
     if (what < 6 && !movable_.empty()) {
@@ -190,7 +190,7 @@ class LateAcceptance {
     return true;
   }
 
-  /// The order, each op that stands before a predecessor moved behind the last of them.
+  /// Makes the order topological: an op that stands before a predecessor moves behind its last predecessor.
   void keep_dependencies(std::vector<OpId>& order) const {
     IdMap<OpId, std::size_t> position(order.size());
     for (std::size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
@@ -198,7 +198,7 @@ class LateAcceptance {
                                     [&](OpId a, OpId b) { return position[a] < position[b]; });
   }
 
-  /// One model's ops all before those of another, which keep their places.
+  /// Moves all ops of `first` before those of `second`; otherwise the order stays.
   void put_before(ModelId first, ModelId second) {
     const auto at = std::ranges::find(next_order_, second, [&](OpId op) { return models_.of[op]; });
     std::stable_partition(at, next_order_.end(), [&](OpId op) { return models_.of[op] == first; });
@@ -215,7 +215,7 @@ class LateAcceptance {
   CompletionEvaluator evaluator_;
   Random random_;
   std::vector<GroupId> movable_;
-  Completed now_, best_, next_;           // the last with the present one's order, but while it is tried
+  Completed now_, best_, next_;           // next_ has now_'s order, except during a trial
   std::vector<OpId> order_, next_order_;  // most urgent first
   std::vector<CompletionOutcome> late_;
   std::uint64_t evaluations_ = 0;
@@ -255,7 +255,7 @@ class AutoCompletion {
     sort_by(found_, &Completed::outcome);
   }
 
-  /// The schedule, or its placement with the model that ends first first, whichever is better.
+  /// The schedule, or its placement with the ops of earlier ending models first, whichever is better.
   static Completed best_of_orders(const Problem& problem, Schedule schedule) {
     const Models models = find_models(problem.graph());
     CompletionEvaluator evaluator{problem, models};
@@ -274,7 +274,7 @@ class AutoCompletion {
     for (const Completed& each : found_)
       if (starts.size() < kWalks && !is_folded(each)) starts.push_back(each);
     if (starts.empty()) return;
-    for (const Completed& start : starts) ground_of(start.schedule);  // before threads ask for them
+    for (const Completed& start : starts) ground_of(start.schedule);  // made before threads use them
     std::uint64_t retired = 0;
     const unsigned threads = thread_count(options_.threads);
     const std::uint64_t before = evaluations_;
@@ -285,7 +285,7 @@ class AutoCompletion {
           const Completed& start = starts[i % starts.size()];
           walks[i].emplace(ground_of(start.schedule), start, policy_of(i), Random::stream(options_.seed, i));
         }
-        // Threads take walks one after the other: each has its share of what is left of the time.
+        // A thread runs several walks one after the other, so each walk has its share of the time left.
         Budget mine{.seconds = effort_.seconds_left()};
         if (mine.seconds)
           *mine.seconds /= static_cast<double>((kCompletionRounds - round) * ((kWalks + threads - 1) / threads));
@@ -314,16 +314,16 @@ class AutoCompletion {
     }
   }
 
-  /// A single op that moves would take the ops that it stands for to devices that are not there.
+  /// On a folded graph, an op that moves takes the ops that it stands for to devices that do not exist.
   static bool is_folded(const Completed& of) { return folded(of.schedule.rewrites).devices > 1; }
-  /// The last of the walks searches strict orders.
+  /// Strict orders for the last walk, priorities for the others.
   static Policy policy_of(std::size_t walk) { return walk + 1 < kWalks ? Policy::priority : Policy::strict; }
   const Ground& ground_of(const Schedule& schedule) {
     for (const Ground& ground : grounds_)
       if (ground.problem.rewrites() == schedule.rewrites) return ground;
     return grounds_.emplace_back(problem_, schedule);
   }
-  /// The bound of the best schedule's own graph.
+  /// Lower bound for the graph of the best schedule.
   Nanoseconds bound() { return ground_of(found_.front().schedule).bound; }
   bool done() { return found_.front().outcome <= CompletionOutcome{Bytes{0}, bound()}; }
 

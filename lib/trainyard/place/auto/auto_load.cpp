@@ -18,11 +18,11 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kSearches = 4;            // of a round
-constexpr std::uint64_t kOfOneSearch = 50'000;  // evaluations
+constexpr std::size_t kSearches = 4;            // searches in a round
+constexpr std::uint64_t kOfOneSearch = 50'000;  // most evaluations of a search
 constexpr std::uint64_t kUsual = 8 * kOfOneSearch;
 
-/// Compared as Outcome, with the load for the makespan.
+/// A schedule, compared by an Outcome whose makespan is the load.
 struct Loaded {
   Schedule schedule;
   Outcome outcome;
@@ -41,9 +41,9 @@ class AutoLoad {
         load_(load_problem(problem)),
         threads_(thread_count(options.threads)),
         effort_(options.budget, options.stop) {
-    // Members need not keep load_'s colors.
+    // Members need not keep the mates of load_ together, so the bound is for colocation groups alone.
     const Picoseconds bound = load_lower_bound(load_problem(problem, {.mates = LoadMates::colors}));
-    bound_ = Nanoseconds{(bound.count + 999) / 1000};  // loads are whole nanoseconds
+    bound_ = Nanoseconds{(bound.count + 999) / 1000};  // rounded up: loads are whole nanoseconds
   }
 
   Schedule run() {
@@ -78,7 +78,8 @@ class AutoLoad {
     auto answers = ask_members(
         problem_, members_, options_, [&](Waiting) { return effort_.late(); },
         [&](Schedule schedule) -> std::optional<Loaded> {
-          // A split graph does other work per step: its load is not comparable op by op, nor this problem's placement.
+          // A rewritten graph does other work per step: its load is not comparable op by op, nor is its placement one
+          // of this problem.
           if (!schedule.rewrites.empty()) return std::nullopt;
           check_schedule(problem_, schedule);
           return judged(std::move(schedule));
@@ -88,7 +89,7 @@ class AutoLoad {
     for (Loaded& answer : answers) offer(std::move(answer));
   }
 
-  /// Half of the searches go on from the best placement, the others begin anew.
+  /// Half of the searches start from the best placement, the others from scratch.
   void improve(std::uint64_t round, std::uint64_t each) {
     const Placement from = best_->schedule.placement;
     std::vector<std::optional<Loaded>> found(kSearches);

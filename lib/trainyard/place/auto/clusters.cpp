@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-/// `label` of each group, numbered by first appearance.
+/// Clusters of the groups with equal `label`, numbered by first appearance.
 Clusters clusters_by(const Problem& problem, const AbleDevices& able, const std::vector<std::uint32_t>& label) {
   constexpr auto kNone = static_cast<std::uint32_t>(-1);
   std::vector<std::uint32_t> number(*std::ranges::max_element(label) + std::size_t{1}, kNone);
@@ -75,14 +75,14 @@ std::vector<Clusters> cluster_levels(const Problem& problem) {
   std::vector<Clusters> levels;
   const auto add = [&](const std::vector<std::uint32_t>& label) {
     Clusters next = clusters_by(problem, able, label);
-    // With one cluster only everything could move.
+    // A partition into one cluster is left out: it could only move everything at once.
     if (levels.empty() || (next.size() > 1 && std::ranges::none_of(levels, [&](const Clusters& known) {
                              return known.size() == next.size() && known.of == next.of;
                            })))
       levels.push_back(std::move(next));
   };
   DisjointSets joined{problem.group_count()};
-  std::vector<Nanoseconds> time(problem.group_count(), Nanoseconds{0});  // of leaders
+  std::vector<Nanoseconds> time(problem.group_count(), Nanoseconds{0});  // by the sets' leaders
   std::vector<std::uint32_t> label(problem.group_count());
   std::iota(label.begin(), label.end(), std::uint32_t{0});
   add(label);

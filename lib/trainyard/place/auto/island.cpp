@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-/// The share of a search's budget that goes to windows: where they are a large part of the graph they are worth more.
+/// The share of an island's budget that goes to windows; larger on small graphs, of which a window is a large part.
 double share_of_windows(const Problem& problem) {
   if (problem.op_count() <= 200) return 0.4;
   return problem.op_count() <= 2'000 ? 0.15 : 0.05;
@@ -54,10 +54,10 @@ void Island::run(const Budget& budget, const std::function<bool()>& stop, double
   Outcome outcome = local_.best_outcome();
   const std::uint64_t before = windows_.evaluations();
   const bool better = windows_.run(schedule, outcome, whole);
-  // What they leave is for the next run.
+  // Evaluations that windows leave go to the local search of the next run.
   saved_ = std::min(0.0, saved_ - static_cast<double>(windows_.evaluations() - before));
   if (better) local_.restart(std::move(schedule));
-  // Windows that had no more to find leave their seconds.
+  // Local search uses the seconds that windows leave.
   if (budget.seconds && !budget.evaluations) local_.run(Effort{{.seconds = whole.seconds_left()}, stop}, heat);
 }
 

@@ -10,10 +10,10 @@
 namespace trainyard {
 namespace {
 
-/// Kinds of moves are drawn by what they brought lately, but none is forgotten.
+/// Kinds of moves are drawn by a moving average of their rewards (factor kMemory) plus kLeastWeight, so none dies out.
 constexpr double kLeastWeight = 0.05, kMemory = 0.98;
 constexpr double kAnywhereShare = 0.25;
-/// The price of memory doubles in ten moves beyond it: 2^(1/10).
+/// The price of memory rises by 2^(1/10) with each move that ends with excess: it doubles in ten moves.
 constexpr double kDearer = 1.0717734625;
 constexpr auto kLongest = static_cast<double>(kLongestTime.count) / 4;
 
@@ -22,7 +22,7 @@ const T& any_of(Random& random, const std::vector<T>& list) {
   return list[random.below(list.size())];
 }
 
-/// A schedule that is to be changed: what its placer planned is no longer so.
+/// The schedule without its placer's plan, which does not hold after a change.
 Schedule without_plan(Schedule schedule) {
   schedule.plan.reset();
   return schedule;
@@ -133,7 +133,7 @@ LocalSearch::Kind LocalSearch::draw_kind() {
 bool LocalSearch::propose(double slack) {
   const Kind kind = draw_kind();
   bool tried = false;
-  // Until one fits, memory comes first: a schedule that is beyond it may become longer.
+  // Until a schedule fits, excess comes first: a schedule with excess may become longer.
   const bool repairs = best_outcome_.excess.count > 0;
   const double most = cost_of(current_) + slack;
   const Nanoseconds limit = repairs && current_.excess.count > 0
@@ -201,7 +201,7 @@ DeltaResult LocalSearch::try_move(Kind kind, Nanoseconds limit, bool& tried) {
       break;
     }
     case relieve: {
-      // Off the device that is fullest, to the one with the most room.
+      // From the fullest device, most often to the one with the most room.
       const auto room = [&](DeviceId device) {
         const auto& capacity = problem_.cluster().device(device).memory;
         return capacity ? capacity->count - at_most_[device.index()].count : kLongestTime.count;
@@ -248,7 +248,7 @@ bool LocalSearch::move_cluster(std::size_t level, OpId op, std::optional<DeviceI
   if (!std::ranges::binary_search(clusters.devices[cluster], target)) return false;
   const auto& placement = delta_.schedule().placement;
   const DeviceId from = placement[op];
-  const bool only_from = random_.chance(0.5);  // what of the cluster is with the op, or all of it
+  const bool only_from = random_.chance(0.5);  // the cluster's ops on the op's device, or all of them
   moving_.clear();
   for (const OpId each : clusters.ops[cluster])
     if (placement[each] != target && (!only_from || placement[each] == from)) moving_.push_back(each);
@@ -287,7 +287,7 @@ bool LocalSearch::try_block(Kind kind, Nanoseconds limit, DeltaResult& result) {
   return true;
 }
 
-/// The one that waits comes right before the holder, or the holder right behind it, by a priority halfway to the next.
+/// Puts the waiting op right before the holder, or the holder right behind it, by a priority halfway to the next one.
 bool LocalSearch::try_turn(Nanoseconds limit, DeltaResult& result) {
   const Wait& wait = any_of(random_, waits_);
   const IdMap<OpId, double>& priority = delta_.schedule().priority;
@@ -311,7 +311,7 @@ Outcome LocalSearch::outcome_of(const DeltaResult& result) {
 
 Bytes LocalSearch::present_excess() {
   if (!memory_binds_) return Bytes{0};
-  // The bytes that a device would hold if nothing were ever released are quickly told, and most often enough.
+  // An upper bound is cheap, and most often enough: the bytes that a device would hold if nothing were ever released.
   const Graph& graph = problem_.graph();
   const auto& placement = delta_.schedule().placement;
   std::ranges::fill(at_most_, Bytes{0});
@@ -351,7 +351,7 @@ void LocalSearch::read_path() {
   critical_transfers_.clear();
   blocks_.clear();
   waits_.clear();
-  OpId last;  // the op of the step before, or who reads its transfer
+  OpId last;  // op of the step before, or the reader of its transfer
   const auto see = [&](const PathStep& step, OpId op) {
     const bool waits = step.cause == PathStep::Cause::resource && !last.is_none() && !op.is_none() && op != last;
     if (waits && schedule.by_priority()) waits_.push_back({last, op});

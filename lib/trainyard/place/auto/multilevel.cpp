@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t kTargets[] = {200, 800}, kMostDevices = 64;
 constexpr double kHeat = 0.03;
 
-/// Each group of clusters where most of its time is, of the devices that can run all of it.
+/// Puts each colocation group of clusters on the device that has most of its op time, among those that can run all of
+/// it.
 Placement coarse_placement(const Problem& problem, const Coarsening& coarsening, const Problem& coarse,
                            const Placement& placement) {
   Placement result(coarse.op_count());
@@ -51,7 +52,7 @@ std::optional<Ordered> multilevel_search(const Problem& problem, const Placement
     std::optional<SearchGround> ground;
     try {
       ground.emplace(coarse_problem(problem, coarsening));
-    } catch (const InputError&) {  // clusters that share a device by their groups, and have none
+    } catch (const InputError&) {  // no device can run all clusters of a colocation group
       continue;
     }
     const Problem& coarse = ground->problem;

@@ -18,12 +18,12 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kFew = 500, kMore = 2'000, kTimes = 4;  // ops, and what they grow by
-/// The share of the seconds after which no more ops are asked for, and that after which a member that has had its grace
-/// is not waited for; and how much longer than the best a schedule may be whose member is asked for more ops.
+constexpr std::size_t kFew = 500, kMore = 2'000, kTimes = 4;  // ops of the first two parts, and growth factor
+/// kShare: share of the seconds after which no larger part is tried. kWaited: share after which a member beyond its
+/// grace is stopped. kBehind: how much longer than the best a schedule may be for its member to go on, as a share.
 constexpr double kShare = 0.1, kWaited = 0.3, kBehind = 0.05;
-/// Beside its share of the time, in seconds of the processor; of the clock, which other work may have taken, so many
-/// times as much.
+/// kGrace: processor seconds that a member has beyond its share of the time. kLoaded: the wall-clock limit as a
+/// multiple of that limit, since other work may have taken the processor.
 constexpr double kGrace = 0.02, kLoaded = 4;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -45,7 +45,7 @@ double work_of(const Problem& problem) {
   return ops * std::log(ops);
 }
 
-/// Asks members for the first ops of the problem, more and more.
+/// Runs members on growing parts of the problem, its first ops.
 class Rehearsal {
  public:
   Rehearsal(const Problem& problem, std::span<const Placer* const> members, const PlaceOptions& options, double seconds)
@@ -59,7 +59,7 @@ class Rehearsal {
       if (count > kMore && before + kTimes * seconds_of(asked) > began_ + kShare * seconds_) break;
       try {
         ask(asked, first_ops(problem_, count));
-      } catch (const InputError&) {  // ops that belong together are not all among the first
+      } catch (const InputError&) {  // the first ops split ops that belong together
         break;
       }
       std::erase_if(asked, [&](std::size_t i) {
@@ -79,7 +79,7 @@ class Rehearsal {
       const double began = clock_seconds(), before = processor_seconds();
       const double most = share * seconds_ + kGrace;
       const Run last = runs_[i];
-      std::atomic<bool> cut = false;  // for want of time for all
+      std::atomic<bool> cut = false;  // stopped as the time of all members is up
       std::optional<Forecast> forecast;
       try {
         const Schedule schedule = place_by(
@@ -97,7 +97,7 @@ class Rehearsal {
              }});
         const double took = std::max(processor_seconds() - before, 1e-6), waited = clock_seconds() - began;
         runs_[i] = {work_of(part), took, waited};
-        // What does not grow with the graph was there the last time too.
+        // Time that does not grow with the graph was part of the last run too, and cancels here.
         const double each = std::max(took - last.took, 1e-6) / (runs_[i].work - last.work);
         const double all = took + each * (work_of(problem_) - runs_[i].work);
         if (schedule.rewrites.empty()) {
@@ -107,21 +107,22 @@ class Rehearsal {
       } catch (const NoPlacementError& error) {
         if (cut) return;
         if (error.findings().front().code == "time") forecast = {kNever, {Bytes{0}, kLongestTime}, part.op_count()};
-      } catch (const std::exception&) {  // has no answer
+      } catch (const std::exception&) {  // the member has no answer
       }
       forecasts_[i] = forecast;
     });
   }
 
-  /// On the last part, one after the other on each thread.
+  /// Wall-clock seconds of these members on the last part, divided by the number of threads.
   double seconds_of(const std::vector<std::size_t>& asked) const {
     double sum = 0;
     for (const std::size_t i : asked) sum += runs_[i].waited;
     return sum / thread_count(options_.threads);
   }
 
-  /// Those whose schedule is hardly longer than the best count as the best, others that are less than twice as long as
-  /// twice as long: among alike ones the quicker are worth more.
+  /// Removes members whose schedule is more than kBehind longer than the best. Outcomes become classes: the remaining
+  /// members get the best outcome, and removed ones that are less than twice as long get twice as long. Within a class,
+  /// quicker members are preferred.
   void keep_the_best(std::vector<std::size_t>& asked) {
     if (asked.empty()) return;
     Outcome best = forecasts_[asked.front()]->outcome;
@@ -144,9 +145,9 @@ class Rehearsal {
   const std::span<const Placer* const> members_;
   const PlaceOptions& options_;
   const double seconds_, began_ = clock_seconds();
-  /// A member on the last part.
+  /// A member's run on the last part.
   struct Run {
-    double work = 0, took = 0, waited = 0;  // seconds of the processor, of the clock
+    double work = 0, took = 0, waited = 0;  // n log n; seconds of the processor; of the clock
   };
   std::vector<Run> runs_ = std::vector<Run>(members_.size());
   std::vector<std::optional<Forecast>> forecasts_ = std::vector<std::optional<Forecast>>(members_.size());

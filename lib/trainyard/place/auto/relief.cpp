@@ -62,15 +62,16 @@ class Relief {
     return {peaks.fits ? Bytes{0} : excess_of(problem_, peaks), peaks.makespan};
   }
 
-  /// moving_: the ops of the cluster that are on the device.
+  /// Sets moving_ to the ops of the cluster that are on the device.
   void gather(const Move& move) {
     moving_.clear();
     for (const OpId op : levels_[move.level].ops[move.cluster])
       if (delta_.schedule().placement[op] == move.from) moving_.push_back(op);
   }
 
-  /// The worthiest move off a full device, by estimates, to where none of the ops has been: the most bytes per
-  /// nanosecond (of all, an op's mean share is lost at least); where none gains any, the most bytes, then the time.
+  /// The best move off a full device, by estimates, to a device where none of the ops has been. Moves are compared by
+  /// excess removed per nanosecond lost, of which an op's mean share of the makespan is lost at least. If no move
+  /// removes any, the least excess added counts, then the time.
   std::optional<Move> find_move(const Effort& effort) {
     const Placement placement = delta_.schedule().placement;
     const Timeline timeline = delta_.timeline();
@@ -106,7 +107,7 @@ class Relief {
     return best;
   }
 
-  /// By how much moving_ (inside_) and their transfers take longer.
+  /// Time in ns by which moving_ (marked in inside_) and its transfers take longer on `to`.
   double lost(const Placement& placement, DeviceId from, DeviceId to) const {
     const Graph& graph = problem_.graph();
     const auto cost = [&](TensorId tensor, DeviceId a, DeviceId b) {
@@ -131,7 +132,7 @@ class Relief {
   const Problem& problem_;
   const std::vector<Clusters>& levels_;
   DeltaSimulation delta_;
-  std::vector<char> been_;    // op x device: it has been there since the best
+  std::vector<char> been_;    // op x device: the op has been there since the best
   std::vector<char> inside_;  // by op: in moving_
   std::vector<OpId> moving_;
 };

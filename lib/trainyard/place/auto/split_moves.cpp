@@ -17,9 +17,9 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kOps = 6, kDevices = 2;  // of the critical path; for the second half
+constexpr std::size_t kOps = 6, kDevices = 2;  // ops tried; devices tried for the second half
 
-/// The devices that run least, but for one.
+/// The kDevices least busy devices other than `but`.
 std::vector<DeviceId> least_busy(const Problem& problem, const Timeline& timeline, DeviceId but) {
   std::vector<DeviceId> devices;
   for (const DeviceId device : problem.devices())
@@ -42,21 +42,21 @@ class SplitMoves {
   }
 
  private:
-  /// The run that splits are tried with before the graph is made.
+  /// A run under fifo, in which splits are tried before their graph is made.
   struct Trial {
     std::optional<EditedSimulation> edited;
-    Nanoseconds makespan;  // of the placement as it is, under fifo
+    Nanoseconds makespan;  // without the split
     Placement placement;
   };
 
-  /// The first split that shortens the schedule.
+  /// Makes the first split that shortens the schedule. Returns whether there was one.
   bool try_all() {
     const Problem problem = scheduled_problem(base_, best_.schedule);
     const Graph& graph = problem.graph();
     Simulation simulation{problem};
     const Timeline timeline = simulation.timeline(best_.schedule);
     Trial trial{{}, simulation.makespan({.placement = best_.schedule.placement}), {}};
-    // Where memory or fair links count, a run under fifo does not say enough.
+    // If memory or fair links matter, a run under fifo does not tell enough.
     if (best_.outcome.excess == Bytes{0} && !problem.needs_events()) trial.edited.emplace(problem);
     std::vector<std::pair<Nanoseconds, OpId>> critical;
     for (const PathStep& step : critical_path(problem, best_.schedule, timeline))
@@ -79,7 +79,7 @@ class SplitMoves {
     return false;
   }
 
-  /// The devices on which the second half would shorten the run under fifo: found without a copy of the graph.
+  /// The devices on which the second half would shorten the run under fifo, found without a copy of the graph.
   std::vector<DeviceId> promising(const Problem& problem, OpId op, SplitDimension dimension,
                                   const std::vector<DeviceId>& devices, Trial& trial) const {
     GraphEdit edit{.first = op, .by = split_op_specs(problem.graph(), op, dimension, 2), .ordered = {}};
@@ -115,7 +115,7 @@ class SplitMoves {
     if (trial.edited) {
       try {
         devices = promising(problem, op, dimension, devices, trial);
-      } catch (const InputError&) {  // its parts can run nowhere
+      } catch (const InputError&) {  // no device can run its parts
         return false;
       }
       evaluations_ += kDevices;
@@ -127,7 +127,7 @@ class SplitMoves {
     std::optional<Problem> split;
     try {
       split = apply_rewrites(base_, splits);
-    } catch (const InputError&) {  // cannot be split so after all, or its parts can run nowhere
+    } catch (const InputError&) {  // the op cannot be split so, or no device can run its parts
       return false;
     }
     std::map<std::string_view, DeviceId> known;

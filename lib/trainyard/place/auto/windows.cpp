@@ -109,8 +109,9 @@ detail::ExactWindow WindowSearch::window_of(const Schedule& schedule, std::size_
   return window;
 }
 
-/// Sets when devices and channels are free of what runs before the window, and the memory held outside it; returns by
-/// device how long the ops behind it take to the end of the step.
+/// Sets when devices and channels become free of work before the window, and the memory held by ops outside it.
+/// Returns, by device, the time from the start of its first op behind the window to the end of the step, with the
+/// device's gap.
 std::vector<std::int64_t> WindowSearch::surround(const Schedule& schedule, std::size_t last,
                                                  detail::ExactWindow& window) const {
   const std::size_t devices = problem_.device_count(), first = last - window.ops.size();
@@ -142,7 +143,7 @@ std::vector<std::int64_t> WindowSearch::surround(const Schedule& schedule, std::
   return next;
 }
 
-/// By device: when the op's inputs from outside the window are there.
+/// Sets, by device, when the op's inputs from outside the window have arrived.
 void WindowSearch::find_arrival(const Schedule& schedule, OpId op, std::size_t first, std::size_t last,
                                 std::span<std::int64_t> arrival) const {
   const Graph& graph = problem_.graph();
@@ -167,7 +168,7 @@ void WindowSearch::find_arrival(const Schedule& schedule, OpId op, std::size_t f
       for (std::int64_t& there : arrival) there = std::max(there, timeline_.ops[earlier].end.count);
 }
 
-/// By device: how long the step goes on after the op's end over ops outside the window.
+/// Sets, by device, how long the step goes on after the op's end over ops outside the window.
 void WindowSearch::find_beyond(const Schedule& schedule, OpId op, std::size_t first, std::size_t last,
                                std::span<std::int64_t> beyond) const {
   const Graph& graph = problem_.graph();
@@ -210,7 +211,7 @@ bool WindowSearch::try_window(Schedule& schedule, Outcome& outcome, std::size_t 
                               std::uint64_t end, const Effort& effort) {
   std::int64_t value = 0;
   const detail::ExactWindow window = window_of(schedule, first, count, value);
-  std::uint64_t nodes = kMostNodes;  // or as many as the evaluations that are left are worth
+  std::uint64_t nodes = kMostNodes;  // fewer if the evaluations left are worth fewer
   if (const std::uint64_t left = end - evaluations_; left < kMostNodes)
     nodes = std::min(nodes, left * problem_.op_count() / count);
   const auto found = detail::search_window(
@@ -218,7 +219,7 @@ bool WindowSearch::try_window(Schedule& schedule, Outcome& outcome, std::size_t 
       {.limit = value, .most_nodes = nodes, .most_per_placement = kMostPerPlacement, .stop = [&effort] {
          return effort.late();
        }});
-  // Whole evaluations, with what is left over kept for the next window.
+  // Counts whole evaluations; the remainder is kept for the next window.
   charged_ += found.nodes * count;
   evaluations_ += charged_ / problem_.op_count();
   charged_ %= problem_.op_count();

@@ -33,7 +33,7 @@ namespace trainyard {
 
 namespace {
 
-/// Ops with the same number are one cluster; numbers that depend on each other in a circle are one.
+/// One cluster for the ops of each number; numbers that depend on each other in a cycle become one cluster.
 Coarsening as_clusters(const Problem& problem, std::size_t numbers, const auto& number_of) {
   const Graph& graph = problem.graph();
   std::vector<std::pair<std::size_t, std::size_t>> edges;
@@ -168,7 +168,7 @@ Problem coarse_problem(const Problem& problem, const Coarsening& coarsening) {
       if (std::ranges::any_of(members, [&](OpId op) { return !problem.can_run(op, device); })) continue;
       Nanoseconds time{0};
       for (const OpId op : members) time += problem.duration(op, device);
-      // Costs divide it by the speed again.
+      // The cost model divides this time by the device's speed.
       time = Nanoseconds{std::llround(static_cast<double>(time.count) * speeds.of(problem.cluster().device(device)))};
       const std::string& name = problem.cluster().device(device).name;
       spec.times.push_back({name, time});

@@ -6,7 +6,7 @@ namespace trainyard {
 
 bool memory_may_bind(const Problem& problem) {
   const Graph& graph = problem.graph();
-  // In floating point, which does not overflow; the margin is far beyond its error.
+  // Floating point does not overflow here, and the margin is far beyond its error.
   double all = 0, workspace = 0;
   for (const OpId op : problem.ops()) {
     all += static_cast<double>(problem.resident_bytes(op).count);

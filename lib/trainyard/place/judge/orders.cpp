@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-/// The longest chain before an op on this placement, transfers included.
+/// Top levels of a placement: the longest chain before an op, transfers included.
 IdMap<OpId, Nanoseconds> placed_top_levels(const Problem& problem, const Placement& placement) {
   const Graph& graph = problem.graph();
   IdMap<OpId, Nanoseconds> levels(problem.op_count(), Nanoseconds{0});

@@ -41,7 +41,7 @@ Outcome keep_order(Evaluator& evaluator, const std::vector<OpId>& taken, PlanOrd
     least = outcome;
     best = each;
   }
-  if (best != last) set_order(problem, taken, best, schedule);  // the last one tried stands
+  if (best != last) set_order(problem, taken, best, schedule);  // the schedule has the order tried last
   return least;
 }
 

@@ -10,7 +10,7 @@ namespace trainyard {
 
 AbleDevices::AbleDevices(const Problem& problem) : list_(problem.group_count()) {
   const std::size_t columns = problem.column_count();
-  std::map<std::vector<bool>, std::uint32_t> known;  // by the columns that can run a group
+  std::map<std::vector<bool>, std::uint32_t> known;  // list by the columns that can run a group
   std::vector<bool> able(columns);
   for (const GroupId group : problem.groups()) {
     able.assign(columns, true);

@@ -8,7 +8,7 @@ namespace trainyard {
 
 std::vector<DeviceId> worthy_devices(const Problem& problem) {
   struct Work {
-    Nanoseconds here, at_best;  // of the ops that the device can run: their time on it, and their shortest anywhere
+    Nanoseconds here, at_best;  // time of the ops that the device can run: on it, and at their shortest
   };
   std::vector<Work> columns(problem.column_count());
   Nanoseconds most{0};

@@ -6,7 +6,7 @@
 namespace trainyard {
 namespace {
 
-/// The op that an op follows where it has no layer of its own name; none() where it has no producers.
+/// The op whose layer an op without a layer name joins; none() if it has no producers.
 OpId leader(const Graph& graph, OpId op, const IdMap<OpId, std::size_t>& position) {
   OpId last, last_forward;
   const auto later = [&](OpId a, OpId b) { return b.is_none() || position[a] > position[b] ? a : b; };
@@ -56,7 +56,7 @@ Layers find_layers(const Graph& graph) {
       } else if (!named && forward) {
         layers.of[op] = add_layer(graph.name(op));
       } else if (const OpId lead = leader(graph, op, position); !lead.is_none()) {
-        layers.of[op] = layers.of[lead];  // none, still, behind a source without a layer
+        layers.of[op] = layers.of[lead];  // may be none so far, behind a source without a layer
       }
     }
   for (auto at = order.rbegin(); at != order.rend(); ++at)

@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-/// First bytes beyond capacity, then time: less is better.
+/// Load of a run: first bytes beyond the capacity, then time; less is better.
 struct Load {
   Bytes excess;
   Nanoseconds time;
@@ -18,10 +18,10 @@ struct Load {
   friend auto operator<=>(const Load&, const Load&) = default;
 };
 
-// Before any bin, only the empty chain has been dealt with.
+// Excess of a prefix that no bins have taken yet: before the first bin, any but the empty one.
 constexpr Bytes kUnreachable{std::int64_t{1} << 62};
 
-/// The largest of any range of values in constant time: the sparse table of Bender and Farach-Colton, 2000.
+/// Range maximum in constant time: the sparse table of Bender and Farach-Colton, 2000.
 class RangeMaximum {
  public:
   explicit RangeMaximum(std::vector<Bytes> values) : levels_{std::move(values)} {
@@ -63,7 +63,8 @@ std::vector<std::size_t> partition_chain(const std::vector<PartitionItem>& items
   if (count == 0) return {};
   const RangeMaximum transient{std::move(transient_values)};
 
-  // best[i]: the least largest load of the bins so far with the first i items. cuts[b][i]: where bin b's run begins.
+  // best[i]: the least possible largest load if the bins so far take the first i items. cuts[b][i]: where the run of
+  // bin b then begins.
   std::vector<Load> best(count + 1, Load{kUnreachable, kLongestTime});
   best[0] = {};
   std::vector<std::vector<std::size_t>> cuts;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kLargestScale = std::int64_t{1} << 40;
 
-/// sum / count in 1/scale.
+/// sum / count, in units of 1/scale.
 ScaledTime divide(ScaledTime sum, std::int64_t count, std::int64_t scale) {
   return scale % count == 0 ? sum * (scale / count) : sum * scale / count;
 }

@@ -20,13 +20,13 @@ class Mapper {
         cluster_[group] = ClusterId{c};
         for (const OpId op : problem.group_ops(group))
           for (std::size_t column = 0; column < columns_; ++column)
-            // Where an op cannot run the cluster never goes, and nobody asks.
+            // Devices that cannot run the op are skipped: the cluster never goes there.
             if (problem.can_run(op, of_column[column]))
               times_[c * columns_ + column] += problem.duration(op, of_column[column]);
       }
   }
 
-  /// All clusters, by descending time.
+  /// Assigns all clusters, by descending time.
   void assign_all(bool count_crossings) {
     std::vector<ClusterId> order;
     for (std::size_t c = 0; c < clusters_.rows(); ++c) order.push_back(ClusterId{c});
@@ -42,7 +42,7 @@ class Mapper {
     }
   }
 
-  /// The cluster of the op that is about to be placed.
+  /// Assigns the cluster of the op that is about to be placed.
   void assign_for(OpId op) {
     const ClusterId cluster = cluster_[problem_.group(op)];
     if (tried_[cluster]) return;
@@ -61,7 +61,8 @@ class Mapper {
     return times_[cluster.index() * columns_ + problem_.column(device)];
   }
 
-  /// To the device where `before` and the cluster's time end first; where it can go nowhere it stays unassigned.
+  /// Assigns the cluster to the device with the least before(device) + time of the cluster. A cluster without a
+  /// candidate device stays unassigned.
   void assign(ClusterId cluster, auto before) {
     tried_[cluster] = true;
     std::optional<Nanoseconds> least;
@@ -78,7 +79,8 @@ class Mapper {
     for (const GroupId group : clusters_[cluster]) plan_.assign(group, where);
   }
 
-  /// Transfer times, for each device, between the cluster there and clusters assigned elsewhere, each reader counting.
+  /// Sets crossing_: for each device, the transfer times between the cluster there and clusters assigned elsewhere. A
+  /// tensor counts once for each reader.
   void count(ClusterId cluster) {
     const Graph& graph = problem_.graph();
     crossing_.assign(problem_.device_count(), Nanoseconds{0});
@@ -106,7 +108,7 @@ class Mapper {
   IdMap<GroupId, ClusterId> cluster_{problem_.group_count()};
   IdMap<ClusterId, DeviceId> device_{clusters_.rows()};  // none: not assigned
   IdMap<ClusterId, bool> tried_{clusters_.rows(), false};
-  IdMap<DeviceId, Nanoseconds> load_{problem_.device_count()};  // of clusters assigned there, what has not been placed
+  IdMap<DeviceId, Nanoseconds> load_{problem_.device_count()};  // assigned there and not yet placed
   IdMap<DeviceId, Nanoseconds> crossing_{problem_.device_count()};
 };
 

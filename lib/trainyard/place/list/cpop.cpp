@@ -10,9 +10,9 @@
 namespace trainyard {
 namespace {
 
-/// The successor with this priority, the lowest id of several; none: the path ends here.
+/// The successor with this priority (ties: lower id); none if the path ends here.
 OpId next_of_priority(const Graph& graph, OpId op, const IdMap<OpId, ScaledTime>& priority, ScaledTime wanted) {
-  OpId next;  // none is beyond all ids
+  OpId next;  // none() is greater than all ids
   const auto consider = [&](OpId successor) {
     if (priority[successor] == wanted) next = std::min(next, successor);
   };

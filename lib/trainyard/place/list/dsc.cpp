@@ -34,7 +34,7 @@ class DominantSequence {
   using Cluster = std::uint32_t;
   static constexpr Cluster kNoCluster = ~Cluster{0};
 
-  /// The top of a heap has the highest priority, and of equals the lowest id.
+  /// A heap entry; the top has the highest priority, and the lowest id among equals.
   struct Entry {
     ScaledTime priority;
     OpId op;
@@ -47,7 +47,7 @@ class DominantSequence {
     ScaledTime at;
     OpId from;
   };
-  /// How many predecessors of other clusters to move, by descending arrival, and where the op then starts.
+  /// Number of predecessors of other clusters to move, by descending arrival, and the op's start then.
   struct Merge {
     std::size_t moved;
     ScaledTime start;
@@ -96,7 +96,7 @@ class DominantSequence {
     release(op);
   }
 
-  /// The last tensor to arrive of each predecessor, by descending arrival.
+  /// Sets arrivals_ to the last tensor to arrive from each predecessor, by descending arrival.
   void find_arrivals(OpId op) {
     arrivals_.clear();
     for_predecessors(op, [&](OpId from, ScaledTime crossing) {
@@ -113,12 +113,12 @@ class DominantSequence {
 
   ScaledTime end_of(Cluster cluster) const { return last_[cluster].is_none() ? 0 : finish_[last_[cluster]]; }
 
-  /// The rule DSRW: an op that is only partly free and of higher priority could itself be reduced by this cluster.
+  /// The DSRW rule: whether the cluster could reduce the start of a partly free op of higher priority.
   bool kept_for_another(const Entry& entry, Cluster cluster) {
     while (!partly_free_.empty()) {
       const auto [priority, op] = partly_free_.top();
       if (!predecessors_.free(op) && priority == latest_[op].at + blevel_[op]) break;
-      partly_free_.pop();  // free by now, or there again with a higher priority
+      partly_free_.pop();  // free by now, or queued again with a higher priority
     }
     if (partly_free_.empty() || partly_free_.top().priority <= entry.priority) return false;
     const OpId op = partly_free_.top().op;
@@ -130,7 +130,7 @@ class DominantSequence {
     return start < latest_[op].at;
   }
 
-  /// Behind this cluster, which holds the first of the arrivals.
+  /// The best merge into this cluster, which holds the predecessor whose tensor arrives last.
   Merge best_merge(OpId op, Cluster cluster) {
     std::erase_if(arrivals_, [&](const Arrival& arrival) { return cluster_[arrival.from] == cluster; });
     std::size_t movable = 0;
@@ -141,7 +141,7 @@ class DominantSequence {
 
     const auto rest = [&](std::size_t moved) { return moved < arrivals_.size() ? arrivals_[moved].at : ScaledTime{0}; };
     const auto start = [&](std::size_t moved) { return std::max(end_with(moved, cluster), rest(moved)); };
-    // The more are moved the later the cluster ends and the earlier the rest has arrived: the best is where they cross.
+    // With more moves, the cluster ends later and the rest arrives earlier: the best number is where they cross.
     std::size_t low = 0, high = movable;
     while (low < high) {
       const std::size_t middle = (low + high) / 2;
@@ -168,7 +168,7 @@ class DominantSequence {
     return latest;
   }
 
-  /// The first of the moves, in the order in which they would run.
+  /// Sets sorted_ to the first `moved` moves, in the order in which they would run.
   void sort_moves(std::size_t moved) {
     sorted_.assign(moves_.begin(), moves_.begin() + static_cast<std::ptrdiff_t>(moved));
     std::ranges::sort(sorted_,
@@ -234,12 +234,12 @@ class DominantSequence {
   IdMap<OpId, ScaledTime> blevel_{upward_ranks(problem_, means_)};
   Predecessors predecessors_{graph_};
   IdMap<OpId, OpId> only_successor_{problem_.op_count()};  // none: several, or no successor
-  IdMap<OpId, Arrival> latest_{problem_.op_count()};       // of the predecessors taken so far
+  IdMap<OpId, Arrival> latest_{problem_.op_count()};       // from the predecessors taken so far
   IdMap<OpId, OpId> seen_by_{problem_.op_count()};
   std::priority_queue<Entry> free_, partly_free_;
   IdMap<OpId, Cluster> cluster_{problem_.op_count(), kNoCluster};
   IdMap<GroupId, Cluster> group_cluster_{problem_.group_count(), kNoCluster};
-  std::vector<OpId> last_;  // by cluster
+  std::vector<OpId> last_;  // last op, by cluster
   IdMap<OpId, ScaledTime> start_{problem_.op_count()}, finish_{problem_.op_count()};
   IdMap<OpId, OpId> before_{problem_.op_count()}, after_{problem_.op_count()};  // its neighbours in its cluster
   std::vector<Arrival> arrivals_, moves_, sorted_;

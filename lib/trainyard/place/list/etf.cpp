@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-/// One run of the algorithm: the free ops, device by device.
+/// One run of the algorithm, with the free ops in queues by device.
 class EarliestTaskFirst {
  public:
   EarliestTaskFirst(const Problem& problem, const PriorityOrder& level, const EtfOptions& options, AnalyticPlan& plan)
@@ -34,8 +34,8 @@ class EarliestTaskFirst {
   }
 
  private:
-  /// A free op on some device: its ready time there plus its weight, or, once the device is what it waits for, its
-  /// weight alone. `at` is its position in the order of levels.
+  /// A free op on some device. `key` is its ready time there plus its weight; once it only waits for the device, its
+  /// weight alone. `at` is its position by descending level.
   struct Offer {
     Nanoseconds key;
     std::uint32_t at;
@@ -47,7 +47,7 @@ class EarliestTaskFirst {
     Heap not_ready, waiting;
   };
 
-  /// Added to start times: the duration, where the earliest finish counts.
+  /// Added to start times: the duration if pairs are compared by finish, else 0.
   Nanoseconds weight(OpId op, DeviceId device) const {
     return by_finish_ ? problem_.duration(op, device) : Nanoseconds{0};
   }
@@ -63,7 +63,7 @@ class EarliestTaskFirst {
     }
   }
 
-  /// Drops the heap's first offers as long as nothing can come of them.
+  /// Drops offers from the top of the heap whose op has been taken or can no longer go to the device.
   void clean(Heap& heap, DeviceId device) {
     while (!heap.empty()) {
       const OpId op = level_.ops[heap.top().at];
@@ -75,7 +75,7 @@ class EarliestTaskFirst {
     }
   }
 
-  /// The best offer on the device, its key being the start (and weight) that it would get.
+  /// The best offer of the device; its key is the start that it would get, plus its weight.
   std::optional<Offer> best(DeviceId device) {
     auto& [not_ready, waiting] = queues_[device];
     const Nanoseconds free = plan_.last_end(device);
@@ -83,8 +83,8 @@ class EarliestTaskFirst {
       const Offer first = not_ready.top();
       const OpId op = level_.ops[first.at];
       const Nanoseconds extra = weight(op, device);
-      // An op that takes no time waits for no device. Those further down that are ready too only look better than they
-      // are.
+      // An op that takes no time does not wait for the device. Ready ops further down cannot win: their keys are no
+      // less than the top's, and their true starts are later still.
       if (first.key - extra > free || problem_.duration(op, device) == Nanoseconds{0}) break;
       waiting.push({extra, first.at});
       not_ready.pop();

@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-/// Relative to the fastest device. Without an op that all can run, every device counts as fast.
+/// Speeds relative to the fastest device; all 1 if no op can run on every device.
 IdMap<DeviceId, double> speeds_of(const Problem& problem) {
   const std::vector<double> times = common_times(problem);
   const double least = *std::ranges::min_element(times);

@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-/// With the op in the slot: when the last of what must follow it would end; its own finish where nothing must.
+/// The latest finish of the ops `next` that must follow the op, if it is in the slot; without any, its own finish.
 Nanoseconds last_finish(OpId op, const AnalyticPlan::Slot& slot, const std::vector<OpId>& next, AnalyticPlan& plan) {
   plan.try_out(op, slot);
   Nanoseconds last = next.empty() ? slot.finish : Nanoseconds{0};

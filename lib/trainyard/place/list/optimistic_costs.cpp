@@ -36,7 +36,7 @@ OptimisticCosts::OptimisticCosts(const Problem& problem, const MeanCosts& means,
   }
 }
 
-/// What an op adds by itself.
+/// Duration that an op itself adds: 0 for optimistic costs, its own for predicted costs.
 ScaledTime OptimisticCosts::own(OpId op, std::size_t column) const {
   if (kind_ == Kind::optimistic) return 0;
   const DeviceId device = one_of_[column];
@@ -54,7 +54,7 @@ void OptimisticCosts::precede(OpId op, OpId successor, ScaledTime crossing) {
                         : kNeverEnds;
     elsewhere = std::min(elsewhere, here_[column]);
   }
-  // The least over all q may stand for that over q != p: where it is at p, staying there is cheaper still.
+  // The minimum over all q can replace that over q != p: if it is attained at p, staying there is cheaper still.
   elsewhere += crossing;
   for (std::size_t column = 0; column < columns_; ++column) {
     ScaledTime& longest = table_[op.index() * columns_ + column];

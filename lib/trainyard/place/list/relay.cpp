@@ -19,12 +19,13 @@
 namespace trainyard {
 namespace {
 
-/// Graphs of more ops are tried by their first ones. Beyond so many pairs of an op and a device time may be short.
+/// kFirstOps: with more ops, block sizes are tried on so many first ops. kSmall: (op, device) pairs beyond which time
+/// may be short.
 constexpr std::size_t kFirstOps = 1'000, kSmall = 20'000;
 
 bool is_small(const Problem& problem) { return problem.op_count() * problem.device_count() <= kSmall; }
 
-/// Ops that the device cannot run, and the time of all others.
+/// Number of ops that a device cannot run, and the total time of the others.
 using Slowness = std::pair<std::size_t, double>;
 
 std::vector<Slowness> slowness(const Problem& problem) {
@@ -40,7 +41,7 @@ std::vector<Slowness> slowness(const Problem& problem) {
   return of;
 }
 
-/// By class of routes, the time of all tensors.
+/// Total time of all tensors, by class of routes.
 std::vector<double> crossing_times(const Problem& problem) {
   std::vector<double> of_rate(problem.rate_count(), 0), of;
   double tensors = 0;
@@ -55,8 +56,8 @@ std::vector<double> crossing_times(const Problem& problem) {
   return of;
 }
 
-/// Three quarters of all (but on graphs that are not small), a half, and so on, each once; all of them last, as they
-/// are what takes longest.
+/// Block sizes: three quarters of all devices (on small graphs only), a half, and so on, each once. All devices come
+/// last, since they take longest.
 std::vector<std::size_t> sizes_up_to(std::size_t devices, bool small) {
   std::vector<std::size_t> sizes;
   for (std::size_t size = devices; size > 0; size /= 2) {
@@ -69,8 +70,8 @@ std::vector<std::size_t> sizes_up_to(std::size_t devices, bool small) {
 
 using Blocks = std::vector<std::vector<DeviceId>>;
 
-/// All ops in topological order in as many stages as the blocks are to have: those of a colocation group with its
-/// first, what follows the forward pass with the first stage that it reads from.
+/// All ops in topological order, in at most as many stages as there are blocks. Ops of a colocation group are in the
+/// stage of its first op; if that follows the forward pass, in the first stage that it reads from.
 std::vector<std::vector<OpId>> stages_of(const Problem& problem, const Blocks& blocks) {
   const Graph& graph = problem.graph();
   const MemoryLedger ledger{problem};
@@ -116,8 +117,8 @@ class Relay {
     for (const OpId op : problem.ops()) work_ += problem.shortest(op);
   }
 
-  /// The best over these sizes of blocks, and list schedulers. Throws what the last of them has thrown, OutOfTime or
-  /// InputError, where there is none.
+  /// The best schedule over these block sizes and all list schedulers. If there is none, throws OutOfTime or the last
+  /// InputError.
   Schedule run(const std::vector<std::size_t>& sizes) {
     std::exception_ptr refusal;
     for (const std::size_t size : sizes) {
@@ -126,7 +127,7 @@ class Relay {
       for (std::size_t by = 0; by < options_.by.size(); ++by) {
         try {
           try_cut(cut, by);
-        } catch (const InputError&) {  // ops that these devices cannot run, a part that is none
+        } catch (const InputError&) {  // the devices cannot run an op, or the part is no valid graph
           refusal = std::current_exception();
         } catch (const OutOfTime&) {
           if (!best_) throw;
@@ -142,7 +143,7 @@ class Relay {
   std::size_t by() const { return by_; }
 
  private:
-  /// Stage i on block i.
+  /// Blocks and stages; stage i runs on block i.
   struct Cut {
     std::size_t size;
     Blocks blocks;
@@ -154,7 +155,7 @@ class Relay {
     return {size, std::move(blocks), std::move(stages)};
   }
 
-  /// No schedule on these devices is shorter.
+  /// Lower bound on the makespan on these devices.
   Nanoseconds shared_by(const Cut& cut) const {
     const std::size_t devices = std::min(cut.size * cut.stages.size(), problem_.device_count());
     return Nanoseconds{work_.count / static_cast<std::int64_t>(devices)};
@@ -183,7 +184,7 @@ class Relay {
     consider(cut, by, std::move(ranked));
   }
 
-  /// Its devices are those of the problem.
+  /// The schedule of the graph on the block, with the device ids of the problem.
   Schedule on_block(const Graph& graph, const std::vector<DeviceId>& block, std::size_t by) const {
     const Problem part{graph, part_of(problem_.cluster(), block), problem_.costs()};
     Schedule schedule = options_.by[by](part, options_.stop);
@@ -213,8 +214,8 @@ RelayOptions usual(const Problem& problem, RelayOptions options) {
   return options;
 }
 
-/// On graphs of many ops the size of blocks and the one list scheduler that are best on the first ones; any, where
-/// these are no graph.
+/// On graphs with more than kFirstOps ops, sets the block size and the one list scheduler that are best on the first
+/// ops. Leaves the options as they are if the first ops are no valid graph.
 RelayOptions by_first_ops(const Problem& problem, RelayOptions options) {
   if (problem.op_count() <= kFirstOps || options.devices) return options;
   try {
@@ -224,7 +225,7 @@ RelayOptions by_first_ops(const Problem& problem, RelayOptions options) {
     relay.run(sizes_up_to(part.device_count(), is_small(problem)));
     options.devices = relay.size();
     options.by = {options.by[relay.by()]};
-  } catch (const InputError&) {  // ops that belong together are not all among them
+  } catch (const InputError&) {  // the first ops split ops that belong together
   }
   return options;
 }
@@ -236,7 +237,7 @@ Blocks device_blocks(const Problem& problem, std::size_t size) {
   const std::vector<double> crossing = crossing_times(problem);
   const Cluster& cluster = problem.cluster();
   std::vector<DeviceId> left{problem.devices().begin(), problem.devices().end()};
-  IdMap<DeviceId, double> away(problem.device_count(), 0);  // from the block
+  IdMap<DeviceId, double> away(problem.device_count(), 0);  // distance to the block
   Blocks blocks;
   while (!left.empty()) {
     const auto next = std::ranges::min_element(left, {}, [&](DeviceId device) {

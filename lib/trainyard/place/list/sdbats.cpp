@@ -8,7 +8,8 @@
 namespace trainyard {
 namespace {
 
-/// In nanoseconds. Square roots of IEEE doubles are rounded correctly: the same on every machine.
+/// Standard deviation of the op's durations, in ns. IEEE square roots are correctly rounded, so it is the same on every
+/// machine.
 double deviation(const Problem& problem, OpId op) {
   double count = 0, sum = 0, squares = 0;
   const auto each_time = [&](const auto& visit) {

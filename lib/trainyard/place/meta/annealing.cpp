@@ -21,7 +21,7 @@ Schedule annealing(const Problem& problem, const AnnealingOptions& options, cons
       std::min(kSample, search.left(0) / 10), [&search] { return search.late(); }, options.taken);
   const double heating = -portable_log(options.cooling);
   for (double step = 0; !search.over(chain.evaluations()); ++step) {
-    // beta is 1 / T; kGreedy stays.
+    // The inverse temperature beta = 1 / T rises as T falls; kGreedy stays.
     chain.set_beta(first == PlacementChain::kGreedy ? first : first * portable_exp(heating * step / kSteps));
     while (!search.over(chain.evaluations()) && search.share(chain.evaluations()) < (step + 1) / kSteps) chain.step();
     search.report(chain.best_outcome(), chain.evaluations());

@@ -57,7 +57,7 @@ class Population {
     Outcome outcome;
   };
 
-  /// Adds so many, as far as budget and time go, and evaluates them.
+  /// Adds up to `count` members, as far as budget and time go, and evaluates them.
   template <class Make>
   void add(std::size_t count, const Make& make) {
     const std::size_t first = members_.size();
@@ -83,7 +83,7 @@ class Population {
   const Placement& parent(std::size_t count) {
     std::size_t best = random_.below(count);
     for (std::uint64_t i = 1; i < options_.tournament; ++i)
-      best = std::min<std::size_t>(best, random_.below(count));  // sorted: the lower is the better
+      best = std::min<std::size_t>(best, random_.below(count));  // members are sorted, the best first
     return members_[best].placement;
   }
 
@@ -98,7 +98,7 @@ class Population {
     return placement;
   }
 
-  /// Draws each gene anew with the probability that so many are on average.
+  /// Draws each gene anew, with a probability such that `genes` are drawn anew on average.
   void mutate(Placement& placement, double genes) {
     const double chance = genes / static_cast<double>(genes_.size());
     for (const GroupId group : genes_) {
@@ -116,7 +116,7 @@ class Population {
   std::vector<GroupId> genes_;
   Random random_;
   std::vector<std::optional<Evaluator>> evaluators_;  // by thread
-  std::vector<Member> members_;                       // parents: the best first
+  std::vector<Member> members_;                       // parents are sorted, the best first
   std::uint64_t spent_ = 0;
 };
 

@@ -19,7 +19,7 @@
 namespace trainyard {
 namespace {
 
-/// What best_order() simulates at most.
+/// Most simulations of best_order().
 constexpr std::uint64_t kOrders = 5;
 
 using Clock = std::chrono::steady_clock;
@@ -43,7 +43,7 @@ PlacementSearch::PlacementSearch(const Problem& problem, const PlacementSearchOp
     try {
       known.push_back(heft(problem, {.stop = stop}));
       known.push_back(etf(problem, {.by = EtfOptions::By::finish, .stop = stop}));
-    } catch (const OutOfTime&) {  // with what there is
+    } catch (const OutOfTime&) {  // goes on with those that are done
     }
     known.push_back(place_single(problem));
   }

@@ -32,7 +32,7 @@ class TabuSearch {
   }
 
   Schedule run() {
-    // One evaluation is for the move that is made.
+    // One evaluation is reserved for the move that is made.
     for (std::uint64_t iteration = 1; !movable_.empty() && !search_.over(spent_ + 1); ++iteration) {
       read_path();
       const std::optional<Move> move = best_move(iteration);
@@ -60,7 +60,7 @@ class TabuSearch {
     return group.index() * problem_.device_count() + device.index();
   }
 
-  /// The groups on the critical path that have a choice.
+  /// Sets critical_ to the groups on the critical path that can run on several devices.
   void read_path() {
     critical_.clear();
     for (const PathStep& step : critical_path(problem_, delta_.schedule(), delta_.timeline()))
@@ -76,7 +76,7 @@ class TabuSearch {
       Move move{from[random_.below(from.size())], {}};
       const auto devices = able_[move.group];
       move.to = devices[random_.below(devices.size())];
-      ++spent_;  // that of a move to where the group is is known
+      ++spent_;  // counts even if the group is there already
       if (placement[problem_.group_ops(move.group).front()] == move.to) continue;
       const bool is_tabu = tabu_until_[at(move.group, move.to)] >= iteration;
       const Outcome& bar = is_tabu ? best_outcome_ : least;
@@ -91,7 +91,8 @@ class TabuSearch {
     return best;
   }
 
-  /// The state after the move, which is then in force; none, and no trace, where its makespan is beyond the limit.
+  /// The outcome after the move, which stays pending until it is accepted or rejected. None if the makespan is beyond
+  /// the limit; the state is then unchanged.
   std::optional<Outcome> try_move(const Move& move, Nanoseconds limit) {
     const DeltaResult result = delta_.try_move(problem_.group_ops(move.group), move.to, limit);
     if (!result.complete()) return std::nullopt;

@@ -35,7 +35,7 @@ bool is_recurrent(const Graph& graph, std::string_view name, const std::vector<O
   return sigmoid && tanh;
 }
 
-/// "encoder" of "encoder3" and of "encoder.3".
+/// The name without its number: "encoder" for "encoder3" and "encoder.3".
 std::string_view without_number(std::string_view name) {
   return name.substr(0, name.find_last_not_of("0123456789._") + 1);
 }
@@ -74,9 +74,9 @@ std::optional<LayerDevices> by_recurrent_layers(const Problem& problem, const La
 /// A block that the network's author cut into branches ("mixed_5b/branch3x3").
 struct Block {
   std::vector<LayerId> branches;                   // ascending
-  std::vector<std::pair<LayerId, LayerId>> reads;  // (producer, reader): one branch reads another later one
+  std::vector<std::pair<LayerId, LayerId>> reads;  // (producer, reader): a later branch reads an earlier one
 
-  /// Some two of the branches do not wait for each other: the longest chain of reads leaves one out.
+  /// Whether some two branches are independent: the longest chain of reads does not contain all branches.
   bool is_parallel() const {
     std::map<LayerId, std::size_t> chain;
     std::size_t longest = 0;
@@ -112,7 +112,7 @@ std::vector<Block> parallel_blocks(const Graph& graph, const Layers& layers) {
   return parallel;
 }
 
-/// The branches of each block apart; nothing where parallel branches are less than a third of the network.
+/// Spreads the branches of each block over devices; nothing if parallel branches are less than a third of the network.
 std::optional<LayerDevices> by_branches(const Problem& problem, const Layers& layers,
                                         const std::vector<DeviceId>& devices) {
   const std::vector<Block> blocks = parallel_blocks(problem.graph(), layers);

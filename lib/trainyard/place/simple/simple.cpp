@@ -18,7 +18,7 @@ Placement from_groups(const Problem& problem, const IdMap<GroupId, DeviceId>& de
   return placement;
 }
 
-/// Each group once, by its first op in topological order.
+/// All groups, by their first ops in topological order.
 std::vector<GroupId> groups_in_order(const Problem& problem) {
   std::vector<GroupId> order;
   IdMap<GroupId, bool> seen(problem.group_count(), false);
@@ -30,7 +30,7 @@ std::vector<GroupId> groups_in_order(const Problem& problem) {
   return order;
 }
 
-/// Asks `choose(candidates)` for every group in order.
+/// Places every group in order, on the device that `choose(candidates)` returns.
 template <class Choose>
 Schedule place_groups(const Problem& problem, Choose choose) {
   const auto able = group_devices(problem);
@@ -56,7 +56,7 @@ Schedule place_single(const Problem& problem) {
     return std::all_of(problem.ops().begin(), problem.ops().end(),
                        [&](OpId op) { return problem.can_run(op, device); });
   };
-  // With everything on it, the second of two equal devices is no other answer.
+  // If a device can run everything, a later device equal to it gives no other answer.
   const auto seen_its_like = [&](DeviceId device) {
     const Device& wanted = problem.cluster().device(device);
     for (const DeviceId earlier : IdRange<DeviceId>{device.index()}) {
