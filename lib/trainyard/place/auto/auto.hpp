@@ -51,17 +51,17 @@ inline constexpr std::size_t kIslands = 4;
 ///
 /// The ranks of a team share steps 6 to 9 and the plans of step 2. For a budget in evaluations, the number of islands
 /// and the result are the same on any number of threads and ranks. Steps 2 and 3 are always completed, whatever the
-/// budget in evaluations; so is step 6, if evaluations are left for it. From a budget in seconds, members get 40 % (80
-/// % on large graphs; ask_members). `plan` and `data-parallel` may run until 70 %. Members that run before `plan` stop
-/// at 15 %, and run again after it until 80 %. Best orders are computed until 10 % after the members' share; a budget
-/// too short for all of them may miss the best one. `Schedule::search` says how many schedules and changes were
-/// evaluated.
+/// budget in evaluations; so is step 6, if evaluations are left for it. Members
+/// get 40 % of a budget in seconds, or 80 % on large graphs (ask_members). `plan` and `data-parallel` may run until 70
+/// %. Members that run before `plan` stop at 15 %, and run again after it until 80 %. Best orders are computed until 10
+/// % after the members' share; a budget too short for all of them may miss the best one. `Schedule::search` says how
+/// many schedules and changes were evaluated.
 Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options,
                     std::size_t islands = kIslands);
 
-/// Default budget of auto_place: evaluations x ops = 20 million, at most 1,000 evaluations for each op (4,000 up to 32
-/// ops) and at least 2,000. The ops are those of the original graph; an evaluation of a rewritten graph with many times
-/// as many ops counts the same.
+/// Default budget of auto_place: evaluations x ops = 20 million, with at most 1,000 evaluations for each op (4,000 up
+/// to 32 ops) and at least 2,000 in all. The ops are those of the original graph; an evaluation of a rewritten graph
+/// with many times as many ops counts the same.
 Budget usual_budget(const Problem& problem);
 /// Budget that ends within seconds on networks of several thousand ops and 8 devices, with the same result on every
 /// machine. Beyond 2,000 (op, device) pairs the slowest members are left out. The search gets evaluations x ops = 1.5

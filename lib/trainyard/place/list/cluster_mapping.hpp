@@ -19,7 +19,7 @@ using ClusterId = Id<struct ClusterTag>;
 enum class ClusterMapping : std::uint8_t {
   load,    // by descending time, each to the device of least load(d) + t(c, d): longest processing time first
   cut,     // as `load`, but minimizes load(d) + t(c, d) + transfer times to and from clusters elsewhere
-  finish,  // when its first op is taken, to the device on which the cluster would end first: behind what is on the
+  finish,  // when its first op is taken, to the device on which the cluster would end first: behind all ops on the
            // device and not before that op's inputs have arrived
 };
 

@@ -23,11 +23,11 @@ struct DscClusters {
 /// Dominant sequence clustering (DSC), for an unlimited number of identical devices, with mean times w(i) of op i and
 /// c(i, j) of the transfer from i to j:
 ///
-///     tlevel(i)   = the longest way from an entry to i, transfers within a cluster taking no time, ops of a cluster
-///                   one after the other: its start
-///     blevel(i)   = w(i) + max over successors j of (c(i, j) + blevel(j)), as at the beginning
+///     tlevel(i)   = the longest path from an entry to i, with no time for transfers within a cluster, and the ops of a
+///                   cluster one after the other: the start of i
+///     blevel(i)   = w(i) + max over successors j of (c(i, j) + blevel(j)), before any clustering
 ///     priority(i) = tlevel(i) + blevel(i); for an op that is partly free (some of its predecessors have been taken,
-///                   not all), with the tlevel that those give
+///                   not all), with the tlevel by the predecessors taken
 ///
 /// The free op x with the highest priority is taken next. It is appended to the cluster of the predecessor whose tensor
 /// arrives last, if it starts sooner there than alone. Further predecessors, by descending arrival, move into that

@@ -15,7 +15,8 @@ struct EtfOptions {
   enum class By : std::uint8_t { start, finish };
   By by = By::start;
   PlanOrder order = PlanOrder::best;
-  /// Preferred devices of an op: it goes to no other candidate, unless none is preferred. Empty: all devices.
+  /// Preferred devices: an op goes to no other candidate unless none is preferred or has room. Empty: all are
+  /// preferred.
   std::function<bool(OpId, DeviceId)> wanted = {};
   std::function<bool()> stop = {};  // as ListOptions::stop
 };

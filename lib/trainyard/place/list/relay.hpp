@@ -37,8 +37,8 @@ struct RelayOptions {
 ///                than the best makespan so far. The best schedule in simulation is the result
 ///
 /// One stage keeps its placer's schedule; several are run under fifo or by upward rank, whichever is shorter. Beyond
-/// 20,000 (op, device) pairs block sizes are only halved, and m-etf places alone. On more than 1,000 ops the block size
-/// is the one that is best for the first 1,000.
+/// 20,000 (op, device) pairs block sizes are only halved, and m-etf places alone. On more than 1,000 ops, block size
+/// and list scheduler are those that are best for the first 1,000.
 Schedule relay(const Problem& problem, const RelayOptions& options = {});
 
 /// The best schedule of relay() with blocks of fewer devices than all, trying only block sizes that could give a
