@@ -30,14 +30,14 @@ inline constexpr std::size_t kIslands = 4;
 /// shorter.
 /// 6. Ops of the critical path are split in two if that shortens the schedule and the graph allows it
 /// (split_critical_ops). This and the next two steps run on each graph of steps 2 and 3 that may still lead to the best
-/// schedule: its schedule is not far behind the best, and its lower bound is below it. Folded graphs
+/// schedule: its schedule is not far behind the best, and its lower bound is below the best. Folded graphs
 /// (graph/rewrite.hpp) are excluded, because their ops cannot move one by one.
 /// 7. Beyond 2,000 ops, coarser graphs are searched first (multilevel_search).
 /// 8. If several such graphs remain, a fifth of the effort goes to a race: all are searched for equally long, then the
 /// better half goes on, until one is left.
 /// 9. The best schedule of that graph, and others that differ from it, each start an island (Island). An island
 /// alternates local search over placements and orders (LocalSearch) with branch and bound on windows of the schedule
-/// (WindowSearch). It starts from the strict order of its schedule, unless that is longer, which happens because links
+/// (WindowSearch). It starts from the strict order of its schedule, unless that is longer, as it can be because links
 /// are then fifo. The last island starts under fifo, or under priorities by upward rank: both order moved ops by
 /// themselves. The number of islands is such that each can look four times at all moves of one op to another device; if
 /// there is effort enough for more, other graphs get islands too. Every second round the worst island restarts from the
@@ -51,11 +51,12 @@ inline constexpr std::size_t kIslands = 4;
 ///
 /// The ranks of a team share steps 6 to 9 and the plans of step 2. For a budget in evaluations, the number of islands
 /// and the result are the same on any number of threads and ranks. Steps 2 and 3 are always completed, whatever the
-/// budget in evaluations; so is step 6, if evaluations are left for it. Members
-/// get 40 % of a budget in seconds, or 80 % on large graphs (ask_members). `plan` and `data-parallel` may run until 70
-/// %. Members that run before `plan` stop at 15 %, and run again after it until 80 %. Best orders are computed until 10
-/// % after the members' share; a budget too short for all of them may miss the best one. `Schedule::search` says how
-/// many schedules and changes were evaluated.
+/// budget in evaluations; so is step 6, if evaluations are left for it.
+///
+/// Members get 40 % of a budget in seconds, on large graphs 80 % (ask_members). `plan` and `data-parallel` may run
+/// until 70 %. Members that run before `plan` stop at 15 %, and run again after it until 80 %. Best orders are computed
+/// until the members' share plus 10 %; a budget too short for all of them may miss the best one. `Schedule::search`
+/// says how many schedules and changes were evaluated.
 Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options,
                     std::size_t islands = kIslands);
 
