@@ -50,7 +50,7 @@ std::optional<double> read_number(std::string_view text, double least, double mo
 std::string number_text(std::uint64_t value);
 std::string number_text(double value);
 std::string one_of(std::span<const std::string_view> words);
-/// "a whole number from 1 to 8, or auto".
+/// Text of the allowed values, such as "a whole number from 1 to 8, or auto".
 std::string number_from(std::string_view kind, const std::string& least, const std::string& most,
                         std::span<const std::string_view> words);
 

@@ -41,7 +41,7 @@ void Island::run(const Budget& budget, const std::function<bool()>& stop, double
     if (*windows.evaluations < windows_.least_evaluations()) windows.evaluations = 0;
   }
   if (budget.seconds) local.seconds = *budget.seconds * (1 - window_share);
-  const Effort whole{windows, stop};  // windows go on to the end of the seconds
+  const Effort whole{windows, stop};  // windows may run to the end of the seconds
   local_.run(Effort{local, stop}, heat);
   if (best().by_priority() && best_outcome() != reordered_) {
     Schedule schedule = by_bottom_level(ground_->problem, best().placement);

@@ -13,7 +13,7 @@ namespace trainyard {
 
 /// Options that all list schedulers share.
 struct ListOptions {
-  bool insertion = true;  // an op may go into a gap before later ones
+  bool insertion = true;  // an op may fill a gap before ops on the device
   PlanOrder order = PlanOrder::best;
   std::function<bool()> stop = {};  // polled; true ends with the plans done so far, or throws OutOfTime
 };
