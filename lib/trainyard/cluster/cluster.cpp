@@ -22,7 +22,7 @@ std::optional<DeviceId> Cluster::find_device(std::string_view name) const {
 
 namespace detail {
 
-/// The channels and routes of a cluster whose specification was checked.
+/// Builds the channels and routes of a cluster whose specification has been checked.
 class ClusterRoutes {
  public:
   ClusterRoutes(const ClusterSpec& spec, ClusterChecker& checker, Cluster& cluster)
@@ -53,13 +53,13 @@ class ClusterRoutes {
  private:
   using Pair = std::pair<std::size_t, std::size_t>;
   using Paths = std::vector<std::vector<std::size_t>>;
-  /// Channels that a direction of a link holds.
+  /// Channels that a transfer over one direction of a link occupies.
   struct ArcChannels {
     ChannelId own = ChannelId::none();
     ChannelId bus = ChannelId::none();
   };
 
-  /// Then no path need be looked for.
+  /// Whether every route from this device is given, so that no paths are needed.
   bool gives_all_routes(std::size_t from) const {
     std::size_t to = 0;
     while (to < devices_ && (to == from || given_.contains({from, to}))) ++to;
@@ -71,7 +71,7 @@ class ClusterRoutes {
     return ChannelId{cluster_.channels_.size() - 1};
   }
 
-  /// A channel for each direction of a full-duplex link, one for both of a half-duplex one.
+  /// Adds one channel for each direction of a full-duplex link, and one for both directions of a half-duplex link.
   void add_links() {
     for (std::size_t i = 0; i < spec_.links.size(); ++i) {
       const Link& link = spec_.links[i];
@@ -123,8 +123,8 @@ class ClusterRoutes {
     }
   }
 
-  /// A path over further egresses is never faster than the source's own egress, its bottleneck never wider, and it has
-  /// more links. So where there are only egresses, each source has one route, whatever the destination.
+  /// A path over further egresses is never faster than the source's own egress, its bottleneck is never wider, and it
+  /// has more links. So if there are only egresses, each source has one route for all destinations.
   bool only_egresses() const {
     return spec_.links.empty() && spec_.routes.empty() && spec_.measured.empty() && spec_.egresses.size() == devices_ &&
            devices_ > 0;
@@ -144,7 +144,7 @@ class ClusterRoutes {
     }
   }
 
-  /// Keeps the route over the arcs of `path`, or of the route that was given.
+  /// Stores the route over the arcs of `path`, or over those of the given route if there is one.
   void route(std::size_t from, std::size_t to, std::vector<std::size_t> path) {
     if (const auto own = given_.find({from, to}); own != given_.end()) path = arcs_of(*own->second, from);
     if (path.empty())
@@ -191,7 +191,7 @@ class ClusterRoutes {
     checker_.throw_if_any();
   }
 
-  /// Adds a channel to the route that is being kept, once.
+  /// Adds a channel to the route being stored, unless it is already there.
   void hold(ChannelId channel, std::uint32_t first_channel) {
     const auto first = cluster_.route_channels_.begin() + first_channel;
     if (!channel.is_none() &&
@@ -219,7 +219,7 @@ class ClusterRoutes {
   ClusterChecker& checker_;
   Cluster& cluster_;
   std::size_t devices_;
-  std::vector<Arc> arcs_;  // both directions of each link, then the ways over each egress
+  std::vector<Arc> arcs_;  // both directions of each link, then the arcs of each egress
   std::vector<ArcChannels> held_;
   std::map<std::string, std::size_t> link_index_;
   std::map<Pair, const GivenRoute*> given_;

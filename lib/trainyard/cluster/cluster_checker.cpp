@@ -10,7 +10,7 @@
 
 namespace trainyard::detail {
 
-static constexpr Nanoseconds kLongestLatency{kLongestTime.count >> 20};  // so that no path of a million links overflows
+static constexpr Nanoseconds kLongestLatency{kLongestTime.count >> 20};  // no path of a million links overflows
 
 ClusterChecker::ClusterChecker(const ClusterSpec& spec) : spec_(spec) {
   if (spec.devices.empty() && !spec.fabric)

@@ -11,12 +11,12 @@
 
 namespace trainyard::detail {
 
-/// The checks of a specification, and its vertices (devices, then switches) by name. The constructor throws InputError
-/// with all findings.
+/// Checks a specification and maps its vertices (devices, then switches) to numbers by name. The constructor throws
+/// InputError with all findings.
 class ClusterChecker {
  public:
   explicit ClusterChecker(const ClusterSpec& spec);
-  /// Throws where routes between the devices over so many directions of links take too long to find or to keep.
+  /// Throws InputError if finding or storing the routes over this many directions of links would take too long.
   void check_routed(std::size_t arcs);
   std::size_t vertex(const std::string& name) const { return vertices_.at(name); }
   std::size_t vertex_count() const { return vertices_.size(); }

@@ -13,10 +13,10 @@ constexpr Bytes gib(std::int64_t count) { return Bytes{count << 30}; }
 constexpr FlopsPerSecond teraflops(double rate) { return FlopsPerSecond{rate * 1e12}; }
 constexpr BytesPerSecond gigabytes(double rate) { return BytesPerSecond{rate * 1e9}; }
 
-// Waking a thread pool: an estimate; measured dispatch on one thread is below 1 us.
+// Time to wake a thread pool: an estimate; measured dispatch on one thread takes below 1 us.
 constexpr Nanoseconds kCpuLaunch{1'000};
 
-/// TFLOP/s of float64, float32, TF32, float16 and bfloat16; multiprocessors; MB of L2.
+/// TFLOP/s of float64, float32, TF32, float16 and bfloat16; number of multiprocessors; MB of L2.
 KindRates rates(double float64, double float32, double tf32, double float16, double bfloat16, int multiprocessors,
                 double cache) {
   constexpr double kTera = 1e12;
@@ -29,7 +29,7 @@ KindRates rates(double float64, double float32, double tf32, double float16, dou
           Bytes{static_cast<std::int64_t>(cache * 1e6)}};
 }
 
-/// Rates of the vendors' data sheets, dense, with sums in float32 (GeForce cards: half of the sheet's figure).
+/// Rates from the vendors' data sheets, dense, with float32 accumulation (GeForce cards: half of the sheet's figure).
 KindRates rates_of(std::string_view kind) {
   static const std::map<std::string_view, KindRates> all{
       {"K80", rates(1.455, 4.365, 0, 0, 0, 13, 1.5)},
@@ -75,14 +75,14 @@ DeviceKind gpu_kind(std::string name, std::vector<std::string> aliases, Bytes me
           .peak = peak,
           .precision = std::move(precision),
           .memory_bandwidth = memory_bandwidth,
-          // Back-to-back kernels of public traces are 3 to 5 us apart at the least when they do next to nothing.
+          // In public traces, back-to-back kernels that do almost nothing are at least 3 to 5 us apart.
           .launch_overhead = Nanoseconds{4'000},
           .source = std::move(data_sheet) +
                     "; launch overhead: 4 us, from public kernel traces (3 to 5 us), not a vendor number",
           .rates = by_precision};
 }
 
-/// The source of kinds that no sheet lies beside.
+/// The `source` text of kinds that were not compared with a data sheet.
 std::string published(std::string_view product) {
   return std::string{product} +
          ": memory, rates and bandwidth as commonly published, dense; not held against the sheet";

@@ -10,7 +10,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kMostHops = Hops<std::uint32_t>::kMost;
-constexpr Nanoseconds kLongestFabricLatency{kLongestTime.count >> 20};  // as of any link
+constexpr Nanoseconds kLongestFabricLatency{kLongestTime.count >> 20};  // as for any link
 
 std::size_t groups(const FabricSpec& spec) { return (spec.hosts + spec.hosts_per_leaf - 1) / spec.hosts_per_leaf; }
 
@@ -25,7 +25,7 @@ std::size_t leaves_per_group(const FabricSpec& spec) {
   return spec.leaf == FabricSpec::Leaf::rail ? spec.nics_per_host : 1;
 }
 
-/// Leaf switches of a whole pod.
+/// Number of leaf switches of a full pod.
 std::size_t leaves_per_pod(const FabricSpec& spec) {
   return std::min(groups(spec), spec.hosts_per_pod.value_or(spec.hosts) / spec.hosts_per_leaf) * leaves_per_group(spec);
 }
@@ -40,13 +40,13 @@ std::size_t cores_per_spine(const FabricSpec& spec) {
   return spec.pod_count() < 2 ? 0 : rounded_up(static_cast<double>(leaves_per_pod(spec)) / spec.core_oversubscription);
 }
 
-/// The leaf of a host's card.
+/// Number of the leaf of a host's card.
 std::size_t leaf_of(const FabricSpec& spec, std::size_t host, std::size_t nic) {
   const std::size_t group = host / spec.hosts_per_leaf;
   return spec.leaf == FabricSpec::Leaf::rail ? group * spec.nics_per_host + nic : group;
 }
 
-/// Links between the two devices of a host's torus that are farthest apart.
+/// Number of links between the two devices of a host's torus that are farthest apart.
 std::size_t longest_way_round(const FabricSpec& spec) {
   std::size_t links = 0;
   for (const std::size_t size : spec.torus) links += size / 2;
@@ -253,9 +253,9 @@ FabricRoutes::FabricRoutes(const FabricSpec& spec)
     if (!network(spec)) continue;
     const std::size_t nic = device % spec.devices_per_host * spec.nics_per_host / spec.devices_per_host;
     const std::size_t within = host % spec.hosts_per_leaf, leaf = leaf_of(spec, host, nic);
-    const std::size_t card = rail_ ? within : within * spec.nics_per_host + nic;  // of the leaf
+    const std::size_t card = rail_ ? within : within * spec.nics_per_host + nic;  // number on the leaf
     seat.nic = static_cast<std::uint32_t>(first_nic + host * spec.nics_per_host + nic);
-    // Without spines there is one leaf, and all uplinks are the same number.
+    // Without spines there is one leaf, and all devices get the same value.
     seat.uplinks = static_cast<std::uint32_t>(first_uplink + leaf * spines_);
     if (spines_ > 0) seat.spine = static_cast<std::uint32_t>(card % spines_);
     if (cores_ == 0) continue;
@@ -285,10 +285,10 @@ std::vector<std::size_t> FabricRoutes::pair_counts() const {
   std::vector<std::size_t> counts(way_count(), 0);
   for (std::size_t to = 1; to < of_host; ++to) counts[way(0, to)] += seats_.size();  // alike from every device
   const std::size_t within = seats_.size() * (of_host - 1);
-  // A leaf has the same number of devices of every host on it.
+  // A leaf has the same number of devices from each of its hosts.
   const std::size_t of_host_on_leaf = network(spec_) && rail_ ? spec_.devices_per_card() : of_host;
   std::size_t& on_leaf = counts[host_ways_];
-  const auto others = [&](std::size_t host, std::size_t together) {  // of so many hosts in a row
+  const auto others = [&](std::size_t host, std::size_t together) {  // other hosts in the host's block of `together`
     return std::min(spec_.hosts - host / together * together, together) - 1;
   };
   std::size_t between_pods = 0;

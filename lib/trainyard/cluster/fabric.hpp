@@ -13,54 +13,55 @@
 
 namespace trainyard {
 
-/// `serial`: one transfer at a time. `none`: transfers never wait for each other. `fair`: many at a time, which share
-/// the bandwidth as simulate/model/fair_flows.hpp says; such a link has no gap.
+/// `serial`: one transfer at a time. `none`: transfers never wait for each other. `fair`: concurrent transfers share
+/// the bandwidth as defined in simulate/model/fair_flows.hpp; such a link has no gap.
 enum class Sharing { serial, none, fair };
-/// The widest range of bandwidths in a cluster with fair links: rates are whole numbers of units, and this keeps the
-/// unit small beside every rate.
+/// Largest ratio of bandwidths in a cluster with fair links. Rates are whole numbers of units; the limit keeps the unit
+/// small relative to every rate.
 inline constexpr double kWidestFairRange = 1 << 20;
 
-/// Many equal hosts on a network of two or three levels of switches, by a handful of numbers: routes are computed from
-/// the two devices, not stored. Devices are numbered host by host.
+/// Many equal hosts on a network of two or three levels of switches, described by a few numbers: routes are computed
+/// from the two devices, not stored. Devices are numbered host by host.
 ///
-///     in a host       each device has a port to the switch of its host (an NVSwitch, say); or the devices are a torus
-///     from a host     each of its network cards has a link to a leaf switch; its devices share them in equal blocks,
-///                     or each has several
+///     within a host   each device has a port to the switch of its host (such as an NVSwitch); or the devices form a
+///                     torus
+///     host to leaf    each network card has a link to a leaf switch; the host's devices share its cards in equal
+///                     blocks, or each device has several cards
 ///     leaf switches   one for the same card of each of `hosts_per_leaf` hosts (Leaf::rail), or one for all cards of
 ///                     these hosts (Leaf::rack)
-///     spine switches  each has one link to every leaf of its pod, of `hosts_per_pod` hosts; a pod has as many as
-///                     a leaf has cards, over `oversubscription`, rounded up; none where there is one leaf
-///     core switches   each has one link to spine i of every pod, for some i; there are as many for each i as a pod has
-///                     leaves, over `core_oversubscription`, rounded up; none where there is one pod
+///     spine switches  each has one link to every leaf of its pod, of `hosts_per_pod` hosts; a pod has as many as a
+///                     leaf has cards, divided by `oversubscription` and rounded up; none if there is one leaf
+///     core switches   each has one link to spine i of every pod, for some i; for each i there are as many as a pod has
+///                     leaves, divided by `core_oversubscription` and rounded up; none if there is one pod
 ///
-/// All links are full duplex, from leaves on as fast as a card's; each way they carry one transfer at a time, or share
-/// alike (Sharing::fair). Which spine a transfer passes, its destination says: the cards of a leaf, by host and then by
-/// card, take the spines in turn, and between pods it passes the spine of that number in both. So it says which core:
-/// the cards of a pod that take one spine, by their turn on the leaf and then by leaf, take its cores in turn. This is
-/// the static routing of fat trees (Zahavi, D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations,
-/// 2010): with a spine for each card of a leaf, no two cards share a link on the way down; with a core for each leaf,
-/// what comes down from a core goes on over one link.
-/// Cards on different rails meet at a spine too: no transfer hops through another device.
+/// All links are full duplex. Links from the leaves upwards are as fast as a card's. Each direction carries one
+/// transfer at a time, or is shared fairly (Sharing::fair). The destination determines the spine of a transfer: the
+/// cards of a leaf, by host and then by card, are assigned to the spines in turn; a transfer between pods passes the
+/// spine of that number in both. The destination also determines the core: the cards of a pod that are assigned to one
+/// spine, by their turn on the leaf and then by leaf, are assigned to its cores in turn. This is the static routing of
+/// fat trees (Zahavi, D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations, 2010). With one spine per
+/// card of a leaf, no two cards share a link on the way down; with one core per leaf, traffic from one core continues
+/// over one link. Cards on different rails also meet at a spine: no transfer hops through another device.
 ///
-/// A device with m cards sends over all of them at once, a part of 1 / m from each to the same card of the other, as
-/// NCCL's channels do: a route of m times the bandwidth that holds the links of m ways.
+/// A device with m cards sends over all of them at once, 1 / m of the bytes from each to the same card of the other
+/// device, like NCCL's channels. Such a route has m times the bandwidth and occupies the links of all m paths.
 ///
-/// Torus. With dimensions n(1), n(2), ..., device x(1) + n(1) (x(2) + n(2) (x(3))) has a link to the next one in each
-/// dimension, the last to the first (two in a dimension have one link). A transfer goes along the first dimension, then
-/// the second, then the third (dimension-order routing: Dally and Towles, Principles and Practices of Interconnection
-/// Networks, 2004, 8.4.1), the shorter way round, forwards where both are as long; it holds all links that it passes,
-/// and each adds its latency.
+/// Torus. With dimensions n(1), n(2), ..., device x(1) + n(1) (x(2) + n(2) (x(3))) has a link to the next device in
+/// each dimension, and the last one to the first (a dimension of size 2 has one link). A transfer travels along the
+/// first dimension, then the second, then the third (dimension-order routing: Dally and Towles, Principles and
+/// Practices of Interconnection Networks, 2004, 8.4.1). In each it takes the shorter way round, forwards if both are
+/// equally long. It occupies all links that it passes, and each adds its latency.
 struct FabricSpec {
   enum class Leaf { rail, rack };
   static constexpr std::size_t kMostDevices = limits::kDevices;
-  static constexpr std::size_t kMostCards = 16;      // of a device
+  static constexpr std::size_t kMostCards = 16;      // per device
   static constexpr std::size_t kMostDimensions = 3;  // of a torus
 
   std::size_t hosts = 0;
   std::size_t devices_per_host = 0;
-  BytesPerSecond port_bandwidth{};  // of a port or a link of the torus, where there are several devices to a host
+  BytesPerSecond port_bandwidth{};  // of a port or a torus link, if a host has several devices
   Nanoseconds port_latency{};
-  // The rest counts where there are several hosts.
+  // The fields below, except `torus` and `sharing`, apply if there are several hosts.
   std::size_t nics_per_host = 0;  // divides devices_per_host, or is a multiple of it
   BytesPerSecond nic_bandwidth{};
   Nanoseconds nic_latency{};
@@ -68,10 +69,10 @@ struct FabricSpec {
   std::size_t hosts_per_leaf = 0;
   double oversubscription = 1;  // bandwidth of a leaf's cards over that of its links to the spines
   Nanoseconds uplink_latency{};
-  std::optional<std::size_t> hosts_per_pod = {};  // a multiple of hosts_per_leaf; all where it is left out
+  std::optional<std::size_t> hosts_per_pod = {};  // a multiple of hosts_per_leaf; default: all
   double core_oversubscription = 1;               // bandwidth of a spine's leaves over that of its links to the cores
   Nanoseconds core_latency{};
-  std::vector<std::size_t> torus = {};  // of a host's devices, in place of its switch: each 2 or more
+  std::vector<std::size_t> torus = {};  // sizes of the dimensions, each 2 or more; replaces the switch of a host
   Sharing sharing = Sharing::serial;    // of all links; not `none`
 
   std::size_t device_count() const { return hosts * devices_per_host; }
@@ -84,7 +85,7 @@ struct FabricSpec {
   std::size_t port_links() const;
   std::size_t leaf_count() const;
   std::size_t pod_count() const;
-  std::size_t spine_count() const;  // of all pods
+  std::size_t spine_count() const;  // in all pods
   std::size_t core_count() const;
 
   friend bool operator==(const FabricSpec&, const FabricSpec&) = default;
@@ -92,7 +93,7 @@ struct FabricSpec {
 
 namespace detail {
 
-/// Everything wrong with a fabric of so many devices, with pointers such as "/fabric/hosts".
+/// All errors of a fabric for a cluster of `devices` devices, with pointers such as "/fabric/hosts".
 std::vector<Finding> check_fabric(const FabricSpec& spec, std::size_t devices);
 
 /// The routes of a fabric whose specification has been checked. Link i has the channels 2 i, away from the devices (or
@@ -101,18 +102,19 @@ class FabricRoutes {
  public:
   explicit FabricRoutes(const FabricSpec& spec);
 
-  /// The way between two devices: within a host (of a torus, by the links that are passed: one, two, ...), over a leaf,
-  /// over a spine, over a core.
+  /// Number of ways. The way between two devices is the kind of their route: within a host (in a torus one way per
+  /// number of links passed: one, two, ...), over a leaf, over a spine, over a core.
   std::size_t way_count() const { return host_ways_ + (cores_ > 0 ? 3 : 2); }
-  /// from != to.
+  /// The way between two devices, from != to.
   std::size_t way(std::size_t from, std::size_t to) const {
     const Seat &a = seats_[from], &b = seats_[to];
     if (a.host == b.host) return torus_.empty() ? 0 : distance(from, to) - 1;
     return host_ways_ + (a.uplinks == b.uplinks ? 0 : a.pod == b.pod ? 1 : 2);
   }
-  /// Where it reaches those outside of its host from: from one leaf all ways there are the same.
+  /// Identifies the leaf through which the device reaches other hosts. All devices of a leaf reach a given device
+  /// outside their hosts by the same way.
   std::size_t leaf(std::size_t device) const { return seats_[device].uplinks; }
-  /// The numbers of the route's channels, in path order: of several cards the way of one after that of another.
+  /// Numbers of the route's channels, in path order. With several cards, the paths of the cards follow one another.
   template <class Number>
   Hops<Number> channels(std::size_t from, std::size_t to) const {
     const auto number = [](std::size_t channel) { return Number(static_cast<std::uint32_t>(channel)); };
@@ -146,38 +148,38 @@ class FabricRoutes {
       }
     return all;
   }
-  /// Channels of the longest route.
+  /// Number of channels of the longest route.
   std::size_t most_channels() const;
 
   Nanoseconds latency(std::size_t way) const;
   BytesPerSecond bandwidth(std::size_t way) const;
-  /// Ordered pairs of devices, by way.
+  /// Number of ordered pairs of devices, by way.
   std::vector<std::size_t> pair_counts() const;
 
   struct LinkEnds {
     std::string from, to;
     BytesPerSecond bandwidth;
   };
-  /// Links in order, by their ends: device to host ("host0") or to the next device of a torus, device or card ("nic0",
-  /// where not each device has one) to leaf ("leaf0"), leaf to spine ("spine0"), spine to core ("core0"), each numbered
-  /// pod by pod; cores by the spines of a pod.
+  /// All links in order, by their ends: device to host ("host0") or to the next device of a torus; device, or card
+  /// ("nic0", unless each device has one card), to leaf ("leaf0"); leaf to spine ("spine0"); spine to core ("core0").
+  /// Each kind is numbered pod by pod; cores are numbered by the spines of a pod.
   std::vector<LinkEnds> links(const std::vector<std::string>& device_names) const;
 
  private:
   struct Seat {
     std::uint32_t host = 0;
-    std::uint32_t nic = 0;      // the link of its card, or of the first of them
-    std::uint32_t uplinks = 0;  // the first link of that card's leaf to a spine
+    std::uint32_t nic = 0;      // the link of the device's first card
+    std::uint32_t uplinks = 0;  // first link from that card's leaf to a spine
     std::uint32_t spine = 0;    // transfers to that card pass this spine of its pod
     std::uint32_t pod = 0;
-    std::uint32_t core = 0;  // and this core of the spine, from another pod
+    std::uint32_t core = 0;  // transfers to that card from another pod pass this core of the spine
   };
   struct Dimension {
     std::size_t size;
-    std::size_t stride;  // between neighbours
-    std::size_t first;   // of its links, within a host
+    std::size_t stride;  // distance in device numbers between neighbours
+    std::size_t first;   // number of the first link of the dimension, within a host
     std::size_t at(std::size_t device) const { return device / stride % size; }
-    /// The link from the device to the next one.
+    /// Number of the link from the device to the next one.
     std::size_t link(std::size_t device) const {
       return first + (size > 2 ? device : device / (2 * stride) * stride + device % stride);
     }
@@ -212,9 +214,9 @@ class FabricRoutes {
 
   FabricSpec spec_;
   bool rail_ = true;
-  std::size_t cards_ = 1;                // of a device
-  std::size_t leaves_ = 0, spines_ = 0;  // of a pod
-  std::size_t cores_ = 0;                // of a spine
+  std::size_t cards_ = 1;                // per device
+  std::size_t leaves_ = 0, spines_ = 0;  // per pod
+  std::size_t cores_ = 0;                // per spine
   std::size_t first_core_link_ = 0;
   std::size_t host_ways_ = 1;
   std::vector<Dimension> torus_;

@@ -29,7 +29,7 @@ Cluster Cluster::of_fabric(ClusterSpec spec) {
     std::swap(channel.from, channel.to);
     cluster.channels_.push_back(std::move(channel));
   }
-  // Every way that there is leads from the first device too.
+  // Every way in the fabric also occurs from the first device.
   const auto pairs = fabric.pair_counts();
   std::vector<std::uint8_t> seen(fabric.way_count(), 0);
   cluster.class_of_way_.assign(fabric.way_count(), 0);

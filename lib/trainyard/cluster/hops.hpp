@@ -11,7 +11,8 @@
 
 namespace trainyard {
 
-/// The hops of a route, in order: a view of where it is stored, or held here where it was computed (kMost at most).
+/// The hops of a route, in order. Either a view of stored hops, or computed hops held in the object itself (up to
+/// kMost).
 template <class T>
 class Hops {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -24,13 +25,13 @@ class Hops {
   Hops(std::initializer_list<T> computed) {
     for (const T& hop : computed) push_back(hop);
   }
-  // Most routes are short: what they do not use is neither written nor copied.
+  // Most routes are short, so unused elements are neither initialized nor copied.
   Hops(const Hops& other) { copy(other); }
   Hops& operator=(const Hops& other) {
     if (this != &other) copy(other);
     return *this;
   }
-  /// Appends to a computed route.
+  /// Appends a hop to a computed route.
   void push_back(T hop) {
     assert(stored_ == nullptr && size_ < kMost);
     std::construct_at(own_ + size_++, hop);

@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-/// A fabric of as many hosts, or of the first devices of one.
+/// A fabric of these devices: whole hosts, or consecutive devices of one host.
 FabricSpec part_of_fabric(FabricSpec fabric, std::span<const DeviceId> devices) {
   const std::size_t first = devices.front().index(), each = fabric.devices_per_host;
   for (std::size_t i = 0; i < devices.size(); ++i)

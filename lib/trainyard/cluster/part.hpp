@@ -6,9 +6,9 @@
 
 namespace trainyard {
 
-/// The cluster of these devices alone, in their order, on the links that they have: the others become switches, which
-/// run nothing and pass on what they passed on before. In a fabric the devices must be whole hosts, one after the
-/// other, or the first of a host without a torus. Throws InputError ("part") where they are not.
+/// The cluster restricted to these devices, in their order. The other devices become switches: they run nothing, but
+/// still pass on traffic between links. In a fabric the devices must be consecutive: whole hosts, or devices within one
+/// host that is not a torus. Otherwise throws InputError ("part").
 Cluster part_of(const Cluster& cluster, std::span<const DeviceId> devices);
 
 }  // namespace trainyard

@@ -17,60 +17,61 @@
 namespace trainyard {
 namespace {
 
-/// Rate and latency of one sort of link, one way. A latency is the share of one copy's fixed cost that the link stands
-/// for: a copy between two GPUs pays it at both ports, so switches between them add little.
+/// Bandwidth and latency of one kind of link, per direction. The latency is the link's share of a copy's fixed cost: a
+/// copy between two GPUs pays it at both ports, so switches between them add little.
 struct LinkKind {
   BytesPerSecond bandwidth;
   Nanoseconds latency;
 };
 
-// Bandwidths are medians of like servers, one way, by nvbandwidth's copies (writes): SpareCores/sc-inspector-data
-// 804d3c7, CC BY-SA 4.0, tests v0.5 to v0.8. Links never measured carry over by NVLink 2's share of its data sheet,
-// 24.2 of 25 GB/s: .968.
-constexpr double kNvLink1 = 19.4e9;  // P100: .968 x 20, transferred
+// Bandwidths are medians over servers of the same type, per direction, of nvbandwidth's copies (writes):
+// SpareCores/sc-inspector-data 804d3c7, CC BY-SA 4.0, tests v0.5 to v0.8. Links that were not measured are scaled from
+// the data sheet by the ratio of NVLink 2, 24.2 of 25 GB/s: .968.
+constexpr double kNvLink1 = 19.4e9;  // P100: .968 x 20, scaled
 constexpr double kNvLink2 = 24.2e9;  // V100: 44 pairs of p3.16xlarge, p3dn.24xlarge, p3.8xlarge, gn6v; two links 48.4
-// A copy between neighbours takes 5 us beside its bytes: cudaMemcpyPeer of a few bytes takes 5 to 10.
+// A copy between neighbours takes 5 us besides its transfer time: cudaMemcpyPeer of a few bytes takes 5 to 10.
 constexpr Nanoseconds kNvLinkLatency{5'000};
-// One port of a switch is half of such a copy.
+// Each of the two switch ports accounts for half of that latency.
 constexpr Nanoseconds kNvSwitchLatency{2'500};
-constexpr LinkKind kNvSwitchV100{BytesPerSecond{145e9}, kNvSwitchLatency};     // DGX-2: .968 x 150, transferred
+constexpr LinkKind kNvSwitchV100{BytesPerSecond{145e9}, kNvSwitchLatency};     // DGX-2: .968 x 150, scaled
 constexpr LinkKind kNvSwitchA100{BytesPerSecond{264e9}, kNvSwitchLatency};     // a2-highgpu-8g
 constexpr LinkKind kNvSwitchA100_80{BytesPerSecond{272e9}, kNvSwitchLatency};  // a2-ultragpu-8g
 constexpr LinkKind kNvSwitchH100{BytesPerSecond{389e9}, kNvSwitchLatency};     // a3-highgpu-8g, megagpu, edgegpu
 constexpr LinkKind kNvSwitchH200{BytesPerSecond{393e9}, kNvSwitchLatency};     // a3-ultragpu-8g
 constexpr LinkKind kNvSwitchB200{BytesPerSecond{774.7e9}, kNvSwitchLatency};   // UpCloud, two GPUs
-// PCIe, the slower direction: a route between GPUs goes up and comes down. On p3 11.0 to a GPU and 12.4 from it; of the
-// 56 single GPUs and servers on PCIe 3.0 x16 (or 4.0 x8) 12.3 and 13.2, of 33 on 4.0 x16 26.7 and 26.4, of 12 on 5.0
-// x16 55.6 and 55.8.
+// PCIe: the rate of the slower direction, because a route between GPUs uses both. Rates in GB/s, to a GPU and from it:
+// p3 11.0 and 12.4; the 56 single GPUs and servers on PCIe 3.0 x16 (or 4.0 x8) 12.3 and 13.2; 33 on 4.0 x16 26.7 and
+// 26.4; 12 on 5.0 x16 55.6 and 55.8.
 constexpr Nanoseconds kPciePortLatency{4'000};
 constexpr BytesPerSecond kPcie3ToGpu{12.3e9}, kPcie3FromGpu{13.2e9}, kPcie3FromV100{12.4e9}, kPcie5FromGpu{55.8e9};
 constexpr LinkKind kPcie3PortV100{BytesPerSecond{11e9}, kPciePortLatency};
 constexpr LinkKind kPcie3Port{kPcie3ToGpu, kPciePortLatency};
 constexpr LinkKind kPcie4Port{BytesPerSecond{26.4e9}, kPciePortLatency};
 constexpr LinkKind kPcie5Port{BytesPerSecond{55.6e9}, kPciePortLatency};
-// A switch's way up is one such link, which its GPUs share: pairs at once reach 11.0 to 11.4 together on p3.
+// The uplink of a PCIe switch is one such link, which its GPUs share: concurrent pairs reach 11.0 to 11.4 in total on
+// p3.
 constexpr LinkKind kPcie3TrunkV100{BytesPerSecond{11e9}, Nanoseconds{500}};
 constexpr LinkKind kPcie3Trunk{kPcie3ToGpu, Nanoseconds{500}};
-// QPI at 9.6 GT/s x 2 bytes = 19.2 GB/s one way by Intel's specification.
+// QPI at 9.6 GT/s x 2 bytes = 19.2 GB/s per direction, by Intel's specification.
 constexpr LinkKind kSocketLink{BytesPerSecond{19'200'000'000.0}, Nanoseconds{500}};
-// Network cards: line rate / 8; latency of card, cable and half a switch (1 to 2 us) and of the hand-over to the card.
+// Network cards: bandwidth = line rate / 8; latency of card, cable and half a switch (1 to 2 us) plus posting to the
+// card.
 constexpr LinkKind kNic100{BytesPerSecond{12'500'000'000.0}, Nanoseconds{5'000}};
 constexpr LinkKind kNic200{BytesPerSecond{25e9}, Nanoseconds{5'000}};
 constexpr LinkKind kNic400{BytesPerSecond{50e9}, Nanoseconds{5'000}};
 constexpr LinkKind kTwoNics400{BytesPerSecond{100e9}, Nanoseconds{5'000}};
-// A copy between two cores at half of what one core copies from memory; hand-over by spinning takes 0.1 us.
+// A copy between two cores, at half the rate at which one core copies memory; hand-over by spinning takes 0.1 us.
 constexpr LinkKind kCoreLink{BytesPerSecond{10e9}, Nanoseconds{500}};
 
-// One cable and one switch more: an estimate.
+// One more cable and switch: an estimate.
 constexpr Nanoseconds kUplinkLatency{500}, kCoreLatency{500};
-// NVIDIA DGX SuperPOD reference architecture (H100): 32 hosts to a scalable unit, which has a leaf switch for each
-// rail.
+// NVIDIA DGX SuperPOD reference architecture (H100): a scalable unit has 32 hosts and a leaf switch for each rail.
 constexpr std::size_t kHostsPerLeaf = 32;
 
 constexpr std::size_t kGpusPerHost = 8;
 constexpr std::size_t kMostDevices = 64;
 
-/// Adds parts to a specification.
+/// Builds a specification from parts.
 class Assembly {
  public:
   explicit Assembly(std::string name) : spec_{.name = std::move(name), .devices = {}} {}
@@ -94,7 +95,7 @@ class Assembly {
                            .latency = kind.latency,
                            .bus = std::move(bus)});
   }
-  /// One way only, where it is not that of the links.
+  /// A measured rate for one direction, if it differs from that of the links.
   void measured(const std::string& from, const std::string& to, LinkKind kind) {
     spec_.measured.push_back({.from = from, .to = to, .latency = kind.latency, .bandwidth = kind.bandwidth});
   }
@@ -112,7 +113,7 @@ std::string host_name(std::size_t hosts, std::size_t host, std::string_view part
   return hosts == 1 ? std::string{part} : fmt::format("{}-{}", part, host);
 }
 
-/// Every GPU with one port to its host's NVSwitch, and, where there are more hosts than one, with one network card.
+/// Each GPU has one port to the NVSwitch of its host and, if there are several hosts, one network card.
 void join_by_nvswitch(Assembly& parts, LinkKind port, LinkKind nic) {
   const std::size_t count = parts.device_count(), hosts = hosts_for(count);
   if (count < 2) return;
@@ -132,7 +133,7 @@ struct Bond {
   int links;
 };
 
-// What `nvidia-smi topo -m` shows on a DGX-1 with V100: six links a GPU.
+// As shown by `nvidia-smi topo -m` on a DGX-1 with V100: six links per GPU.
 constexpr std::array<Bond, 16> kCubeMeshV100{{{0, 1, 1},
                                               {0, 2, 1},
                                               {0, 3, 2},
@@ -150,8 +151,8 @@ constexpr std::array<Bond, 16> kCubeMeshV100{{{0, 1, 1},
                                               {5, 7, 1},
                                               {6, 7, 2}}};
 
-/// The hosts' PCIe trees: a switch for every `per_switch` GPUs, a root for every two switches (a CPU socket), sockets
-/// joined to each other, and one network card on each host's first socket.
+/// PCIe trees of the hosts: a switch for every `per_switch` GPUs, a root (CPU socket) for every two switches, links
+/// between the sockets, and one network card on the first socket of each host.
 void join_by_pcie(Assembly& parts, std::size_t per_switch) {
   const std::size_t count = parts.device_count(), hosts = hosts_for(count);
   std::vector<std::string> first_sockets;
@@ -174,7 +175,7 @@ void join_by_pcie(Assembly& parts, std::size_t per_switch) {
   for (const std::string& socket : first_sockets) parts.join("nic", socket, fabric, kNic100);
 }
 
-/// The cube mesh, cut to the GPUs that there are, over the PCIe trees.
+/// The cube mesh, cut to the available GPUs, on top of the PCIe trees.
 void join_by_cube_mesh(Assembly& parts, double link_rate, bool bonds) {
   const std::size_t count = parts.device_count();
   if (count < 2) return;
@@ -182,7 +183,7 @@ void join_by_cube_mesh(Assembly& parts, double link_rate, bool bonds) {
     const std::size_t first = host * kGpusPerHost, last = std::min(count, first + kGpusPerHost);
     for (const Bond& bond : kCubeMeshV100) {
       if (first + bond.b >= last) continue;
-      // A pair alone has no one else to spend its links on: both ends bond two.
+      // A pair has no other peers to spend its links on: both ends bond two.
       const int links = !bonds ? 1 : count == 2 ? 2 : bond.links;
       parts.join("nvlink", parts.device(first + bond.a), parts.device(first + bond.b),
                  {BytesPerSecond{link_rate * links}, kNvLinkLatency});
@@ -191,8 +192,8 @@ void join_by_cube_mesh(Assembly& parts, double link_rate, bool bonds) {
   if (count > 2) join_by_pcie(parts, 2);
 }
 
-/// Boards of two GPUs behind one switch each; the boards' ways to the root share one bus, which carries one transfer at
-/// a time.
+/// Boards of two GPUs behind one switch each. The links from the boards to the root share one bus, which carries one
+/// transfer at a time.
 void join_by_boards(Assembly& parts) {
   const std::size_t count = parts.device_count(), hosts = hosts_for(count);
   if (count < 2) return;
@@ -211,7 +212,7 @@ void join_by_boards(Assembly& parts) {
   for (const std::string& root : roots) parts.join("nic", root, fabric, kNic100);
 }
 
-/// Every device on one port to its host.
+/// Each device has one port to its host.
 void join_by_host(Assembly& parts, std::string_view stem, std::string_view hub, LinkKind port) {
   const std::size_t count = parts.device_count(), hosts = hosts_for(count);
   if (count < 2) return;
@@ -232,12 +233,12 @@ void join_one_hub(Assembly& parts, std::string_view stem, const std::string& hub
   for (std::size_t i = 0; i < parts.device_count(); ++i) parts.join(stem, parts.device(i), hub, port);
 }
 
-/// Whether the kind is of the family, and no card that PCIe alone joins to others.
+/// Whether the kind belongs to the family and is not a card with PCIe only.
 bool has_stem(const DeviceKind& kind, std::string_view stem) {
   return kind.name.starts_with(stem) && kind.name.find("PCIe") == std::string::npos;
 }
 
-/// The port of a GPU to the NVSwitch of its host.
+/// Port of a GPU to the NVSwitch of its host.
 LinkKind nvswitch_port(const DeviceKind& kind) {
   for (const std::string_view stem : {"B200", "GB200", "B300"})
     if (kind.name.starts_with(stem)) return kNvSwitchB200;  // NVLink 5
@@ -246,7 +247,7 @@ LinkKind nvswitch_port(const DeviceKind& kind) {
   return kind.memory > Bytes{std::int64_t{40} << 30} ? kNvSwitchA100_80 : kNvSwitchA100;
 }
 
-/// The PCIe of a GPU to its host, where it has no NVLink: by its generation.
+/// PCIe port of a GPU without NVLink, by PCIe generation.
 LinkKind pcie_port(const DeviceKind& kind) {
   const auto is = [&](std::string_view stem) { return kind.name.starts_with(stem); };
   if (is("H100")) return kPcie5Port;
@@ -282,7 +283,7 @@ ClusterSpec many_of(std::string name, const DeviceKind& kind, std::size_t count)
   return std::move(parts).take();
 }
 
-/// Hosts on a fabric: a card for every `devices_per_nic` devices of a host (or two for each), or one for all.
+/// Hosts on a fabric, with a network card for every `devices_per_nic` devices (or `cards` per device), or one per host.
 ClusterSpec hosts_of(std::string name, const DeviceKind& kind, std::size_t hosts, std::size_t devices) {
   struct Parts {
     LinkKind port, nic;
@@ -326,7 +327,7 @@ ClusterSpec pair_on_nvlink_and_pcie() {
   return std::move(parts).take();
 }
 
-/// The CPU is the root: what passes between the cards passes through its memory.
+/// The CPU is the root: copies between the cards pass through its memory.
 ClusterSpec host_with_cards(std::string name, std::string_view kind, std::size_t cards, LinkKind port,
                             BytesPerSecond from_gpu) {
   Assembly parts{std::move(name)};
@@ -339,7 +340,7 @@ ClusterSpec host_with_cards(std::string name, std::string_view kind, std::size_t
   return std::move(parts).take();
 }
 
-// Where the medians come from, as `trainyard clusters NAME` shows it.
+// Source of the medians, as shown by `trainyard clusters NAME`.
 const std::string kMeasured = "nvbandwidth's copies on rented servers (SpareCores/sc-inspector-data, CC BY-SA 4.0): ";
 const std::string kPcie3Source =
     kMeasured +
@@ -361,14 +362,14 @@ const std::string kNvSwitchH200Source =
 const std::string kNvSwitchB200Source =
     nvswitch_source("774.7 GB/s a GPU and direction, two GPUs of UpCloud (data sheet 900)");
 
-/// A scalable unit of a DGX SuperPOD, whose rails have a leaf switch each; or a pod of racks.
+/// A scalable unit of a DGX SuperPOD, with one leaf switch per rail; or a pod of racks.
 struct PodUnit {
   std::string_view name, kind;
-  std::size_t hosts, devices;  // of a host
+  std::size_t hosts, devices;  // `devices` per host
   const char* what;
   std::string source;
   std::size_t units_without_cores = FabricSpec::kMostDevices;
-  std::size_t units_per_pod = 1;  // of more than these
+  std::size_t units_per_pod = 1;  // in clusters with more units than that
   double core_oversubscription = 1;
   std::optional<std::size_t> hosts_per_rack = {};
 };
@@ -376,7 +377,7 @@ struct PodUnit {
 const std::vector<PodUnit>& pod_units() {
   static const std::string spines = "; as many spines as cards on a leaf";
   static const std::string leaves = spines + ", and no third level of switches; ";
-  // A switch of 64 ports is the spine of 8 units' 64 leaves, or joins the 32 of 4 units to as many cores.
+  // A 64-port switch serves as spine for the 64 leaves of 8 units, or joins the 32 leaves of 4 units to as many cores.
   static const std::string cores = spines +
                                    ", which join 8 units; more are pods of 4 units, and as many cores to a spine as "
                                    "leaves (of 16, 32, 64 units NVIDIA "
@@ -492,7 +493,8 @@ const std::vector<BuiltIn>& built_in() {
   return presets;
 }
 
-/// "12" of "12xV100", and leaves "V100"; nothing for another form. A count too large to read is beyond any limit.
+/// Removes "12x" from "12xV100" and returns 12; nothing for any other form. A count too large to represent is
+/// saturated.
 std::optional<std::size_t> take_count(std::string_view& text) {
   std::size_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -504,10 +506,10 @@ std::optional<std::size_t> take_count(std::string_view& text) {
   return count;
 }
 
-/// "12xV100" and "128x8xH100" in their parts.
+/// The parts of "12xV100" and "128x8xH100".
 struct Pattern {
   std::size_t count;
-  std::optional<std::size_t> devices;  // of each of `count` hosts
+  std::optional<std::size_t> devices;  // per host, if `count` is the number of hosts
   std::string_view kind;
 };
 std::optional<Pattern> parse_pattern(std::string_view text) {

@@ -30,7 +30,7 @@ std::vector<std::int64_t> PathFinder::least_latencies(std::size_t source) const 
   latency[source] = 0;
   open.emplace(0, source);
   std::size_t unreached = leaving_.size() - 1;
-  std::int64_t farthest = kUnreached;  // once all are reached, a bound on all of them
+  std::int64_t farthest = kUnreached;  // once all are reached, an upper bound on all latencies
   while (!open.empty()) {
     const auto [reached, vertex] = open.top();
     open.pop();
@@ -49,7 +49,7 @@ std::vector<std::int64_t> PathFinder::least_latencies(std::size_t source) const 
   return latency;
 }
 
-/// The arcs on paths of least latency, those of a vertex by ascending link.
+/// The arcs on paths of least latency, by vertex, in ascending order of links.
 PathFinder::Adjacency PathFinder::tight_arcs(const std::vector<std::int64_t>& latency) const {
   Adjacency tight(leaving_.size());
   const std::int64_t farthest = *std::ranges::max_element(latency);
@@ -65,7 +65,7 @@ PathFinder::Adjacency PathFinder::tight_arcs(const std::vector<std::int64_t>& la
   return tight;
 }
 
-/// The largest bottleneck from the source over arcs that keep the latency least.
+/// The largest bottleneck bandwidth from the source to each vertex over paths of least latency.
 std::vector<double> PathFinder::widest(const Adjacency& tight, std::size_t source) const {
   std::vector<double> width(tight.size(), 0);
   std::priority_queue<std::pair<double, std::size_t>> open;
@@ -86,18 +86,19 @@ std::vector<double> PathFinder::widest(const Adjacency& tight, std::size_t sourc
   return width;
 }
 
-/// The last arc of the path to each vertex that has the fewest links, and the lowest ones, of `width` at least.
+/// Last arc of the path to each vertex: among the paths with a bandwidth of at least `width`, the one with the fewest
+/// links, then the lowest ones.
 std::vector<std::size_t> PathFinder::last_arcs(const Adjacency& tight, std::size_t source, double width) const {
   std::vector<std::size_t> last(tight.size(), kNoArc);
   std::vector<bool> reached(tight.size(), false);
   reached[source] = true;
-  // One layer after the other: vertices by the links on the way to them. Several vertices may share a rank, those that
-  // one egress leads to.
+  // One layer after another, with vertices ranked by the links on the path to them. The vertices that one egress leads
+  // to share a rank.
   struct Ranked {
     std::size_t rank, vertex;
   };
   std::vector<Ranked> layer{{0, source}};
-  using Found = std::tuple<std::size_t, std::size_t, std::size_t>;  // rank of the layer before, link, arc
+  using Found = std::tuple<std::size_t, std::size_t, std::size_t>;  // rank in the previous layer, link, arc
   std::vector<Found> found;
   while (!layer.empty()) {
     found.clear();

@@ -8,27 +8,28 @@
 
 namespace trainyard::detail {
 
-/// One direction in which a link can be travelled. Vertices are devices first, then switches.
+/// One direction of a link. Vertices are devices first, then switches.
 struct Arc {
   std::size_t from, to;
-  std::size_t link;  // ties are broken by it
+  std::size_t link;  // breaks ties
   Nanoseconds latency;
   BytesPerSecond bandwidth;
 };
 
-/// The best paths between vertices.
+/// Finds the best paths between vertices.
 ///
-/// Best is: least total latency, then largest bottleneck bandwidth, then fewest links, then lowest link indices in path
-/// order. The four criteria do not compose under one shortest-path search (a prefix with a wider bottleneck but more
-/// links can lose in the end), so they are settled one after the other: Dijkstra for latency; the widest path over the
-/// arcs that lie on some path of least latency; for each width breadth first over those wide enough, vertices of a
+/// The best path has the least total latency, then the largest bottleneck bandwidth, then the fewest links, then the
+/// lowest link indices in path order. One shortest-path search cannot combine the four criteria: a prefix with a wider
+/// bottleneck but more links can lose in the end. So they are applied one after another: Dijkstra for latency; the
+/// widest path over the arcs on paths of least latency; for each width a breadth-first search over the arcs that are
+/// wide enough, with the vertices of a layer in the order of the links that lead to them.
 /// layer in the order of the links that lead to them.
 class PathFinder {
  public:
   /// `arcs` must outlive the finder.
   PathFinder(const std::vector<Arc>& arcs, std::size_t vertices);
 
-  /// The arcs of the best path from one vertex to each of the first `targets` vertices; empty where there is none.
+  /// The arcs of the best path from `source` to each of the first `targets` vertices; empty if there is no path.
   std::vector<std::vector<std::size_t>> paths(std::size_t source, std::size_t targets) const;
 
  private:
@@ -40,7 +41,7 @@ class PathFinder {
   std::vector<std::size_t> last_arcs(const Adjacency& tight, std::size_t source, double width) const;
 
   const std::vector<Arc>& arcs_;
-  Adjacency leaving_;  // by ascending latency, so that what cannot improve on any path is passed over at once
+  Adjacency leaving_;  // by ascending latency, so that a search can stop at the first arc that is too long
 };
 
 }  // namespace trainyard::detail

@@ -4,12 +4,12 @@
 
 namespace trainyard {
 
-/// All links share alike: fair ones have no gap, and no bus makes transfers wait that never meet.
+/// Gives all links the same sharing. Fair links lose their gap, and unshared links their bus.
 inline void share_links(ClusterSpec& spec, Sharing sharing) {
   if (spec.fabric) spec.fabric->sharing = sharing;
   for (Link& link : spec.links) {
     link.sharing = sharing;
-    if (sharing == Sharing::fair) link.gap = Nanoseconds{0};  // between turns, which nobody takes
+    if (sharing == Sharing::fair) link.gap = Nanoseconds{0};  // a gap separates turns, and fair links have none
     if (sharing == Sharing::none) link.bus.clear();
   }
 }

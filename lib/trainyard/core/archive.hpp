@@ -15,14 +15,14 @@
 
 namespace trainyard {
 
-/// Values one behind the other as bytes, for a process of the same program on a machine of the same kind: no file
-/// format. A Packer makes them, an Unpacker reads them back in the same order. Both know what memcpy copies, strings,
-/// containers of what they know, and every type with a function
+/// Serializes values to bytes, one after another, for another process of the same program on the same kind of machine;
+/// it is not a file format. A Packer writes the values and an Unpacker reads them back in the same order. Both handle
+/// trivially copyable types, strings, containers of supported types, and every type with a function
 ///
 ///     template <class Archive>
 ///     void archive_fields(Archive& archive, Thing& thing) { archive(thing.one, thing.other); }
 ///
-/// beside it. An Unpacker throws std::length_error where the bytes end too early.
+/// next to it. An Unpacker throws std::length_error if the bytes end too early.
 class Packer {
  public:
   template <class... Values>
@@ -124,7 +124,7 @@ class Unpacker {
     ((at++ == index ? take(value.template emplace<Values>()) : void()), ...);
   }
 
-  /// The size of a container whose elements take at least so many bytes each.
+  /// Reads the size of a container whose elements take at least `bytes` bytes each.
   std::size_t count(std::size_t bytes) {
     std::size_t count = 0;
     take(count);

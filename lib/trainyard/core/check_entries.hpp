@@ -5,10 +5,12 @@
 
 namespace trainyard {
 
-/// Throws InputError ("size") unless there are as many entries as `of`: check_entries("the ranks", 3, 5, "ops").
+/// Throws InputError ("size") unless `entries` equals `count`, the number of things named by `of`: check_entries("the
+/// ranks", 3, 5, "ops").
 void check_entries(std::string_view what, std::size_t entries, std::size_t count, std::string_view of);
 
-/// Throws InputError of this code ("unknown-op") unless an id's index is one of `count` things, such as "ops".
+/// Throws InputError with code `code` ("unknown-op") unless `index` is below `count`, the number of things named by
+/// `of` ("ops").
 void check_id(std::string_view code, std::string_view what, std::size_t index, std::size_t count, std::string_view of);
 
 }  // namespace trainyard

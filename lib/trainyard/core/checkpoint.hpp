@@ -7,18 +7,19 @@
 
 namespace trainyard {
 
-/// Thrown out of an algorithm that has nothing to show when its time is up; make_placer() tells it to the user.
+/// Thrown by an algorithm that has no result when its time is up; make_placer() reports it to the user.
 struct OutOfTime : std::runtime_error {
   OutOfTime() : std::runtime_error("out of time") {}
 };
 
-/// A point that an algorithm without intermediate results passes regularly: throws OutOfTime once `stop` says so.
+/// Regular check of the time limit in an algorithm without intermediate results: throws OutOfTime once `stop` returns
+/// true.
 class Checkpoint {
  public:
   explicit Checkpoint(std::function<bool()> stop = {}) : stop_(std::move(stop)) {}
 
-  /// To be called after so many looks at an op on a device; `stop`, which may read a clock, is asked every kLooks of
-  /// them.
+  /// Counts `looks`, evaluations of one op on one device, since the last call. `stop`, which may read a clock, is
+  /// called once every kLooks of them.
   void operator()(std::uint64_t looks = kLooks) {
     looks_ += looks;
     if (!stop_ || looks_ < kLooks) return;

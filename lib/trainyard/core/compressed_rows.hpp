@@ -9,13 +9,13 @@
 
 namespace trainyard {
 
-/// A list of `Value`s per `Key` in two arrays (compressed sparse rows): no allocation per row, rows are spans.
+/// A list of `Value`s per `Key` in two arrays (compressed sparse rows): rows are spans, without an allocation each.
 template <class Key, class Value>
 class CompressedRows {
  public:
   CompressedRows() : starts_(1, 0) {}
 
-  /// Rows of (key, value) pairs in any order; values of one key keep their order.
+  /// Builds the rows from (key, value) pairs in any order; the values of one key keep their order.
   CompressedRows(std::size_t keys, const std::vector<std::pair<Key, Value>>& pairs) : starts_(keys + 1, 0) {
     for (const auto& [key, value] : pairs) ++starts_[key.index() + 1];
     for (std::size_t i = 1; i < starts_.size(); ++i) starts_[i] += starts_[i - 1];
@@ -24,7 +24,7 @@ class CompressedRows {
     for (const auto& [key, value] : pairs) values_[next[key.index()]++] = value;
   }
 
-  /// Adds the next key's row.
+  /// Appends the row of the next key.
   void append_row(std::span<const Value> row) {
     values_.insert(values_.end(), row.begin(), row.end());
     starts_.push_back(static_cast<std::uint32_t>(values_.size()));
@@ -35,7 +35,7 @@ class CompressedRows {
     return {values_.data() + starts_[key.index()], values_.data() + starts_[key.index() + 1]};
   }
 
-  /// The start of each row in `values()`; one more entry than there are rows.
+  /// Start of each row in `values()`, followed by the total size: rows() + 1 entries.
   const std::vector<std::uint32_t>& starts() const { return starts_; }
   const std::vector<Value>& values() const { return values_; }
 

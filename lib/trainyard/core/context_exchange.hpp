@@ -7,9 +7,9 @@
 
 namespace trainyard {
 
-/// How ranks that share the sequence of each sample (context parallelism) come by the keys and values of all of it: an
-/// all-gather of these; an all-to-all, from a share of the sequence to a share of the heads and back; or a ring, each
-/// rank's going around to the next while those that are there are attended to.
+/// How the ranks that share the sequence of each sample (context parallelism) obtain the keys and values of the whole
+/// sequence: by an all-gather; by an all-to-all that turns shares of the sequence into shares of the heads, and another
+/// one back; or around a ring, where each rank passes blocks on to the next while it attends to those it has.
 enum class ContextExchange : std::uint8_t { all_gather, all_to_all, ring };
 inline constexpr std::array kContextExchanges{ContextExchange::all_gather, ContextExchange::all_to_all,
                                               ContextExchange::ring};
@@ -19,7 +19,7 @@ inline const char* name_of(ContextExchange exchange) {
          : exchange == ContextExchange::all_to_all ? "all-to-all"
                                                    : "ring";
 }
-/// What to do where attention is several ops, whose rows ranks cannot share.
+/// Help text for networks whose attention is several ops: their rows cannot be shared among ranks.
 inline constexpr const char* kTakeFusedAttention =
     "take a network whose attention is one op: those of the zoo have the parameter fused=1 (gpt2:fused=1)";
 inline std::optional<ContextExchange> find_context_exchange(std::string_view name) {

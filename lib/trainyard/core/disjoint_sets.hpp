@@ -7,7 +7,7 @@
 
 namespace trainyard {
 
-/// Disjoint sets of the numbers below a count; the leader of a set is its lowest.
+/// Disjoint sets (union-find) of the numbers below `count`; the representative of a set is its lowest number.
 class DisjointSets {
  public:
   explicit DisjointSets(std::size_t count = 0) : of_(count) { std::iota(of_.begin(), of_.end(), std::size_t{0}); }

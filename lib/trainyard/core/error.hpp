@@ -8,27 +8,27 @@
 
 namespace trainyard {
 
-/// The place of a finding. Readers that know positions fill line and column (from 1); others leave them 0.
+/// Location of a finding in an input. Readers that know positions fill line and column (from 1); others leave them 0.
 struct Location {
   std::string file = {};
   int line = 0;
   int column = 0;
-  std::string source_line = {};  // the line of text at fault, without its end; an excerpt of it where it is very long
-  int excerpt_column = 0;        // the column within source_line where that is an excerpt; else 0
+  std::string source_line = {};  // the line at fault, without its end; an excerpt if it is very long
+  int excerpt_column = 0;        // column within source_line if that is an excerpt; else 0
 
   friend bool operator==(const Location&, const Location&) = default;
 };
 
-/// One thing that is wrong with an input, in the input's own names, and how to mend it.
+/// One error in an input, described in the input's own names, with its remedy.
 struct Finding {
-  std::string code;          // stable, for programs: "cycle", "unknown-device"
+  std::string code;          // stable identifier for programs: "cycle", "unknown-device"
   std::string message;       // what is wrong
-  std::string help = {};     // what would be right; may be empty
+  std::string help = {};     // the remedy; may be empty
   std::string pointer = {};  // JSON pointer into the input ("/ops/3/outputs/0/bytes"); empty for the whole input
-  Location at = {};          // filled from the pointer by the reader that knows the text
+  Location at = {};          // filled from the pointer by the reader that has the text
 };
 
-/// A name as one step of a JSON pointer (RFC 6901): "a/b" becomes "a~1b".
+/// Escapes a name as one token of a JSON pointer (RFC 6901): "a/b" becomes "a~1b".
 inline std::string pointer_token(std::string_view name) {
   std::string token;
   for (const char c : name) {
@@ -42,10 +42,10 @@ inline std::string pointer_token(std::string_view name) {
   return token;
 }
 
-/// Up to this many findings are collected before a reader gives up.
+/// Number of findings that a reader collects before it gives up.
 inline constexpr std::size_t kMostFindings = 20;
 
-/// Wrong input: the one exception for everything that a person or another program wrote. The library throws it where
+/// Invalid input: the one exception for everything that a person or another program wrote. The library throws it where
 /// the input enters; `what()` is the first finding's message.
 class InputError : public std::runtime_error {
  public:
@@ -60,12 +60,12 @@ class InputError : public std::runtime_error {
   std::vector<Finding> findings_;
 };
 
-/// Throws InputError of this one finding.
+/// Throws InputError with one finding.
 [[noreturn]] void refuse(std::string_view code, std::string message, std::string_view help,
                          std::string_view pointer = {});
 
-/// This machine or this build lacks something that the request needs: a solver, a GPU, a package. `help` names the
-/// remedy.
+/// Thrown if this machine or this build lacks something that the request needs: a solver, a GPU, a package. `help`
+/// names the remedy.
 class MissingError : public std::runtime_error {
  public:
   MissingError(const std::string& what, std::string help) : std::runtime_error(what), help_(std::move(help)) {}

@@ -7,8 +7,8 @@
 
 namespace trainyard {
 
-/// A typed index: an `Id<OpTag>` counts ops, and nothing else. Ids are dense, from 0, in the order
-/// in which their things were declared. `none()` stands for "no such thing".
+/// A typed index: an `Id<OpTag>` numbers ops and nothing else. Ids are dense, from 0, in the order of declaration.
+/// `none()` stands for "no such thing".
 template <class Tag>
 class Id {
  public:
@@ -33,10 +33,10 @@ class Id {
 using OpId = Id<struct OpTag>;
 using TensorId = Id<struct TensorTag>;
 using DeviceId = Id<struct DeviceTag>;
-using LinkId = Id<struct LinkTag>;        // a link as the cluster's author declared it
-using ChannelId = Id<struct ChannelTag>;  // what is serialized: one direction of a link, a bus, an egress
+using LinkId = Id<struct LinkTag>;        // a link as declared in the cluster file
+using ChannelId = Id<struct ChannelTag>;  // a serialized resource: one direction of a link, a bus, an egress
 
-/// Ids `first` to `last` (excluded), for range loops.
+/// The ids from `first` to `last` (excluded), for range loops.
 template <class IdType>
 class IdRange {
  public:

@@ -9,7 +9,8 @@
 
 namespace trainyard {
 
-/// One value per id, dense: `IdMap<OpId, DeviceId>` is a placement, and indexing it by a device does not compile.
+/// Dense map with one value per id: an `IdMap<OpId, DeviceId>` is a placement; indexing it by a device does not
+/// compile.
 template <class IdType, class Value>
 class IdMap {
  public:

@@ -7,8 +7,8 @@
 
 namespace trainyard {
 
-/// Values by key, each worked out when first asked for, by any thread: several may work out the same one, and all get
-/// the first that is done. References hold as long as the memo.
+/// Thread-safe cache: computes the value of a key when it is first requested. Several threads may compute the same
+/// value at once; all get the first one stored. References stay valid as long as the memo.
 template <class Key, class Value>
 class Memo {
  public:

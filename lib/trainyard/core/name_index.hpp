@@ -10,12 +10,12 @@
 
 namespace trainyard {
 
-/// Ids by name, over the names of a NameTable that it does not own: a hash table of (hash, id) with open addressing, 8
-/// bytes a slot, so that a million names are looked up without a node or a string for any of them. Never iterated over.
+/// Maps names to ids, for the names of a NameTable that it does not own. An open-addressing hash table of (hash, id)
+/// with 8 bytes per slot, so that a million names need neither nodes nor strings. It cannot be iterated over.
 template <class IdType>
 class NameIndex {
  public:
-  /// The id that has this name in the table; none where no inserted one has.
+  /// The id inserted under this name, or none.
   IdType find(const NameTable<IdType>& names, std::string_view name) const {
     if (slots_.empty()) return IdType::none();
     const std::uint32_t hash = hash_of(name);
@@ -25,8 +25,8 @@ class NameIndex {
     }
   }
 
-  /// Inserts the id under its name in the table, unless an earlier one has the same: then that one is returned,
-  /// otherwise none.
+  /// Inserts the id under its name in the table and returns none. If an id with this name was inserted before, returns
+  /// that id and inserts nothing.
   IdType insert(const NameTable<IdType>& names, IdType id) {
     if (2 * (used_ + 1) > slots_.size()) grow();
     const std::string_view name = names[id];
@@ -64,7 +64,7 @@ class NameIndex {
     }
   }
 
-  std::vector<Slot> slots_;  // a power of two, at most half of them used
+  std::vector<Slot> slots_;  // size is a power of two; at most half are used
   std::size_t used_ = 0;
 };
 

@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-/// One string per id in one block of text: 4 bytes and the text itself each.
+/// One string per id, stored in one block of text: each takes 4 bytes plus its text.
 template <class IdType>
 class NameTable {
  public:
@@ -40,7 +40,7 @@ class NameTable {
   std::vector<std::uint32_t> starts_;
 };
 
-/// A few distinct strings, many uses: each use is a small number. Number 0 is the empty string.
+/// Numbers the distinct strings among many uses, so that each use is a small number. Number 0 is the empty string.
 class Vocabulary {
  public:
   Vocabulary() { number(""); }
@@ -61,7 +61,7 @@ class Vocabulary {
 
  private:
   struct Hash {
-    using is_transparent = void;  // looked up without making a string
+    using is_transparent = void;  // lookup without constructing a string
     std::size_t operator()(std::string_view word) const { return std::hash<std::string_view>{}(word); }
   };
 

@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kLongestGuess = 100;  // bytes: distances take the product of two lengths
+constexpr std::size_t kLongestGuess = 100;  // bytes: edit_distance takes the product of both lengths
 
 bool begins_with(std::string_view text, std::string_view start) {
   return text.size() >= start.size() && std::equal(start.begin(), start.end(), text.begin(), [](char a, char b) {
@@ -21,7 +21,7 @@ bool begins_with(std::string_view text, std::string_view start) {
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit) {
   const std::size_t difference = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
   if (difference > limit) return limit + 1;
-  // Rows of the alignment table: two ago, previous, current.
+  // Rows of the alignment table: row i - 2, row i - 1, row i.
   std::vector<std::size_t> before(b.size() + 1), previous(b.size() + 1), current(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) previous[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -48,10 +48,10 @@ std::optional<std::string> nearest_name(std::string_view name, std::span<const s
   const std::string* best = nullptr;
   std::size_t least = limit + 1;
   for (const std::string& candidate : candidates) {
-    if (candidate.size() <= 1 && name.size() <= 1) continue;  // one letter is not like another
+    if (candidate.size() <= 1 && name.size() <= 1) continue;  // two single letters are never similar
     if (least == 0) break;
     const std::size_t distance = edit_distance(name, candidate, least - 1);
-    if (distance >= least) continue;  // only a strictly nearer one replaces it
+    if (distance >= least) continue;  // keep the earlier candidate on ties
     best = &candidate;
     least = distance;
   }

@@ -8,17 +8,17 @@
 
 namespace trainyard {
 
-/// Edit distance: letters inserted, removed, replaced or swapped with their neighbour to turn one text into the other
-/// (optimal string alignment); upper and lower case count as one letter. Gives up at `limit` + 1.
+/// Edit distance: insertions, deletions, substitutions and swaps of adjacent letters that turn one text into the other
+/// (optimal string alignment), case-insensitive. Returns `limit` + 1 if the distance exceeds `limit`.
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit);
 
-/// The candidate that was probably meant by `name`, for "did you mean": one at edit distance 1; else the first one that
-/// begins with it, in 3 letters or more; else the one at the least edit distance, at most a third of the name's length;
-/// else the first one that it begins with, in 3 letters or more. Ties go to the earlier candidate. None for names over
-/// 100 bytes.
+/// The candidate that `name` probably means, for "did you mean": one within edit distance 1; else the first that begins
+/// with `name`, if that has 3 letters or more; else the one at the least edit distance, at most a third of the name's
+/// length; else the first with 3 letters or more that `name` begins with. Ties go to the earlier candidate. Nothing for
+/// names over 100 bytes.
 std::optional<std::string> nearest_name(std::string_view name, std::span<const std::string> candidates);
 
-/// "did you mean 'NAME'?", or nothing where no candidate is near.
+/// "did you mean 'NAME'?", or an empty text if no candidate is near.
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);
 
 }  // namespace trainyard

@@ -12,15 +12,15 @@
 
 namespace trainyard {
 
-/// `threads`, or where that is 0 as many as the machine runs at once.
+/// `threads`; if that is 0, the number of hardware threads. At least 1.
 inline unsigned thread_count(unsigned threads) {
   return std::max(1U, threads == 0 ? std::thread::hardware_concurrency() : threads);
 }
 
-/// Calls work(i) once for each i below `count`, on up to `threads` threads, of which the caller's is one; each takes
-/// the lowest that is left; work(i, thread) where it takes that too, a number below `threads`. What the calls leave
-/// behind must not depend on who made them. An exception that leaves a call is thrown again once all threads have
-/// ended: that of the lowest i.
+/// Calls work(i), or work(i, thread) with `thread` in [0, threads) if `work` accepts it, once for each i below `count`.
+/// Uses up to `threads` threads, including the caller's; each takes the lowest i that is left. The results must not
+/// depend on which thread made which call. If calls throw, the exception of the lowest i is rethrown once all threads
+/// have ended.
 template <class Work>
 void parallel_for(unsigned threads, std::size_t count, const Work& work) {
   std::atomic<std::size_t> next{0};
@@ -46,7 +46,7 @@ void parallel_for(unsigned threads, std::size_t count, const Work& work) {
   std::vector<std::jthread> others;
   try {
     for (unsigned i = 1; i < std::min<std::size_t>(thread_count(threads), count); ++i) others.emplace_back(take, i);
-  } catch (const std::system_error&) {  // there are no more: those that there are do the work
+  } catch (const std::system_error&) {  // no more threads can be created: continue with those that were
   }
   take(0);
   others.clear();  // joins

@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-// ln 2 in two parts: k times the first is exact for |k| < 2^20.
+// ln 2 as a sum of two parts: k times the first part is exact for |k| < 2^20.
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
 
 /// coefficients[0] + coefficients[1] x + ..., by Horner's rule.

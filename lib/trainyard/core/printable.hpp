@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace detail {
 
-/// A character of UTF-8 at the beginning of a text; of no size where there is none.
+/// The UTF-8 character at the beginning of a text; `size` is 0 if the bytes are not valid UTF-8.
 struct Character {
   std::uint32_t code = 0;
   std::size_t size = 0;
@@ -32,7 +32,8 @@ inline Character first_character(std::string_view text) {
   return code < kLeast[size] || code > 0x10FFFF || surrogate ? Character{} : Character{code, size};
 }
 
-/// False for what a terminal obeys (C0 but the tab, DEL, C1), what ends a line, or what turns the direction of writing.
+/// False for control characters (C0 except the tab, DEL, C1), line separators and marks that change the writing
+/// direction.
 constexpr bool is_shown(std::uint32_t code) {
   if (code < 0xA0) return code == '\t' || (code >= ' ' && code < 0x7F);
   const bool turns = code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
@@ -40,7 +41,7 @@ constexpr bool is_shown(std::uint32_t code) {
   return !turns && code != 0x2028 && code != 0x2029;
 }
 
-/// The length of an escape at the text's beginning that sets a colour, as "\033[1m"; 0 where there is none.
+/// Length of an escape sequence at the beginning of the text that sets a colour, such as "\033[1m"; 0 if none.
 inline std::size_t color_size(std::string_view text) {
   if (!text.starts_with("\033[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", 2);
@@ -63,17 +64,17 @@ inline std::string printable(std::string_view text, bool lines, bool colors) {
 
 }  // namespace detail
 
-/// The text on one line, without anything that a terminal obeys: '?' stands for every control character but
-/// the tab, for ends of lines, for marks that turn the direction of writing (a name could pass for another one by
-/// them), and for every byte that is not UTF-8.
+/// The text on one line, safe to print to a terminal. '?' replaces each control character except the tab, each end of
+/// line, each byte that is not UTF-8, and each mark that changes the writing direction (it could make one name look
+/// like another).
 inline std::string printable(std::string_view text) { return detail::printable(text, false, false); }
 
-/// Line by line; `colors` leaves escapes that only set colours.
+/// Like printable(), but keeps line ends; `colors` also keeps escape sequences that only set colours.
 inline std::string printable_lines(std::string_view text, bool colors) { return detail::printable(text, true, colors); }
 
-/// One field of CSV (RFC 4180), quoted where it must be; no program of tables takes it for a formula.
+/// One CSV field (RFC 4180), quoted if necessary, and escaped so that no spreadsheet program takes it for a formula.
 inline std::string csv_field(std::string_view text) {
-  // A program of tables would take it for a formula: the apostrophe says that it is a text.
+  // The apostrophe tells spreadsheet programs that the field is text.
   const bool formula = text.size() > 1 && std::string_view{"=+-@\t\r"}.find(text.front()) != std::string_view::npos;
   const std::string start = formula ? "'" : "";
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return start + std::string{text};

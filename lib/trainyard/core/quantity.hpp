@@ -7,7 +7,7 @@
 
 namespace trainyard {
 
-/// A count of one unit. Counts add, subtract, compare and scale by whole numbers; different units do not mix.
+/// A count of one unit. Counts add, subtract, compare and scale by integers; counts of different units do not mix.
 template <class Unit>
 struct Count {
   std::int64_t count = 0;
@@ -33,7 +33,7 @@ using Nanoseconds = Count<struct NanosecondUnit>;
 /// Sizes: whole bytes.
 using Bytes = Count<struct ByteUnit>;
 
-/// A rate or an amount too large or too fractional to count exactly.
+/// A rate, or an amount too large or too fractional to count exactly.
 template <class Unit>
 struct Amount {
   double value = 0;
@@ -52,27 +52,27 @@ using Flops = Amount<struct FlopUnit>;
 using FlopsPerSecond = Amount<struct FlopRateUnit>;
 using BytesPerSecond = Amount<struct ByteRateUnit>;
 
-/// Exact, with the unit, as files have it: "1234567 ns", "16 GiB", "12.5 GB/s" (core/units.hpp has what fmt prints, and
-/// rounded texts for people).
+/// Print the exact value with its unit, as in files: "1234567 ns", "16 GiB", "12.5 GB/s" (core/units.hpp has the fmt
+/// formatters, and rounded texts for people).
 std::ostream& operator<<(std::ostream& out, Nanoseconds time);
 std::ostream& operator<<(std::ostream& out, Bytes size);
 std::ostream& operator<<(std::ostream& out, Flops amount);
 std::ostream& operator<<(std::ostream& out, FlopsPerSecond rate);
 std::ostream& operator<<(std::ostream& out, BytesPerSecond rate);
 
-/// The longest time that any quantity in a problem may reach, so that sums of times never overflow: 2^62 ns, 146 years.
+/// Upper limit on every time in a problem, so that sums of times never overflow: 2^62 ns, 146 years.
 inline constexpr Nanoseconds kLongestTime{std::int64_t{1} << 62};
 
-/// Nearest whole number of nanoseconds, halves up; at most kLongestTime, and -kLongestTime of what is below that or no
-/// number, which whoever takes times refuses as negative.
+/// Rounds to the nearest nanosecond, halves up. Clamps to kLongestTime above and to -kLongestTime below; NaN also gives
+/// -kLongestTime, which callers that read times refuse as negative.
 inline Nanoseconds nanoseconds_from_seconds(double seconds) {
   const double ns = std::floor(seconds * 1e9 + 0.5);
   if (std::abs(ns) < static_cast<double>(kLongestTime.count)) return Nanoseconds{static_cast<std::int64_t>(ns)};
   return ns > 0 ? kLongestTime : -1 * kLongestTime;
 }
 
-/// amount / rate in nanoseconds, to the nearest, halves up. Exact (128-bit integers) where the rate is a whole
-/// number of bytes per second, which every "50 GB/s" is.
+/// amount / rate in nanoseconds, to the nearest, halves up. Exact (128-bit integers) if the rate is a whole number of
+/// bytes per second, as every "50 GB/s" is.
 inline Nanoseconds time_for(Bytes amount, BytesPerSecond rate) {
   if (amount.count == 0) return Nanoseconds{0};
   if (rate.value == std::floor(rate.value) && rate.value >= 1 && rate.value < 0x1p62) {

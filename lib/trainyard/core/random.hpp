@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-/// xoshiro256++ (Blackman and Vigna, 2019), seeded through splitmix64. The distributions below are our own because
+/// xoshiro256++ (Blackman and Vigna, 2019), seeded through splitmix64. The distributions are implemented here because
 /// those of the standard library give different numbers on different implementations.
 class Random {
  public:
@@ -54,7 +54,8 @@ class Random {
 
   bool chance(double probability) { return uniform() < probability; }
 
-  /// Standard normal, by its quantiles: the same on every machine. In the middle of one of 2^52 equal parts of (0, 1).
+  /// Standard normal variate: the quantile of the midpoint of a random one of 2^52 equal parts of (0, 1). Identical on
+  /// every machine.
   double normal() { return normal_quantile((static_cast<double>(next() >> 12) + 0.5) * 0x1p-52); }
 
   template <class T>
@@ -62,7 +63,7 @@ class Random {
     for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);
   }
 
-  /// An independent stream, named by a number: the same for the same seed and name, whatever was drawn before.
+  /// An independent stream identified by `name`: it depends on the seed and the name alone, not on earlier draws.
   static Random stream(std::uint64_t seed, std::uint64_t name) {
     std::uint64_t mixed = seed;
     const std::uint64_t a = split_mix(mixed);

@@ -12,8 +12,8 @@
 
 namespace trainyard {
 
-// Statistics of values in any order, of which there is at least one. A quantile is always one of the values, never
-// interpolated between two; only median_of takes the mean of the two in the middle.
+// Statistics of at least one value, in any order. A quantile is always one of the values, without interpolation; only
+// median_of takes the mean of the two middle values.
 
 inline double mean_of(std::span<const double> values) {
   assert(!values.empty());
@@ -30,7 +30,7 @@ inline double standard_error(std::span<const double> values) {
   return std::sqrt(squares / (n - 1) / n);
 }
 
-/// The value at a position, from 0, of the ascending order.
+/// The value at `position`, from 0, in ascending order.
 template <class T>
 T ranked(std::vector<T> values, std::size_t position) {
   assert(position < values.size());
@@ -39,15 +39,16 @@ T ranked(std::vector<T> values, std::size_t position) {
   return *at;
 }
 
-/// Quantile by nearest rank: the smallest value that at least `share` of all n do not exceed, at position
-/// ceil(share n) - 1.
+/// Quantile by nearest rank: the smallest value such that at least `share` of all n values are at most as large;
+/// position ceil(share n) - 1 in ascending order.
 inline double quantile_of(std::vector<double> values, double share) {
   const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
   const std::size_t position = std::clamp<std::size_t>(rank, 1, values.size()) - 1;
   return ranked(std::move(values), position);
 }
 
-/// Quantile at position floor(share n): by default the median, of an even count the upper one of the two in the middle.
+/// Quantile at position floor(share n). By default the median; for an even count the upper one of the two middle
+/// values.
 template <class T>
 T upper_quantile_of(std::vector<T> values, double share = 0.5) {
   const auto rank = static_cast<std::size_t>(share * static_cast<double>(values.size()));
@@ -55,7 +56,7 @@ T upper_quantile_of(std::vector<T> values, double share = 0.5) {
   return ranked(std::move(values), position);
 }
 
-/// The value in the middle; of an even count the mean of the two there.
+/// The middle value; for an even count the mean of the two middle values.
 inline double median_of(std::vector<double> values) {
   assert(!values.empty());
   std::ranges::sort(values);
@@ -64,7 +65,7 @@ inline double median_of(std::vector<double> values) {
 }
 
 /// Kendall's tau-b of two rankings of the same things: (concordant - discordant pairs) / sqrt(pairs not tied in a x
-/// pairs not tied in b), from -1 to 1. Nothing where either is tied throughout, or of fewer than two.
+/// pairs not tied in b), from -1 to 1. Nothing if all values of one ranking are tied, or for fewer than two things.
 inline std::optional<double> kendall_tau(std::span<const double> a, std::span<const double> b) {
   assert(a.size() == b.size());
   double agreement = 0, apart_a = 0, apart_b = 0;

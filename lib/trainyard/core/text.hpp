@@ -5,7 +5,7 @@
 
 namespace trainyard::detail {
 
-/// ASCII alone, whatever the locale.
+/// Lowercases ASCII letters only, independent of the locale.
 constexpr char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 inline std::string lower_case(std::string_view text) {
@@ -14,7 +14,7 @@ inline std::string lower_case(std::string_view text) {
   return result;
 }
 
-/// The text with &, <, >, " and ' as character references: safe between tags and in quoted attributes.
+/// Escapes &, <, >, " and ' as character references: safe between tags and in quoted attributes.
 inline std::string html_text(std::string_view text) {
   std::string escaped;
   escaped.reserve(text.size());
@@ -42,7 +42,7 @@ inline std::string html_text(std::string_view text) {
   return escaped;
 }
 
-/// Whether the byte continues a character of UTF-8: it is not its first.
+/// Whether the byte is a continuation byte of a UTF-8 character.
 constexpr bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 }  // namespace trainyard::detail

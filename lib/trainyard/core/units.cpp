@@ -21,7 +21,7 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr std::int64_t kLargest = std::int64_t{1} << 62;
 
-/// One of a unit is multiplier x 10^exponent of the base unit (byte, nanosecond, byte per second, FLOP per second).
+/// One of this unit is multiplier x 10^exponent base units (byte, nanosecond, byte per second, FLOP per second).
 struct Unit {
   const char* name;
   std::uint64_t multiplier;
@@ -31,7 +31,7 @@ struct Unit {
 struct Dimension {
   const char* example;
   std::span<const Unit> units;
-  std::span<const std::array<const char*, 2>> slips;  // what people write instead of a unit's name
+  std::span<const std::array<const char*, 2>> slips;  // common misspellings, each with the unit's name
 };
 
 constexpr std::uint64_t kKi = 1024, kMi = kKi * 1024, kGi = kMi * 1024, kTi = kGi * 1024;
@@ -75,7 +75,7 @@ std::string names_of(const Dimension& dimension) {
 
 [[noreturn]] void fail(std::string message, std::string help) { refuse("unit", std::move(message), help); }
 
-/// mantissa x 10^exponent of the base unit, exactly as written.
+/// The value mantissa x 10^exponent in base units, exactly as written.
 struct Decimal {
   Wide mantissa = 0;
   int exponent = 0;
@@ -83,8 +83,8 @@ struct Decimal {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Reads digits[.digits][e[+-]digits] from the front of `text` and removes it. False where there is no such number.
-/// Digits after the 22nd significant one are dropped: beyond a double's precision, and beyond 2^62 units anyway.
+/// Reads digits[.digits][e[+-]digits] from the front of `text` and removes it. False if the text has no such number.
+/// Digits after the 22nd significant one are dropped: they are beyond a double's precision and beyond 2^62 units.
 bool take_number(std::string_view& text, Decimal& number) {
   std::size_t at = 0;
   constexpr int kMostDigits = 22;
@@ -157,7 +157,7 @@ Decimal parse(std::string_view text, std::string_view what, const Dimension& dim
   fail(fmt::format("{} '{}' is too large", what, text), "the largest is 2^62 base units (4.6e18)");
 }
 
-/// The nearest whole number, halves up.
+/// Rounds to the nearest integer, halves up.
 std::int64_t whole(Decimal number, std::string_view text, std::string_view what) {
   Wide value = number.mantissa;
   for (; number.exponent > 0 && value != 0; --number.exponent) {
@@ -173,7 +173,7 @@ std::int64_t whole(Decimal number, std::string_view text, std::string_view what)
   return static_cast<std::int64_t>(value);
 }
 
-/// The nearest double: the scaled digits go through from_chars, which rounds once.
+/// The nearest double: from_chars reads the scaled digits, so the value is rounded once.
 double real(const Decimal& number, std::string_view text, std::string_view what) {
   std::string digits;
   for (Wide rest = number.mantissa; rest != 0; rest /= 10)
@@ -191,13 +191,12 @@ double real(const Decimal& number, std::string_view text, std::string_view what)
   return value;
 }
 
-/// `value` (not negative) in the largest of the units (ascending, each 1000 times the one before) in which it is 1 or
-/// more.
+/// `value` in the largest unit in which its magnitude is 1 or more. The units ascend, each 1000 times the one before.
 std::string format_scaled(double value, std::span<const char* const> units, bool whole_base) {
   const char* sign = value < 0 ? "-" : "";
   value = std::abs(value);
   std::size_t unit = 0;
-  // 999.95 would print as 1000.0: the next unit takes it.
+  // 999.95 would print as 1000.0, so it is shown in the next unit.
   while (unit + 1 < units.size() && value >= (unit == 0 && whole_base ? 1000.0 : 999.95)) {
     value /= 1000;
     ++unit;
@@ -212,7 +211,7 @@ std::string shortest(double value) {
   return {text.data(), result.ptr};
 }
 
-/// The first unit in which the text is short and parses back to the value; the last one always does.
+/// The shortest text that parses back to the value; ties go to the earlier unit. The last unit always parses back.
 template <class Parse>
 std::string exact_real(double value, std::span<const Unit> units, Parse parse_back) {
   std::string best;

@@ -10,14 +10,14 @@
 namespace trainyard {
 
 // Quantities as people write them: a decimal number, an optional space, a unit. GB is 10^9, GiB is 2^30; "GB/s" is 10^9
-// bytes per second and "Gbit/s" 10^9 bits. The decimal text is scaled exactly and rounded once: "12.5 GB/s" is
-// 12,500,000,000 bytes per second, and sizes and times come out as the nearest whole byte or nanosecond, halves up.
+// bytes per second and "Gbit/s" 10^9 bits per second. The decimal text is scaled exactly and rounded once: "12.5 GB/s"
+// is 12,500,000,000 bytes per second; sizes and times are rounded to the nearest whole byte or nanosecond, halves up.
 // The locale plays no part.
 //
-// All parsers throw InputError, code "unit": a number without a unit, an unknown unit (with the nearest one), no
-// number, a sign, NaN, infinity, something after the unit, or a value beyond 2^62.
+// All parsers throw InputError, code "unit": for a number without a unit, an unknown unit (with the nearest one), no
+// number, a sign, NaN, infinity, text after the unit, or a value beyond 2^62.
 
-/// "16 GiB", "25.6MB": B; kB (or KB), MB, GB, TB; KiB, MiB, GiB, TiB. `what` is named in messages.
+/// "16 GiB", "25.6MB": B; kB (or KB), MB, GB, TB; KiB, MiB, GiB, TiB. Messages name the quantity by `what`.
 Bytes parse_bytes(std::string_view text, std::string_view what = "size");
 
 /// "5 us", "2.5ms": ns, us (or µs), ms, s, min, h.
@@ -31,17 +31,17 @@ FlopsPerSecond parse_flops_rate(std::string_view text, std::string_view what = "
 
 // For people, rounded: two decimals below 10, one above ("1.93 ms", "41.8 ms", "128.3 ms").
 std::string format_time(Nanoseconds time);     // ns, us, ms, s
-std::string format_bytes(Bytes size);          // B, kB, MB, GB, TB
+std::string format_bytes(Bytes size);          // B, kB, MB, GB, TB, PB
 std::string format_rate(BytesPerSecond rate);  // "50.0 GB/s"
 std::string format_rate(FlopsPerSecond rate);  // "15.7 TFLOP/s"
 
-// For files: parsing the text gives the same value back. The unit is the largest in which the number is short.
+// For files: parsing the text gives the same value back. The unit is the one that gives a short number.
 std::string exact_time(Nanoseconds time);     // "5 us", "1234567 ns"
 std::string exact_bytes(Bytes size);          // "16 GiB", "25 MB", "12345 B"
 std::string exact_rate(BytesPerSecond rate);  // "12.5 GB/s"
 std::string exact_rate(FlopsPerSecond rate);  // "15.7 TFLOP/s"
 
-// The exact text by one name: what streams and fmt print.
+// The exact text under one name for all types: what streams and fmt print.
 inline std::string exact_text(Nanoseconds time) { return exact_time(time); }
 inline std::string exact_text(Bytes size) { return exact_bytes(size); }
 inline std::string exact_text(BytesPerSecond rate) { return exact_rate(rate); }
@@ -52,7 +52,7 @@ inline std::string exact_text(Flops amount) { return fmt::format("{} FLOP", amou
 
 namespace fmt {
 
-/// fmt::format("{:>10}", timeline.makespan); options are those of texts.
+/// fmt::format("{:>10}", timeline.makespan); the format options are those of strings.
 template <class Unit>
 struct formatter<trainyard::Count<Unit>> : formatter<std::string_view> {
   template <class Context>

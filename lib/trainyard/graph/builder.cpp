@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 62;
 constexpr std::size_t kMostOps = std::size_t{1} << 31;
 
-/// A graph without a name in a message is "the graph".
+/// Name of the graph in messages; "the graph" if it has none.
 std::string calling(const std::string& name) { return name.empty() ? "the graph" : fmt::format("graph '{}'", name); }
 
 std::string at_op(OpId op) { return fmt::format("/ops/{}", op.index()); }
@@ -102,7 +102,7 @@ OpId GraphBuilder::add_view(const OpView& view) {
   graph_.op_names_.push_back(view.name);
   const OpId same_name = op_index_.insert(graph_.op_names_, op);
   if (!full()) check(view, op, same_name);
-  // Most words are those of the op before.
+  // Most words equal those of the previous op.
   const auto number = [&](std::string_view word, Column<OpId, std::uint32_t>& column) {
     const std::uint32_t before = op.index() == 0 ? 0 : column[OpId{op.index() - 1}];
     column.push_back(graph_.words_.word(before) == word ? before : graph_.words_.number(word));
@@ -214,7 +214,7 @@ void GraphBuilder::check_collective(const OpView& op, OpId id) {
            "name the ops that make the ranks' arrays in \"after\"", at);
 }
 
-/// What a member holds from the collective's start on is one tensor.
+/// A member holds one tensor from the start of its collective.
 void GraphBuilder::check_members() {
   for (const OpId op : graph_.ops())
     for (const OpId earlier : graph_.after_[op]) {
@@ -268,7 +268,7 @@ void GraphBuilder::check_bytes(Bytes bytes, std::string_view field, const OpView
     return report("negative-bytes", fmt::format("\"{}\" of op '{}' must be 0 or more, got {}", field, of, bytes.count),
                   "bytes = elements x bytes per element; a negative count looks like a signed overflow", at);
   if (!held) return report("too-large", fmt::format("\"{}\" of op '{}' is over 2^62", field, of), "", at);
-  held_bytes_ = 0;  // report each overflow of the sum once, not for every op behind it
+  held_bytes_ = 0;  // report each overflow of the sum once, not for every later op
   report("too-large", fmt::format("with \"{}\" of op '{}' the graph holds over 2^62 bytes in all", field, of), "", at);
 }
 
@@ -276,7 +276,7 @@ void GraphBuilder::check_bytes(Bytes bytes, std::string_view field, const OpView
 
 void GraphBuilder::resolve(Edges& edges) {
   edges.consumers.reserve(inputs_.size());
-  IdMap<TensorId, OpId> read_by(graph_.tensor_count(), OpId::none());  // the last op, to drop repeated mentions
+  IdMap<TensorId, OpId> read_by(graph_.tensor_count(), OpId::none());  // last reader seen, to drop repeated mentions
   IdMap<OpId, OpId> followed_by(graph_.op_count(), OpId::none());
   std::vector<TensorId> inputs;
   std::vector<OpId> after;
@@ -317,7 +317,7 @@ void GraphBuilder::resolve(Edges& edges) {
   }
 }
 
-/// Where every edge leads to a higher id, ids are in order already.
+/// If every edge leads to a higher id, the ids are already in topological order.
 void GraphBuilder::find_order(Edges edges) {
   const std::size_t count = graph_.op_count();
   const bool in_order =
@@ -335,7 +335,7 @@ void GraphBuilder::find_order(Edges edges) {
 }
 
 Graph GraphBuilder::build() && {
-  GraphBuilder own = std::exchange(*this, GraphBuilder{});  // freed with this call, not with the builder
+  GraphBuilder own = std::exchange(*this, GraphBuilder{});  // freed by this call, not with the builder
   return own.finish();
 }
 

@@ -42,7 +42,7 @@ struct OpSpec {
   std::optional<CollectiveTask> collective = {};
 };
 
-/// An op whose texts lie elsewhere: a reader of large files fills one in again for every op. Its fields are
+/// An op whose strings are stored elsewhere: a reader of large files refills one OpView for every op. Its fields are
 /// those of OpSpec.
 struct OpView {
   struct Time {
@@ -67,12 +67,12 @@ struct OpView {
   std::vector<std::string_view> after;
   std::optional<CollectiveTask> collective;
 
-  /// Everything has its default again, and the lists keep their memory.
+  /// Resets every field to its default; the lists keep their memory.
   void clear();
 };
 
-/// Takes ops one by one, checks them, and makes the graph. What it holds of an op is what the graph will hold, and the
-/// names of what it reads until they are resolved.
+/// Checks ops one by one as they are added, and builds the graph. Besides what the graph will hold, it stores only the
+/// names that the ops refer to, until they are resolved.
 ///
 ///     GraphBuilder builder{"toy"};
 ///     builder.add({.name = "a", .times = {{"gpu", Nanoseconds{2}}}, .outputs = {{"t", Bytes{5}}}});
@@ -83,17 +83,17 @@ class GraphBuilder {
   explicit GraphBuilder(std::string name = "");
 
   void set_name(std::string name) { graph_.name_ = std::move(name); }
-  /// The new op's id: how many were added before. What is wrong with it is reported by build().
+  /// Returns the id of the new op, which is the number of ops added before. build() reports the op's errors.
   OpId add(const OpSpec& op);
   OpId add_view(const OpView& op);
   std::size_t op_count() const { return graph_.op_count(); }
 
-  /// Throws InputError with up to kMostFindings findings, each with a pointer such as "/ops/3/outputs/0/bytes":
-  /// no ops (code "empty-graph"), a missing or repeated name ("missing-name", "duplicate-name"), negative bytes, times
-  /// or FLOPs ("negative-bytes", "negative-time", "negative-flops"), non-finite FLOPs ("not-a-number"), sums beyond
-  /// 2^62 ("too-large"), a tensor that no op produces ("unknown-tensor", with the nearest name), an `after` that
-  /// names no op ("unknown-op"), a collective that computes or holds something, comes after nothing, or has a member of
-  /// several tensors ("collective"), a cycle ("cycle": the message names its ops in order).
+  /// Throws InputError with up to kMostFindings findings, each with a pointer such as "/ops/3/outputs/0/bytes": no ops
+  /// ("empty-graph"), a missing or repeated name ("missing-name", "duplicate-name"), negative bytes, times or FLOPs
+  /// ("negative-bytes", "negative-time", "negative-flops"), non-finite FLOPs ("not-a-number"), sums beyond 2^62
+  /// ("too-large"), an input tensor that no op produces ("unknown-tensor", with the nearest name), an `after` entry
+  /// that names no op ("unknown-op"), a collective that computes or holds something, comes after no op, or has a member
+  /// with several tensors ("collective"), a cycle ("cycle"; the message names its ops in order).
   Graph build() &&;
 
  private:
@@ -118,13 +118,13 @@ class GraphBuilder {
   void find_order(Edges edges);
   Graph finish();
 
-  Graph graph_;  // but for what references resolve to
+  Graph graph_;  // without edges until references are resolved
   NameIndex<OpId> op_index_;
   NameIndex<TensorId> tensor_index_;
   std::map<std::vector<std::string>, std::uint32_t> kind_sets_;
-  OpView view_;  // of the OpSpec at hand
+  OpView view_;  // view of the OpSpec being added
   bool any_times_ = false;
-  NameTable<MentionId> inputs_, after_;  // names as mentioned, one op after the other
+  NameTable<MentionId> inputs_, after_;  // names as the ops mention them, op after op
   std::vector<std::uint32_t> first_input_{0}, first_after_{0};
   std::vector<Finding> findings_;
   std::int64_t held_bytes_ = 0;

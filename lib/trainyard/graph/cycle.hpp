@@ -9,7 +9,7 @@
 
 namespace trainyard {
 
-/// One cycle, each id before its successor and the lowest first; empty where there is none.
+/// One cycle: each id is followed by a successor, and the lowest id is first. Empty if the graph has no cycle.
 template <class IdType>
 std::vector<IdType> find_cycle(const CompressedRows<IdType, IdType>& successors) {
   const std::size_t count = successors.rows();
@@ -17,7 +17,7 @@ std::vector<IdType> find_cycle(const CompressedRows<IdType, IdType>& successors)
   if (sorted.size() == count) return {};
   std::vector<bool> done(count, false);
   for (const IdType id : sorted) done[id.index()] = true;
-  // Every id left has a predecessor left: walking backwards must come round.
+  // Every remaining id has a remaining predecessor, so walking backwards must close a cycle.
   std::vector<IdType> predecessor(count, IdType::none());
   for (const IdType id : IdRange<IdType>{count})
     if (!done[id.index()])

@@ -24,7 +24,7 @@ std::size_t Graph::memory_bytes() const {
   add(type_, layer_, signature_, colocate_, phase_, flops_, bytes_accessed_, parameter_bytes_, state_bytes_,
       workspace_bytes_, device_kinds_, collective_, tensor_kind_);
   total += collectives_.capacity() * sizeof(CollectiveTask);
-  // A word is held twice, as the vocabulary's text and as its key, with a hash node of about 16 bytes.
+  // Each word is stored twice, in the vocabulary's list and as a hash key, plus a hash node of about 16 bytes.
   for (const auto& word : words_.words()) total += 2 * (sizeof(std::string) + word.capacity()) + 16;
   return total;
 }

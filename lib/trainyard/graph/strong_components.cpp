@@ -35,7 +35,7 @@ std::vector<std::size_t> strong_components(std::size_t count,
       ++found;
     }
   }
-  for (std::size_t& each : component) each = found - 1 - each;  // they are found last first
+  for (std::size_t& each : component) each = found - 1 - each;  // components are found last first
   return component;
 }
 

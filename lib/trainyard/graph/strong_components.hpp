@@ -6,8 +6,8 @@
 
 namespace trainyard {
 
-/// The strongly connected component of each of `count` nodes, by number; components are numbered in a topological
-/// order. Edges lead from their first node to their second. O(V + E), without recursion.
+/// The number of the strongly connected component of each of `count` nodes. Components are numbered in a topological
+/// order. An edge leads from its first node to its second. O(V + E), without recursion.
 ///
 /// R. Tarjan: Depth-first search and linear graph algorithms. SIAM Journal on Computing 1 (2), 1972.
 std::vector<std::size_t> strong_components(std::size_t count,

@@ -9,9 +9,9 @@
 
 namespace trainyard {
 
-/// Ids 0 to `count` - 1 (Id<...>, or whole numbers), each after all its predecessors; among those free to go, the first
-/// by `before` goes first. `each_successor(id, visit)` calls visit(next) once for every edge id -> next. The result is
-/// shorter than `count` where there is a cycle: the ids on and behind cycles are missing. O((V + E) log V).
+/// Sorts ids 0 to `count` - 1 (Id<...> or integers) so that each comes after all its predecessors. Among the ids that
+/// are free to go, the first by `before` goes first. `each_successor(id, visit)` calls visit(next) once per edge id ->
+/// next. If the graph has a cycle, the ids on and behind cycles are missing from the result. O((V + E) log V).
 ///
 /// A. B. Kahn: Topological sorting of large networks. CACM 5 (11), 1962; with a heap for the tie-break.
 template <class IdType, class EachSuccessor, class Before = std::less<>>

@@ -19,7 +19,7 @@ namespace {
 
 using Pairs = std::vector<std::pair<DeviceId, DeviceId>>;
 
-/// Pairs that go at the same time.
+/// Concurrent hops: from each device to the one `stride` places further on.
 Pairs ring(const std::vector<DeviceId>& devices, std::size_t stride) {
   Pairs hops;
   for (std::size_t i = 0; i < devices.size(); ++i)
@@ -32,10 +32,10 @@ struct Step {
   Nanoseconds flow{0};  // without latencies
 };
 
-/// `bytes` over each of the hops of all rings at once.
+/// One step: `bytes` over each hop of all rings at once.
 Step step_over(const Problem& problem, const std::vector<Pairs>& rings, Bytes bytes) {
   struct Load {
-    Nanoseconds flow{0}, latency{0};  // of all rings; the longest of one
+    Nanoseconds flow{0}, latency{0};  // flow: sum over all rings; latency: the longest of one ring
     Nanoseconds of_ring{0};
     std::size_t ring = 0;
   };
@@ -70,7 +70,7 @@ Step step_over(const Problem& problem, const std::vector<Pairs>& rings, Bytes by
   return longest;
 }
 
-/// The latencies of trees over the hosts of a ring, up and down again (CollectiveRun).
+/// Total latency of the trees over the hosts of a ring, up and down (CollectiveRun).
 Nanoseconds tree_latency(const Problem& problem, const std::vector<DeviceId>& order) {
   const Cluster& cluster = problem.cluster();
   const std::size_t of_host = cluster.spec().fabric->devices_per_host;
@@ -87,10 +87,10 @@ Nanoseconds tree_latency(const Problem& problem, const std::vector<DeviceId>& or
   return 2 * (static_cast<std::int64_t>(std::bit_width(of_hosts.size() - 1)) * between + (most - 1) * within);
 }
 
-/// Devices of a torus that are a box: by dimension, but those of one device, its lines.
+/// The lines of a box of devices in a torus, by dimension, without dimensions of size 1.
 using BoxLines = std::vector<std::vector<std::vector<DeviceId>>>;
 
-/// None, where they are no box, or there is no torus.
+/// The lines of the devices; empty if they do not form a box, or there is no torus.
 BoxLines box_lines(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   const auto& fabric = cluster.spec().fabric;
   if (!fabric || fabric->torus.empty() || devices.size() < 2 || host_count(cluster, devices) > 1) return {};
@@ -115,7 +115,7 @@ BoxLines box_lines(const Cluster& cluster, const std::vector<DeviceId>& devices)
   return box == devices.size() ? dimensions : BoxLines{};
 }
 
-/// Each line both ways round.
+/// Each line in both directions.
 std::vector<std::vector<DeviceId>> both_ways(const std::vector<std::vector<DeviceId>>& lines) {
   std::vector<std::vector<DeviceId>> rings = lines;
   for (const auto& line : lines) rings.emplace_back(line.rbegin(), line.rend());
@@ -133,11 +133,11 @@ void add_hops(CollectiveRun& run, const std::vector<Pairs>& rings, Bytes bytes) 
     for (const auto& [from, to] : hops) run.hops.push_back({from, to, bytes});
 }
 
-/// `passes`: 2 of an all-reduce, 1 of its halves.
+/// `passes`: 2 for an all-reduce, 1 for an all-gather or reduce-scatter.
 void take_box(CollectiveRun& run, const Problem& problem, const BoxLines& box, Bytes bytes, std::int64_t passes) {
   std::vector<std::vector<Pairs>> rings;
   for (const auto& lines : box) rings.push_back(hops_of(both_ways(lines)));
-  std::vector<std::int64_t> shares(box.size(), 2 * static_cast<std::int64_t>(box.size()));  // of each part
+  std::vector<std::int64_t> shares(box.size(), 2 * static_cast<std::int64_t>(box.size()));  // number of shares per part
   for (std::size_t phase = 0; phase < box.size(); ++phase) {
     Step longest{};
     for (std::size_t part = 0; part < box.size(); ++part) {
@@ -198,7 +198,7 @@ CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task,
   const auto n = static_cast<std::int64_t>(devices.size());
   if (n == 1) return run;
   const Cluster& cluster = problem.cluster();
-  std::ptrdiff_t patterns = 0;  // of hops at once, one after the other
+  std::ptrdiff_t patterns = 0;  // number of sets of concurrent hops, which follow one another
   const auto part = [&](std::int64_t parts) { return Bytes{(task.bytes.count + parts - 1) / parts}; };
   const auto take = [&](const std::vector<Pairs>& rings, Bytes bytes, std::int64_t times) {
     const Step step = step_over(problem, rings, bytes);

@@ -11,21 +11,27 @@
 
 namespace trainyard {
 
-/// What the devices of a folded graph (graph/rewrite.hpp: Replicate::fold, TensorParallel::fold) stand for. Of the
-/// devices on which ops are placed, rank 0 of replica r on stage i is base + (i replicas + r) ranks; those of a stage
-/// are of the classes of Replicate, in their order.
+/// The devices that those of a folded graph stand for, their images (graph/rewrite.hpp: Replicate::fold,
+/// TensorParallel::fold). Among the devices with ops, rank 0 of replica r on stage i is device base + (i replicas + r)
+/// ranks. The devices of a stage belong to the classes of Replicate, in their order.
 class FoldImages {
  public:
   FoldImages(const Problem& problem, const Placement& placement);
 
-  /// Devices that each stands for, itself included; 0 where nothing is placed.
+  /// Number of devices that each device stands for, itself included; 0 if no op is placed on it.
   const IdMap<DeviceId, std::size_t>& counts() const { return counts_; }
 
-  /// How much further on the devices are of what tasks stand for, from 0: of a transfer from the device, those of all
-  /// ranks of its class of replicas; of a collective of one replica's ranks, of its class; of a group of replicas that
-  /// share a sequence or divide experts, of all ranks of the groups of its class; of those that hold the same experts,
-  /// of all others and all ranks; of all replicas, of all ranks. Classes whose members are not known have the first of
-  /// them alone.
+  /// Offsets, in device numbers and including 0, from a task's devices to those of its images:
+  ///
+  ///     a transfer from `from`                         all ranks of the replicas of its class
+  ///     a collective among the ranks of a replica      the replicas of its class
+  ///     a collective among a group of replicas that    all ranks of the groups of its class
+  ///     share a sequence or divide experts
+  ///     a collective among replicas that hold the      all ranks, for each of the other experts too
+  ///     same experts
+  ///     a collective among all replicas                all ranks
+  ///
+  /// A class whose members are not known has only its first replica.
   std::vector<std::size_t> shifts(DeviceId from) const;
   std::vector<std::size_t> shifts(const CollectiveTask& task, DeviceId first) const;
 
@@ -33,7 +39,7 @@ class FoldImages {
   std::size_t ranks_ = 1, group_ = 1, experts_ = 1;
   IdMap<DeviceId, std::size_t> counts_;
   IdMap<DeviceId, std::size_t> class_of_;
-  std::vector<std::vector<std::size_t>> members_;  // of a class, from its first replica on
+  std::vector<std::vector<std::size_t>> members_;  // by class, relative to its first replica
 };
 
 }  // namespace trainyard

@@ -13,7 +13,7 @@ ColocationGroups::ColocationGroups(const Graph& graph) {
     alone_.assign(graph.ops().begin(), graph.ops().end());
     return;
   }
-  std::unordered_map<std::string_view, GroupId> named;  // looked up only
+  std::unordered_map<std::string_view, GroupId> named;  // never iterated over
   std::vector<std::pair<GroupId, OpId>> members;
   members.reserve(graph.op_count());
   std::size_t groups = 0;

@@ -13,8 +13,8 @@ namespace trainyard {
 
 using GroupId = Id<struct GroupTag>;
 
-/// Ops that must share a device. Every op is in one group; groups are numbered by their first op. Where each op is
-/// alone, as in most large graphs, no more than the ops is stored.
+/// Partition of the ops into groups that must share a device. Groups are numbered by their first op. If every op is
+/// alone, as in most large graphs, only the list of ops is stored.
 class ColocationGroups {
  public:
   ColocationGroups() = default;
@@ -27,8 +27,8 @@ class ColocationGroups {
   std::size_t count() const { return group_.empty() ? alone_.size() : ops_.rows(); }
 
  private:
-  std::vector<OpId> alone_;     // every op, where each is alone
-  IdMap<OpId, GroupId> group_;  // otherwise
+  std::vector<OpId> alone_;     // all ops, if every op is alone; else empty
+  IdMap<OpId, GroupId> group_;  // of each op, if some share a group; else empty
   CompressedRows<GroupId, OpId> ops_;
 };
 

@@ -15,8 +15,8 @@
 namespace trainyard {
 namespace {
 
-/// Devices that no op can tell apart share a column. An op can tell a device by its name, where it gives a time for
-/// that name or is restricted to it.
+/// Assigns devices that no op can distinguish to one column, and returns the first device of each. An op can
+/// distinguish a device by name if it gives a time for that name or is restricted to it.
 std::vector<DeviceId> representatives(const Graph& graph, const Cluster& cluster, const Costs& costs,
                                       IdMap<DeviceId, std::uint32_t>& column) {
   std::vector<std::string> told_by_name;
@@ -76,7 +76,7 @@ Finding no_device(const Graph& graph, const Cluster& cluster, const Costs& costs
   return finding;
 }
 
-/// The source's place among those that are known; a new one is added.
+/// Index of the source in `known`; adds a new source.
 std::uint8_t source_index(std::vector<std::pair<std::string, Evidence>>& known, const CostSource& source) {
   const auto at = std::ranges::find(known, source.name, [](const auto& one) { return std::string_view{one.first}; });
   const auto index = static_cast<std::uint8_t>(at - known.begin());
@@ -104,7 +104,7 @@ Problem Problem::with_machine(Cluster cluster, Costs costs) const {
   return {data_->graph, std::move(cluster), std::move(costs), data_->rewrites, Checkpoint{}};
 }
 
-/// The dense arrays of a graph, a cluster and their costs.
+/// Fills the dense arrays of a graph, a cluster and their costs.
 class Problem::Compilation {
  public:
   Compilation(Data& data, Checkpoint checkpoint)
@@ -150,7 +150,7 @@ class Problem::Compilation {
         data_.durations[cell] = cost->time;
         data_.source[cell] = source_index(data_.sources, cost->source);
         longest = std::max(longest, cost->time);
-        // One device alone copies nothing.
+        // A single device has no copies.
         const std::uint32_t sensitivity =
             cluster_.device_count() > 1 ? data_.costs.copy_sensitivity(graph_, op, cluster_.device(columns[k])) : 0;
         if (sensitivity == 0) continue;
@@ -160,13 +160,14 @@ class Problem::Compilation {
       }
       if (longest == kNever) report(no_device(graph_, cluster_, data_.costs, op));
       total_ += longest.count + longest_gap_.count;
-      // Beside copies that take all of the memory's bandwidth, and as rates are whole numbers.
+      // Worst case: copies use all of the memory bandwidth. The last terms bound the rounding of rates to whole
+      // numbers.
       if (most_sensitive > 0)
         total_ += static_cast<Wide>(longest.count) * most_sensitive / 1'000 + (longest.count >> 10) + 1;
     }
   }
 
-  /// Latency by class of routes, bytes / bandwidth by tensor and distinct bandwidth or measured curve.
+  /// Stores latencies by route class, and byte times by tensor and distinct bandwidth or measured curve.
   void add_transfer_times() {
     std::map<std::pair<double, std::uint32_t>, std::uint32_t> rates;
     std::vector<RouteClass> rate_routes;
@@ -188,7 +189,7 @@ class Problem::Compilation {
         data_.byte_times.push_back(data_.costs.byte_time(graph_.bytes(tensor), route));
         longest = std::max(longest, data_.byte_times.back());
       }
-      // Fair transfers end at whole nanoseconds: each can take up to one longer.
+      // Fair transfers end at whole nanoseconds, so each can take up to 1 ns longer.
       const std::int64_t rounding = cluster_.has_fair_channels() ? 1 : 0;
       const auto copies = static_cast<Wide>(std::min(graph_.consumers(tensor).size(), cluster_.device_count() - 1));
       total_ += copies * (static_cast<Wide>(longest.count) + longest_latency.count + longest_gap_.count + rounding);
@@ -196,7 +197,7 @@ class Problem::Compilation {
     if (graph_.has_collectives()) add_collective_times(rate_routes, longest_latency);
   }
 
-  /// No channel carries more than all hops of a step, and no collective takes more steps than 2 n.
+  /// Adds an upper bound for each collective of n devices: 2 n steps, in each of which one channel carries all hops.
   void add_collective_times(const std::vector<RouteClass>& rate_routes, Nanoseconds longest_latency) {
     std::map<std::tuple<CollectiveKind, Bytes, std::size_t>, Wide> known;
     for (const OpId op : graph_.ops()) {
@@ -220,7 +221,7 @@ class Problem::Compilation {
   }
 
   void set_horizon() {
-    if (cluster_.has_fair_channels()) total_ += total_ >> 10;  // whole units of bandwidth: a thousandth together
+    if (cluster_.has_fair_channels()) total_ += total_ >> 10;  // rates are whole units: at most a thousandth in total
     if (findings_.empty() && total_ > kLongestTime.count)
       report({"too-large",
               fmt::format("the times of graph '{}' on cluster '{}' can add up to more than 2^62 ns (146 years)",
@@ -246,7 +247,8 @@ class Problem::Compilation {
     }
   }
 
-  /// Whether some device runs them all; true, too, where one of them runs nowhere, which has been reported.
+  /// Whether some device can run all ops. Also true if one of them cannot run anywhere, which has been reported
+  /// already.
   bool share_a_device(std::span<const OpId> ops) const {
     const auto runs = [&](OpId op, std::size_t column) {
       return data_.durations[op.index() * data_.columns + column] != kNever;
@@ -265,8 +267,8 @@ class Problem::Compilation {
   const Graph& graph_;
   const Cluster& cluster_;
   Checkpoint checkpoint_;
-  Nanoseconds longest_gap_{0};  // of devices, then of channels too
-  Wide total_ = 0;              // everything that could ever run, one after the other
+  Nanoseconds longest_gap_{0};  // of devices, then also of channels
+  Wide total_ = 0;              // sum of the times of all possible tasks
   std::vector<Finding> findings_;
 };
 

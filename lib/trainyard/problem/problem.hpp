@@ -20,28 +20,29 @@
 
 namespace trainyard {
 
-/// Graph, cluster and costs compiled into dense arrays: what placers and the simulator read. Immutable; a copy shares
-/// its data, so it is cheap and may be read from many threads.
+/// A graph, a cluster and costs, compiled into the dense arrays that placers and the simulator read. Immutable. A copy
+/// shares the data, so it is cheap; threads may read it concurrently.
 class Problem {
  public:
-  /// Costs are of any type that has the functions of cost/costs.hpp; without them the standard CostModel. Throws
-  /// InputError: a default Graph or Cluster ("empty-graph", "empty-cluster"), an op that no device can run
-  /// ("no-device"), a colocation group without a common device ("colocation"), times whose sum over the whole problem
-  /// could pass kLongestTime ("too-large"), costs that fail ("costs").
+  /// Costs can be any type with the functions of cost/costs.hpp; the default is the standard CostModel. Throws
+  /// InputError: a default-constructed Graph or Cluster ("empty-graph", "empty-cluster"), an op that no device can run
+  /// ("no-device"), a colocation group without a common device ("colocation"), times whose sum over the problem could
+  /// exceed kLongestTime ("too-large"), invalid costs ("costs").
   Problem(Graph graph, Cluster cluster, Costs costs = {})
       : Problem(std::move(graph), std::move(cluster), std::move(costs), {}, Checkpoint{}) {}
-  /// A graph made of copies of the ops of `of`, with their times (problem/copies.cpp): `original` names the op of `of`
-  /// that each op is a copy of, with the same outputs; none: it takes no time, and has no outputs. A tensor has
-  /// consumers on no more devices than its original. Throws InputError where the times may add up to too much
-  /// ("too-large").
+  /// Builds the problem of a graph whose ops are copies of those of `of`, with the same times (problem/copies.cpp).
+  /// `original` maps each op to the op of `of` that it copies, which has the same outputs; none: the op takes no time
+  /// and has no outputs. A tensor must not have consumers on more devices than its original. Throws InputError
+  /// ("too-large") if the times could add up to too much.
   Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& original);
 
-  /// Another graph with this cluster and these costs; `rewrites` made it (rewrite/apply_rewrites.hpp). Throws as the
-  /// first constructor does, and OutOfTime where the checkpoint does, which it passes for each op and tensor.
+  /// A problem with another graph, made by `rewrites` (rewrite/apply_rewrites.hpp), on the same cluster with the same
+  /// costs. Throws like the first constructor, and OutOfTime from the checkpoint, which is called for each op and
+  /// tensor.
   Problem with_graph(Graph graph, std::vector<Rewrite> rewrites = {}, Checkpoint checkpoint = Checkpoint{}) const;
-  /// This graph, rewrites applied, on another machine. Throws as the first constructor does.
+  /// A problem with the same graph and rewrites on another machine. Throws like the first constructor.
   Problem with_machine(Cluster cluster, Costs costs) const;
-  /// The rewrites that made the graph, in order.
+  /// The rewrites that produced the graph, in order.
   const std::vector<Rewrite>& rewrites() const { return data_->rewrites; }
 
   const Graph& graph() const { return data_->graph; }
@@ -52,20 +53,20 @@ class Problem {
   IdRange<OpId> ops() const { return data_->graph.ops(); }
   IdRange<DeviceId> devices() const { return data_->cluster.devices(); }
 
-  /// Fair channels, collectives, or ops that copies slow: every change is simulated as a whole (simulate/delta.hpp,
-  /// edited_simulation.hpp).
+  /// Whether the problem has fair channels, collectives, or ops slowed by copies. Such a problem is always simulated in
+  /// full after a change (simulate/delta.hpp, edited_simulation.hpp).
   bool needs_events() const {
     return data_->cluster.has_fair_channels() || data_->graph.has_collectives() || copies_slow_ops();
   }
 
-  /// Whether any op takes longer while copies pass through its device's memory (problem/memory_load.hpp).
+  /// Whether any op takes longer while copies use its device's memory (problem/memory_load.hpp).
   bool copies_slow_ops() const { return !data_->sensitivities.empty(); }
-  /// By how much, in thousandths.
+  /// Sensitivity of the op to copies, in thousandths.
   std::uint32_t copy_sensitivity(OpId op, DeviceId device) const {
     return copies_slow_ops() ? data_->sensitivities[op.index() * data_->columns + data_->column[device]] : 0;
   }
 
-  /// Time of the op on the device, of a collective none; kNever where it cannot run there.
+  /// Duration of the op on the device; 0 for a collective, kNever if the device cannot run it.
   Nanoseconds duration(OpId op, DeviceId device) const {
     return data_->durations[op.index() * data_->columns + data_->column[device]];
   }
@@ -76,7 +77,7 @@ class Problem {
     const auto& [name, evidence] = data_->sources[data_->source[op.index() * data_->columns + data_->column[device]]];
     return {name, evidence};
   }
-  /// Devices of one column have the same durations for every op.
+  /// Index of the device's column. Devices in one column have the same durations for every op.
   std::size_t column(DeviceId device) const { return data_->column[device]; }
   std::size_t column_count() const { return data_->columns; }
   /// The least duration of the op over all devices that can run it.
@@ -87,11 +88,11 @@ class Problem {
     return least;
   }
 
-  /// Time for which the tensor's transfer holds the route, from != to.
+  /// Time for which the tensor's transfer occupies the route, from != to.
   Nanoseconds transfer_time(TensorId tensor, DeviceId from, DeviceId to) const {
     return transfer_time(tensor, data_->cluster.route_class(from, to));
   }
-  /// Time for which it holds any route of the class.
+  /// Time for which it occupies any route of the class.
   Nanoseconds transfer_time(TensorId tensor, std::uint32_t route_class) const {
     const TransferClass& routes = data_->transfers[route_class];
     return routes.latency + data_->byte_times[tensor.index() * data_->rates + routes.rate];
@@ -99,8 +100,7 @@ class Problem {
 
   /// All durations, ops x columns: duration(op, d) is at op.index() * column_count() + column(d).
   std::span<const Nanoseconds> durations() const { return data_->durations; }
-  /// No task ends later than this, whatever the schedule: the sum of everything that could ever run, one after the
-  /// other.
+  /// Upper bound on the end of any task in any schedule: the sum of the times of all possible tasks.
   Nanoseconds horizon() const { return data_->horizon; }
 
   /// Provenance of the tensor's transfer time, from != to.
@@ -109,15 +109,15 @@ class Problem {
     return data_->costs.transfer_evidence(data_->graph.bytes(tensor), route);
   }
 
-  /// The parts of transfer_time, for loops that look up many: what the route adds, and the time of the tensor's bytes
-  /// at each of the distinct rates (bandwidths, and measured curves), tensors x rates.
+  /// The parts of transfer_time, for loops with many lookups: the latency of the route, and the time of the tensor's
+  /// bytes at each distinct rate (bandwidth or measured curve), tensors x rates.
   Nanoseconds transfer_latency(DeviceId from, DeviceId to) const {
     return data_->transfers[data_->cluster.route_class(from, to)].latency;
   }
   std::uint32_t rate(DeviceId from, DeviceId to) const {
     return data_->transfers[data_->cluster.route_class(from, to)].rate;
   }
-  /// These two, by class of routes.
+  /// Latency and rate by route class.
   Nanoseconds transfer_latency(std::uint32_t route_class) const { return data_->transfers[route_class].latency; }
   std::uint32_t rate(std::uint32_t route_class) const { return data_->transfers[route_class].rate; }
   std::size_t rate_count() const { return data_->rates; }
@@ -126,8 +126,8 @@ class Problem {
   /// Parameters and optimizer state of the op: held on its device for the whole step.
   Bytes resident_bytes(OpId op) const { return data_->graph.parameter_bytes(op) + data_->graph.state_bytes(op); }
 
-  /// Ops that must share a device; every op is in one group, most are alone in theirs. Groups are numbered by their
-  /// first op.
+  /// Colocation groups: ops that must share a device. Every op is in one group, usually alone. Groups are numbered by
+  /// their first op.
   GroupId group(OpId op) const { return data_->groups.group(op); }
   std::span<const OpId> group_ops(GroupId group) const { return data_->groups.ops(group); }
   std::size_t group_count() const { return data_->groups.count(); }
@@ -156,10 +156,10 @@ class Problem {
     IdMap<DeviceId, std::uint32_t> column;
     std::vector<Nanoseconds> durations;  // op x column
     std::vector<std::pair<std::string, Evidence>> sources;
-    std::vector<std::uint8_t> source;          // of sources, op x column
+    std::vector<std::uint8_t> source;          // index into sources, op x column
     std::vector<std::uint32_t> sensitivities;  // op x column; empty: all 0
     Nanoseconds horizon;
-    std::size_t rates = 0;                 // distinct route bandwidths and curves
+    std::size_t rates = 0;                 // number of distinct route bandwidths and curves
     std::vector<TransferClass> transfers;  // by route class
     std::vector<Nanoseconds> byte_times;   // tensor x rate
     ColocationGroups groups;

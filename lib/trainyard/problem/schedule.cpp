@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-/// What is wrong with an op that is on none of the problem's devices.
+/// The error of an op that is not on any of the problem's devices.
 Finding misplaced(const Problem& problem, OpId op, DeviceId device) {
   const std::string_view name = problem.graph().name(op);
   if (device.is_none())
@@ -162,8 +162,8 @@ class Checker {
                fmt::format("/order/{}", pointer_token(name(schedule_.placement[op]))));
   }
 
-  /// The op that must end before this one starts for the order's sake alone: an op of zero duration takes no resource,
-  /// so that it neither waits for its turn nor makes others wait.
+  /// Finds for each op the one that precedes it in its device's order. Ops of zero duration are skipped: they use no
+  /// resource, so they neither wait for their turn nor delay others.
   void find_previous_in_order() {
     previous_ = IdMap<OpId, OpId>(problem_.op_count(), OpId::none());
     next_ = previous_;
@@ -202,7 +202,7 @@ class Checker {
     if (run < problem_.op_count()) report_deadlock(pending);
   }
 
-  /// Why an op that never runs waits: for another such op.
+  /// The reason why an op never runs: it waits for another op that never runs.
   struct Wait {
     OpId on;
     std::string why;
@@ -220,7 +220,7 @@ class Checker {
   void report_deadlock(const IdMap<OpId, std::size_t>& pending) {
     OpId at{0};
     while (pending[at] == 0) at = OpId{at.index() + 1};
-    // Every op that never runs waits for one that never runs, so the walk comes back to where it was.
+    // Every op that never runs waits for another one, so the walk must return to an op that it visited.
     IdMap<OpId, std::uint8_t> visited(problem_.op_count(), 0);
     while (!std::exchange(visited[at], std::uint8_t{1})) at = wait_of(at, pending).on;
     constexpr int kMostShown = 10;

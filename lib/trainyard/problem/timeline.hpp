@@ -10,43 +10,43 @@
 
 namespace trainyard {
 
-/// One op's run.
+/// Start and end of one op.
 struct Span {
   Nanoseconds start, end;
 
   friend bool operator==(const Span&, const Span&) = default;
 };
 
-/// One tensor crossing from the device that made it to one that wants it (or, on a broadcasting egress, to several). Or
-/// a member's part in a collective: the tensor that it makes, `to` its own device from the one before it in the ring,
-/// and the bytes that each device sends.
+/// The transfer of one tensor from the device that produced it to one that needs it (or, on a broadcasting egress, to
+/// several). Or the part of a member in a collective: the tensor that the member makes, with `to` its own device,
+/// `from` the device before it in the ring, and `bytes` what each device sends.
 struct Transfer {
   TensorId tensor;
   DeviceId from, to;
   Bytes bytes;
   Nanoseconds ready, start, end;
-  std::vector<DeviceId> also_to = {};  // broadcast: the other devices served, ascending; `to` is the lowest
+  std::vector<DeviceId> also_to = {};  // broadcast: the other devices served, ascending; `to` is the lowest of all
 
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-/// Bytes held on a device at its peak, and for what.
+/// Bytes held on a device at its memory peak, and their purpose.
 struct Holding {
   enum class Kind : std::uint8_t { resident, produced, arrived, workspace };
   Kind kind;
-  OpId op;          // resident, workspace: whose; produced, arrived: the producer
+  OpId op;          // resident, workspace: the op itself; produced, arrived: the producer
   TensorId tensor;  // produced, arrived
   Bytes bytes;
 
   friend bool operator==(const Holding&, const Holding&) = default;
 };
 
-/// The moment at which a device first held more than its capacity.
+/// The moment at which a device first exceeds its memory capacity.
 struct OutOfMemory {
   Nanoseconds at;
-  OpId op;  // the op that crossed the line by starting; none: a transfer did, or what is resident
-  std::optional<std::size_t> transfer;           // index into Timeline::transfers
-  Bytes over;                                    // peak minus capacity
+  OpId op;                              // the op whose start exceeds the capacity; none: a transfer or resident memory
+  std::optional<std::size_t> transfer;  // index into Timeline::transfers
+  Bytes over;                           // peak minus capacity
   Bytes resident, produced, arrived, workspace;  // the parts of the peak
   std::vector<Holding> largest;                  // the largest tensors held at the peak, at most 5, largest first
 
@@ -55,10 +55,10 @@ struct OutOfMemory {
 
 struct DeviceUse {
   Nanoseconds busy;  // sum of its ops' durations
-  /// Time in which the device runs nothing while a transfer to or from it is in flight.
+  /// Time during which the device is idle while a transfer to or from it is in flight.
   Nanoseconds exposed_communication;
   Bytes peak;
-  Nanoseconds peak_at;  // the first time the peak is reached
+  Nanoseconds peak_at;  // first time at which the peak is reached
   std::optional<OutOfMemory> out_of_memory = {};
 
   friend bool operator==(const DeviceUse&, const DeviceUse&) = default;
@@ -79,7 +79,7 @@ struct Timeline {
   IdMap<DeviceId, DeviceUse> devices = {};
   IdMap<ChannelId, ChannelUse> channels = {};
 
-  /// No device is out of memory.
+  /// Whether no device is out of memory.
   bool fits() const {
     for (const auto& device : devices)
       if (device.out_of_memory) return false;
