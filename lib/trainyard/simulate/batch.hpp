@@ -14,23 +14,24 @@
 
 namespace trainyard {
 
-/// Evaluates many schedules of one problem on several threads. Results come in the order of the schedules and are the
-/// same for any number of threads. Keeps one workspace per thread from call to call.
+/// Evaluates many schedules of one problem on several threads. Results are in the order of the schedules and
+/// independent of the number of threads. One workspace per thread is kept from call to call.
 ///
-/// The placement of each schedule is checked: InputError as check_schedule() throws it, with the number of the first
-/// that is at fault before the message. Priorities and orders must have passed it. One caller at a time.
+/// The placement of each schedule is checked: throws InputError like check_schedule(), with the index of the first
+/// invalid schedule before the message. Priorities and orders must have passed check_schedule() before. Not
+/// thread-safe: one caller at a time.
 class Batch {
  public:
-  /// `threads` 0: as many as the machine runs at once.
+  /// `threads` 0: the number of hardware threads.
   explicit Batch(const Problem& problem, unsigned threads = 0);
 
   std::vector<Nanoseconds> makespans(std::span<const Schedule> schedules);
   std::vector<MemoryPeaks> peaks(std::span<const Schedule> schedules);
 
-  /// The makespan of each row of `placements` (results.size() rows of op_count() device indices, one after the other),
-  /// into `results`: under fifo, or by `priority` where it is not empty. A row is checked here, from the thread's own
-  /// copy of it. Throws InputError as check_schedule does for the first row that is at fault, with its number before
-  /// the message; and "size" where the sizes do not fit. What is in `results` then is not said.
+  /// Writes the makespan of each row of `placements` to `results`: results.size() rows of op_count() device indices,
+  /// one after another. The policy is fifo, or `priority` if that is not empty. Throws InputError like check_schedule()
+  /// for the first invalid row, with its index before the message, and "size" if the sizes do not match; the contents
+  /// of `results` are then unspecified. Each thread checks its own copy of a row.
   void makespans(std::span<const std::int32_t> placements, const IdMap<OpId, double>& priority,
                  std::span<Nanoseconds> results);
 
@@ -45,7 +46,7 @@ class Batch {
 
   std::vector<Simulation> simulations_;          // one per thread
   std::vector<std::uint8_t> can_run_;            // op x device; empty: every device runs every op
-  std::vector<std::pair<OpId, OpId>> together_;  // an op, and another of its colocation group
+  std::vector<std::pair<OpId, OpId>> together_;  // an op and another one of its colocation group
 };
 
 }  // namespace trainyard

@@ -7,12 +7,12 @@
 
 namespace trainyard {
 
-/// The end of each model's last op. Throws InputError as check_models() does.
+/// End of the last op of each model. Throws InputError like check_models().
 IdMap<ModelId, Nanoseconds> completion_times(const Models& models, const Timeline& timeline);
-/// Into `times`, which a search keeps from call to call; checks nothing.
+/// Writes the completion times to `times`, which a search can reuse from call to call. Checks nothing.
 void completion_times(const Models& models, const IdMap<OpId, Span>& ops, IdMap<ModelId, Nanoseconds>& times);
 
-/// The sum of the completion times: the total operation completion time (TOCT) of Talos.
+/// Sum of the completion times: the total operation completion time (TOCT) of Talos.
 Nanoseconds total_completion(const Models& models, const Timeline& timeline);
 
 }  // namespace trainyard

@@ -13,12 +13,12 @@
 
 namespace trainyard {
 
-/// The outcome of a change of the schedule.
+/// Result of simulating a change of the schedule.
 struct DeltaResult {
   enum class Outcome : std::uint8_t {
-    complete,  // `makespan` is exact, and not above the limit
-    above,     // the makespan is above the limit; `makespan` is a lower bound of it
-    deadlock,  // the strict orders contradict the graph; there is no makespan, and `makespan` is kLongestTime
+    complete,  // `makespan` is exact and at most the limit
+    above,     // the makespan is above the limit; `makespan` is a lower bound
+    deadlock,  // the strict orders contradict the graph; `makespan` is kLongestTime
   };
   Outcome outcome;
   Nanoseconds makespan;
@@ -27,34 +27,34 @@ struct DeltaResult {
   friend bool operator==(const DeltaResult&, const DeltaResult&) = default;
 };
 
-/// Incremental simulation, for searches that change a schedule a little at a time: each change gives the makespan that
-/// simulate() would give, bit for bit, for a fraction of the work.
+/// Incremental simulation for searches that change a schedule in small steps. Each change yields exactly the makespan
+/// of simulate(), for a fraction of the work.
 ///
-/// The run of the schedule is kept, with snapshots of the state on the way. A change is simulated from the last
-/// snapshot before it can make a difference (nothing can change before the moved op's producers end; most often,
-/// nothing does before the op itself could start) until the state is the old run's, shifted by a constant: from there
-/// on, the whole run is. Under policy `priority`, with urgent links, on clusters with fair links, and with collectives
-/// or interference, every change is a full simulation.
+/// Keeps the run of the schedule, with snapshots of its state. A change is simulated from the last snapshot before it
+/// can make a difference: never before the producers of a moved op end, and usually not before the op itself could
+/// start. The simulation stops when the state equals that of the old run, shifted by a constant, because then the rest
+/// of the run is the same too. Every change is a full simulation under policy `priority`, with urgent links, on
+/// clusters with fair links, and with collectives or interference.
 ///
 ///     DeltaSimulation run{problem, schedule};
 ///     const DeltaResult result = run.try_move(ops, device, run.makespan());
 ///     if (result.complete()) run.accept();
 ///
-/// A complete change is in force until it is accepted or rejected; to try another one rejects it. Any other change has
-/// left no trace, and there is nothing to accept or reject then.
+/// A complete change stays applied until it is accepted or rejected; trying another change rejects it. A change with
+/// any other outcome is undone at once, so there is nothing to accept or reject.
 ///
-/// Measured by bench/delta.cpp, single ops moved at random among 20,000 on 8 devices, under fifo: 1/80 of a full
-/// simulation on a chain of fork-joins, 1/10 on layers of 32 ops, 1/6 on a transformer's step. Where all devices are
-/// backlogged, a change delays or advances all that follows by different amounts, and the gain is the part before it:
-/// 1/1.8 on layers of 512 ops.
+/// Measured by bench/delta.cpp for random moves of single ops, 20,000 ops on 8 devices, fifo, as fractions of a full
+/// simulation: 1/80 on a chain of fork-joins, 1/10 on layers of 32 ops, 1/6 on a transformer's step. If all devices
+/// have a backlog, a change delays or advances everything after it by different amounts, and only the part before it is
+/// saved: 1/1.8 on layers of 512 ops.
 ///
-/// One per thread; a copy shares the prepared problem. The schedule must have passed check_schedule, and changes must
-/// keep to it: groups move as one. A change throws InputError for an op or a device that the problem does not have
-/// ("unknown-op", "unknown-device"), and a device that cannot run the op ("no-device").
+/// Use one object per thread; a copy shares the prepared problem. The schedule must have passed check_schedule(), and
+/// changes must keep it valid: move all ops of a group together. A change throws InputError for an op or a device that
+/// the problem does not have ("unknown-op", "unknown-device"), or a device that cannot run the op ("no-device").
 class DeltaSimulation {
  public:
-  /// Throws InputError ("own-rule") where the schedule has a rule of the caller's own: only the engines of the three
-  /// policies start again in the middle of a run. And as check_sizes() does.
+  /// Throws InputError ("own-rule") if the schedule has a user-defined rule, since only the engines of the three
+  /// policies can restart in the middle of a run. Also throws like check_sizes() and check_placement().
   DeltaSimulation(const Problem& problem, Schedule schedule);
   DeltaSimulation(const DeltaSimulation& other);
   DeltaSimulation& operator=(const DeltaSimulation& other);
@@ -63,31 +63,31 @@ class DeltaSimulation {
   ~DeltaSimulation();
 
   const Problem& problem() const;
-  /// The schedule, with the change in force if there is one.
+  /// The schedule, including a change that is neither accepted nor rejected yet.
   const Schedule& schedule();
   Nanoseconds makespan() const;
-  /// Simulation::peaks() of schedule(), at the cost of a pass over the whole run, and of a full simulation where a
-  /// change is in force. Valid until the next call.
+  /// Simulation::peaks() of schedule(). Costs a pass over the whole run, or a full simulation if a change is pending.
+  /// Valid until the next call.
   const MemoryPeaks& peaks();
   Timeline timeline();
 
   static constexpr Nanoseconds kNoLimit = kLongestTime;
 
-  /// Moves the ops to the device. Under policy `strict` each takes its turn behind all that started there before it
-  /// could start, which never deadlocks.
+  /// Moves the ops to the device. Under policy `strict`, each op is inserted into the device's order behind all ops
+  /// that started there before it could start, which never causes a deadlock.
   DeltaResult try_move(std::span<const OpId> ops, DeviceId to, Nanoseconds limit = kNoLimit);
-  /// Policy `strict`: puts the op right behind another op of the device in its order; nullopt: first. The op may be on
-  /// the device already. This and try_swap() throw InputError ("order") where the schedule has another policy
-  /// (in_started_order() of place/judge/orders.hpp makes it strict), or the ops no places in the order of one device.
+  /// Policy `strict`: moves the op right behind another op in the order of the device; nullopt: to the front. The op
+  /// may already be on the device. This and try_swap() throw InputError ("order") if the schedule has another policy
+  /// (in_started_order() of place/judge/orders.hpp makes it strict) or if the ops are not in the order of one device.
   DeltaResult try_move(OpId op, DeviceId to, std::optional<OpId> behind, Nanoseconds limit = kNoLimit);
-  /// Policy `strict`: two ops of one device change places in its order.
+  /// Policy `strict`: swaps two ops in the order of their device.
   DeltaResult try_swap(OpId a, OpId b, Nanoseconds limit = kNoLimit);
-  /// Policy `priority`: gives the op this priority, which is finite. No difference under other policies.
+  /// Policy `priority`: sets the priority of the op to a finite value. Has no effect under other policies.
   DeltaResult try_priority(OpId op, double priority, Nanoseconds limit = kNoLimit);
 
-  /// The change in force, if any, becomes part of the schedule.
+  /// Makes the pending change, if any, part of the schedule.
   void accept();
-  /// Back to the schedule before the change in force, if any.
+  /// Undoes the pending change, if any.
   void reject();
 
  private:

@@ -14,22 +14,22 @@ namespace detail {
 struct DenseProblem;
 }
 
-/// The makespan and the memory peaks that simulate() gives, without the timeline.
+/// The makespan and memory peaks of simulate(), without the timeline.
 struct MemoryPeaks {
   Nanoseconds makespan;
   IdMap<DeviceId, Bytes> peak;
-  IdMap<DeviceId, Nanoseconds> peak_at;  // the first time that it is reached
-  bool fits = true;                      // no peak is above its device's capacity
+  IdMap<DeviceId, Nanoseconds> peak_at;  // first time at which the peak is reached
+  bool fits = true;                      // no peak exceeds its device's capacity
 };
 
-/// simulate() for searches that try many schedules of one problem: the same rules and results, but the problem is
-/// prepared once, and after the first run of a kind nothing more is allocated (except where the cluster has fair
-/// channels). One per thread; a copy shares the prepared problem and has a workspace of its own.
+/// simulate() for searches that try many schedules of one problem, with the same rules and results. The problem is
+/// prepared once, and after the first run of a kind nothing is allocated (except on clusters with fair channels). Use
+/// one object per thread; a copy shares the prepared problem and has its own workspace.
 ///
-/// Schedules must have passed check_schedule, and have the problem's rewrites (scheduled_problem): before a run their
-/// sizes alone are checked again here (check_sizes: InputError "size"), and after one that never ends, or takes no
-/// time, the whole of it. So ops on devices that cannot run them make a run too short, where others take time; devices
-/// that the cluster does not have are looked up all the same.
+/// Schedules must have passed check_schedule() and have the problem's rewrites (scheduled_problem). Before a run only
+/// their sizes are checked again (check_sizes(): InputError "size"); a run that deadlocks or takes no time is checked
+/// in full afterwards. So an op on a device that cannot run it shortens the run without an error if other ops take
+/// time. Device ids outside the cluster are not detected (undefined behaviour).
 class Simulation {
  public:
   explicit Simulation(const Problem& problem);
@@ -43,11 +43,11 @@ class Simulation {
 
   Nanoseconds makespan(const Schedule& schedule);
   /// The makespan with these op times, by op id, in place of the problem's. Throws InputError: "size", "range" (a
-  /// negative time), "too-large" (they add up to more than kLongestTime, with the problem's horizon).
+  /// negative time), "too-large" (the times and the problem's horizon add up to more than kLongestTime).
   Nanoseconds makespan(const Schedule& schedule, const IdMap<OpId, Nanoseconds>& durations);
   /// Valid until the next call.
   const MemoryPeaks& peaks(const Schedule& schedule);
-  /// The start and end of each op in the run of the last peaks() or timeline(); valid until the next call.
+  /// Start and end of each op in the last run of peaks() or timeline(); valid until the next call.
   const IdMap<OpId, Span>& spans() const;
   Timeline timeline(const Schedule& schedule);
   Timeline timeline(const Schedule& schedule, const IdMap<OpId, Nanoseconds>& durations);

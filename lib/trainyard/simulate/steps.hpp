@@ -11,15 +11,16 @@
 
 namespace trainyard {
 
-/// The time per step once steps follow each other evenly.
+/// Time per step in the steady state of consecutive steps.
 ///
-/// With end(s) the end of step s, from 1 to k, and d(s) = end(s) - end(s - 1):
+/// Let end(s) be the end of step s, for s = 1, ..., k, and d(s) = end(s) - end(s - 1):
 ///
 ///     k = 1        end(1)
-///     periodic     the smallest p for which d(k - 3p + 1) ... d(k) are three times the same p numbers: their mean
-///     average      where there is no such p: (end(k) - end(h)) / (k - h), h = k / 2 rounded down
-///     load         the busiest device's op time per step, where that is longer: no sequence of steps can beat it, and
-///                  the run was too short to show it
+///     periodic     the mean of one period, for the smallest p such that d(k - 3p + 1), ..., d(k) repeat the same p
+///                  numbers three times
+///     average      if there is no such p: (end(k) - end(h)) / (k - h), h = k / 2 rounded down
+///     load         the op time per step of the busiest device, if that is longer: it is a lower bound for any sequence
+///                  of steps, and the run was too short to reach it
 ///
 /// Rounded to the nearest nanosecond, halves up.
 struct SteadyState {
@@ -27,38 +28,38 @@ struct SteadyState {
 
   Nanoseconds step_time;
   From from = From::one_step;
-  std::size_t period = 0;  // p where periodic
+  std::size_t period = 0;  // p if periodic
 
   friend bool operator==(const SteadyState&, const SteadyState&) = default;
 };
 /// "one-step", "periodic", "average", "load".
 const char* name_of(SteadyState::From from);
 
-/// What the ends of one step or more come to. Throws InputError ("range") where there is none.
+/// The steady state for the ends of one or more steps. Throws InputError ("range") if `ends` is empty.
 SteadyState steady_state(std::span<const Nanoseconds> ends, Nanoseconds busiest_load);
 
-/// Several training steps, run.
+/// Result of simulating several training steps.
 struct StepTimes {
-  std::vector<Nanoseconds> ends;  // by step: the end of its last op; ascending
+  std::vector<Nanoseconds> ends;  // end of the last op of each step; ascending
   SteadyState steady;
-  std::size_t ops_per_step = 0;  // op i of step s, from 0, is op s * ops_per_step + i of the whole run
-  std::size_t ties = 0;          // dependencies from one step to the next; 0: steps share devices alone
-  Problem problem;               // the whole run, as rewrite/steps.hpp unrolls it
+  std::size_t ops_per_step = 0;  // op i of step s, from 0, is op s * ops_per_step + i of `problem`
+  std::size_t ties = 0;          // dependencies from one step to the next; 0: steps only share devices
+  Problem problem;               // the whole run, as unrolled by rewrite/steps.hpp
   Schedule schedule;
   Timeline timeline;
 };
 
-/// Runs `steps` training steps in sequence (one or more): every step has the same placement, and an op waits only for
-/// the updates of the parameters that it touches (rewrite/steps.hpp), not for the end of the step before.
+/// Simulates `steps` consecutive training steps (one or more). Every step has the same placement. An op waits only for
+/// the updates of the parameters that it accesses (rewrite/steps.hpp), not for the end of the previous step.
 ///
-///     fifo, priority    an op of an earlier step is more urgent than all of later steps, on devices and links; within
-///                       a step it goes by the policy
-///     strict            the order of each device is that of one step, again and again; links are fifo, or by
-///                       priority (Schedule::urgent_links), earlier steps first
+///     fifo, priority    an op of an earlier step is more urgent than all ops of later steps, on devices and links;
+///                       within a step the policy decides
+///     strict            each device repeats its order for every step; links are fifo, or by priority
+///                       (Schedule::urgent_links), earlier steps first
 ///
-/// So the copies of an op start in the order of the steps: a copy is never ready later than the next one, and never
-/// less urgent. One step is simulate(). Throws InputError as simulate() does, where there are too many copies, and for
-/// several steps under a rule of the caller's own ("own-rule").
+/// So the copies of an op start in the order of the steps: a copy is never ready later than the next one and never less
+/// urgent. One step is simulate(). Throws InputError like simulate(), if the copies are too many, and for several steps
+/// with a user-defined rule ("own-rule").
 StepTimes simulate_steps(const Problem& problem, const Schedule& schedule, std::size_t steps);
 
 }  // namespace trainyard

@@ -9,11 +9,12 @@
 
 namespace trainyard::detail {
 
-/// Channels that one device feeds, in closed form: its transfers become ready in the order in which its ops run, so
-/// that their arrival is known when the producer is committed. The base of the walks that commit ops in the order of
-/// their ready times; what their loops read is a local copy of a pointer.
+/// Closed form of channels that are fed by one device. Their transfers become ready in the order in which the device's
+/// ops run, so each arrival is known when the producer is committed. Base class of the walks that commit ops in the
+/// order of their ready times; its inner loops read local copies of pointers.
 ///
-/// A Walk has satisfy(op, time), one input less to wait for, and record_transfer(slot, tensor, to, ready, start, end).
+/// A Walk provides satisfy(op, time), which decrements the op's missing inputs, and record_transfer(slot, tensor, to,
+/// ready, start, end).
 template <class Walk, DenseProblem::Links kLinks, bool kRecord>
 class ClosedLinks {
  protected:
@@ -21,7 +22,7 @@ class ClosedLinks {
 
   ClosedLinks(const DenseProblem& problem, WalkState& work) : problem_(problem), work_(work) {}
 
-  /// The tensor's arrival at `to`, having taken its turn on the channel.
+  /// Sends the tensor in its turn on the channel and returns its arrival time at `to`.
   [[gnu::always_inline]] Nanoseconds arrive(TensorPosition tensor, DeviceId from, DeviceId to, Nanoseconds ready,
                                             Slot slot) {
     const DenseProblem::Pair pair = problem_.pair(from, to);
@@ -36,7 +37,7 @@ class ClosedLinks {
     return start + time;
   }
 
-  /// Sends the tensor to all its consumers; how many transfers that takes.
+  /// Sends the tensor to all its consumers and returns the number of transfers.
   [[gnu::always_inline]] std::uint32_t send_closed(TensorPosition tensor, DeviceId device, Nanoseconds end) {
     const IdRange<Edge> edges = graph_.edges(tensor);
     sent_[device].tensor = tensor;
@@ -70,7 +71,7 @@ class ClosedLinks {
     return kRecord ? problem_.slot(tensor, number) : Slot::none();
   }
 
-  /// Transfers of one tensor on an egress, which go by ascending destination.
+  /// Sends one tensor on an egress, by ascending destination.
   std::uint32_t send_ascending(TensorPosition tensor, DeviceId device, Nanoseconds end) {
     auto& destinations = work_.destinations;
     destinations.clear();

@@ -6,8 +6,8 @@
 
 namespace trainyard::detail {
 
-/// Runs of a problem's collectives for one placement after the other. A collective is looked up anew only where one of
-/// the ops before or after it has moved. Refers to the problem: keep it alive. A copy knows nothing yet.
+/// Runs of a problem's collectives for a sequence of placements. A collective is looked up again only if an op before
+/// or after it has moved. Refers to the problem: keep it alive. A copy starts empty.
 class CollectivesInPlace {
  public:
   explicit CollectivesInPlace(const Problem& problem) : problem_(problem), runs_(problem) {
@@ -16,7 +16,7 @@ class CollectivesInPlace {
   CollectivesInPlace(const CollectivesInPlace& other) : CollectivesInPlace(other.problem_) {}
   CollectivesInPlace& operator=(const CollectivesInPlace&) = delete;
 
-  /// Sets the placement from now on.
+  /// Sets the placement for the calls that follow.
   void place(const Placement& placement) {
     if (placement_.size() == 0) placement_ = placement;
     if (placement_ == placement) return;
@@ -38,7 +38,7 @@ class CollectivesInPlace {
   const Graph& graph_ = problem_.graph();
   CollectiveRuns runs_;
   Placement placement_;
-  IdMap<OpId, const CollectiveRun*> known_;  // null: not yet
+  IdMap<OpId, const CollectiveRun*> known_;  // null: not looked up yet
 };
 
 }  // namespace trainyard::detail

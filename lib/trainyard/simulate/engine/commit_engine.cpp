@@ -13,14 +13,14 @@ Nanoseconds run_commits(const DenseProblem& problem, const Schedule& schedule, c
   using Links = DenseProblem::Links;
   assert(!schedule.by_priority());
   assert(!problem.problem.cluster().has_fair_channels());
-  // Ops of zero duration are finished beside the queue, which only the general form does.
+  // Ops of zero duration are finished beside the queue; only the general form supports that.
   Links links = problem.zero_durations ? Links::queued : problem.links;
   GivenDurations given{durations, true};
   Nanoseconds horizon = problem.horizon;
   if (durations != nullptr)
     for (std::size_t op = 0; op < problem.ops; ++op) {
       horizon += durations[op];
-      // It may stand where the closed forms rely on there being none.
+      // An op of zero duration may occur where the closed forms assume none.
       if (durations[op] == Nanoseconds{0}) {
         links = Links::queued;
         given.closed_links = false;
@@ -30,7 +30,7 @@ Nanoseconds run_commits(const DenseProblem& problem, const Schedule& schedule, c
   if (record) workspace.record.prepare(problem);
   const std::size_t tasks = (problem.collectives ? 3 : 2) * std::size_t{problem.ops};
   return workspace.queues.with_fastest(problem.devices, tasks, horizon, [&](auto& queue) {
-    // Where transfers enter the queue, tasks follow each other about twice as fast.
+    // If transfers enter the queue, tasks follow each other about twice as fast.
     const bool both = links == Links::queued;
     queue.prepare(both ? tasks : problem.ops, Nanoseconds{problem.mean_gap.count / (both ? 2 : 1)});
     return with_links(links, [&](auto form) {

@@ -12,20 +12,19 @@
 
 namespace trainyard::detail {
 
-/// Op times by op id in place of the problem's, where there are any.
+/// Op times by op id in place of the problem's, if given.
 struct GivenDurations {
   const Nanoseconds* by_op = nullptr;
-  bool closed_links = true;  // DenseProblem::closed may be relied on
+  bool closed_links = true;  // whether DenseProblem::closed may be relied on
 };
 
-// For commit_engine.cpp alone: where nobody else can call them, the compiler may inline the functions of a run into
-// one.
+// Only for commit_engine.cpp: in an unnamed namespace the compiler may inline all functions of a run into one.
 namespace {
 
 /// One run of run_commits(). Everything is inlined into the loops.
 ///
-/// Tasks of the queue, with N ops: op i is task i, its waiting transfers, all as one, are N + i, a collective is 2 N +
-/// i: the order of the ids that break ties.
+/// Task numbers in the queue, with N ops: op i is task i, its waiting transfers together are task N + i, a collective
+/// is task 2 N + i. This is the order of the ids that breaks ties.
 template <class Queue, DenseProblem::Links kLinks, bool kStrict, bool kRecord>
 class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord>, kLinks, kRecord> {
   using Base = ClosedLinks<CommitWalk, kLinks, kRecord>;
@@ -129,7 +128,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
 
   // --- what becomes ready ---
 
-  /// `kInTurn`: after a collective, as its other followers, one after the other.
+  /// `kInTurn`: called after a collective for its followers, one after another.
   template <bool kInTurn = false>
   [[gnu::always_inline]] void ready(Position op, Nanoseconds at) {
     if (kLinks == Links::queued && zeros_ && takes_no_time(op)) {
@@ -160,8 +159,8 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     if (--state.pending == 0) ready<kInTurn>(op, known);
   }
 
-  /// Ends the ops of zero duration that became ready, and those that this makes ready; a list and not a recursion, for
-  /// chains of any length.
+  /// Finishes the ops of zero duration that became ready, and those that this makes ready. Uses a list instead of
+  /// recursion, for chains of any length.
   [[gnu::always_inline]] void drain() {
     if (kLinks == Links::queued && zeros_) drain_instant();
   }
@@ -204,7 +203,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
 
   // --- transfers that may enter the queue ---
 
-  /// The transfer waits for its turn in the queue. The arrival of any other is known with its producer's end.
+  /// Whether the transfer waits for its turn in the queue. The arrival of any other is known at its producer's end.
   [[gnu::always_inline]] bool waits(TensorPosition tensor, DeviceId from, DeviceId to) const {
     if (all_wait_) return true;
     if (closed_links_ && problem_.closed(from, to)) return false;
@@ -212,8 +211,8 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     return !pair.channel.is_none() && problem_.transfer_time(tensor, pair) != Nanoseconds{0};
   }
 
-  /// Sends all tensors of an op that has ended. Its waiting transfers are one entry of the queue: their keys follow
-  /// each other.
+  /// Sends all tensors of an op that has ended. Its waiting transfers are one entry of the queue, because their keys
+  /// are consecutive.
   [[gnu::always_inline]] void send_queued(Position op, DeviceId device, Nanoseconds end) {
     bool later = false;
     for (const TensorPosition tensor : graph_.outputs(op)) {
@@ -238,13 +237,13 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     for (const TensorPosition tensor : graph_.outputs(op)) send_some<true>(tensor, ops_[op].device, at);
   }
 
-  /// The transfers of a tensor that wait, or those that do not, by ascending destination.
+  /// Sends a tensor to the destinations whose transfers wait, or to the others, by ascending destination.
   template <bool kWaiting>
   [[gnu::always_inline]] void send_some(TensorPosition tensor, DeviceId from, Nanoseconds ready) {
     const IdRange<Edge> edges = graph_.edges(tensor);
     DeviceId* const receivers = workspace_.receivers.data();
     std::uint32_t count = 0;
-    if (kWaiting && !all_wait_)  // forget the transfers that did not wait
+    if (kWaiting && !all_wait_)  // clear the marks of transfers that did not wait
       for (const Edge edge : edges) sent_[ops_[graph_.consumer(edge)].device].tensor = TensorPosition::none();
     for (const Edge edge : edges) {
       const DeviceId to = ops_[graph_.consumer(edge)].device;
@@ -254,7 +253,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     }
     if (count == 0) return;
     if (count > 1) std::sort(receivers, receivers + count);
-    DeviceId broadcast;  // the lowest device that a broadcast serves: it stands for all
+    DeviceId broadcast;  // lowest device that a broadcast serves: its transfer serves all
     for (std::uint32_t i = 0; i < count; ++i) {
       const DeviceId to = receivers[i];
       if (problem_.broadcasts && problem_.broadcast(from, to)) {
@@ -275,10 +274,10 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     }
   }
 
-  /// The tensor's arrival at `to`, having held all channels of its route at once.
+  /// Sends the tensor over all channels of its route at once and returns its arrival time at `to`.
   [[gnu::always_inline]] Nanoseconds hold_route(TensorPosition tensor, DeviceId from, DeviceId to, Nanoseconds ready,
                                                 Slot slot) {
-    // Short routes take as many steps each: nothing to guess.
+    // All short routes take the same number of steps, so branches are predictable.
     const Nanoseconds time = problem_.transfer_time(tensor, from, to);
     const Nanoseconds start = problem_.short_routes ? hold(problem_.short_route(from, to).channels, ready, time)
                                                     : hold(problem_.channels_of(problem_.route(from, to)), ready, time);
@@ -293,7 +292,8 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     return start;
   }
 
-  /// The latest of many channels: in two chains, as each comparison waits for the one before it.
+  /// The latest time at which many channels become free. Two chains of comparisons, because each waits for the one
+  /// before it.
   Nanoseconds latest_free(const std::vector<ChannelId>& channels) const {
     Nanoseconds even{0}, odd{0};
     const ChannelId *at = channels.data(), *const last = at + channels.size();
@@ -303,7 +303,7 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
     }
     return std::max(at != last ? std::max(even, channel_free_[*at]) : even, odd);
   }
-  /// Runs a collective. Its op, which no device runs, starts and ends with it.
+  /// Runs a collective. Its op occupies no device; it starts and ends at the end of the collective.
   void run_collective(Position op, Nanoseconds ready) {
     const CollectiveRun& run = workspace_.collectives.of(problem_.op_id(op));
     const Nanoseconds start = std::max(ready, latest_free(run.channels)), end = start + run.time;
@@ -342,11 +342,11 @@ class CommitWalk : public ClosedLinks<CommitWalk<Queue, kLinks, kStrict, kRecord
   Queue& queue_;
   const Schedule& schedule_;
   const Nanoseconds* const duration_;
-  const std::size_t columns_;  // 0: duration_ is by op alone
+  const std::size_t columns_;  // 0: duration_ is indexed by op only
   const bool by_id_;
   const bool closed_links_;
   const bool all_wait_;
-  const bool zeros_;  // some op may take no time
+  const bool zeros_;  // whether some op may take no time
   const bool collectives_;
   OpId* started_ = nullptr;
   Nanoseconds last_;

@@ -6,7 +6,7 @@
 namespace trainyard::detail {
 namespace {
 
-/// Breadth-first from the sources: every op after all that it depends on.
+/// Breadth-first order from the sources: every op after all its predecessors.
 IdMap<Position, OpId> breadth_first(const Graph& graph, IdMap<OpId, std::uint32_t> pending) {
   std::vector<OpId> order;
   order.reserve(graph.op_count());
@@ -81,7 +81,7 @@ DenseProblem::DenseProblem(Problem p)
 void DenseProblem::find_positions() {
   const Graph& ids = problem.graph();
   renumbered = true;
-  const IdMap<OpId, std::uint32_t> pending_of{pending.values()};  // no positions yet
+  const IdMap<OpId, std::uint32_t> pending_of{pending.values()};  // not by position yet
   op_at = breadth_first(ids, pending_of);
   position_of.assign(ops, {});
   for (const Position at : positions()) position_of[op_at[at]] = at;
@@ -119,7 +119,8 @@ void DenseProblem::point_to_own() {
   duration = own_duration_.data();
 }
 
-/// Whether some op of zero duration sends: its transfers become ready between two ops of its device, or while one runs.
+/// Whether some op of zero duration sends a tensor: its transfers become ready between two ops of its device, or during
+/// one.
 bool DenseProblem::sends_at_once() const {
   if (!zero_durations) return false;
   const Graph& ids = problem.graph();
@@ -166,7 +167,7 @@ void DenseProblem::find_links() {
     }
   };
 
-  // The users of each channel.
+  // The pairs of devices that use a channel.
   struct Use {
     DeviceId from, to;
     bool several_from = false, several_to = false, held_with_others = false;
@@ -185,7 +186,7 @@ void DenseProblem::find_links() {
     }
   });
 
-  const bool shared = sends_at_once() || collectives;  // channels, with tasks other than ops of the device send
+  const bool shared = sends_at_once() || collectives;  // not only the ops of one device, in turn, send on the channels
   pairs_.assign(devices * routes_of_source_, {});
   routes_.assign(devices * routes_of_source_, {});
   pair_flags_.assign(devices * routes_of_source_, 0);

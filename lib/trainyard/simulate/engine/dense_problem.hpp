@@ -11,21 +11,21 @@
 
 namespace trainyard::detail {
 
-/// An op's place in the order in which the engines walk the graph.
+/// Index of an op in the order in which the engines walk the graph.
 using Position = Id<struct PositionTag>;
-/// A tensor's number in that order: tensors are numbered along with their producers.
+/// Index of a tensor in that order: tensors are numbered along with their producers.
 using TensorPosition = Id<struct TensorPositionTag>;
 /// A tensor and one of its consumers.
 using Edge = Id<struct EdgeTag>;
 /// A tensor and one of the devices that it may be sent to.
 using Slot = Id<struct SlotTag>;
 
-/// The graph by position, in flat arrays that somebody else owns.
+/// The graph by position, in flat arrays owned elsewhere.
 struct DenseGraph {
   const std::uint32_t* first_output = nullptr;    // ops + 1: tensors
   const std::uint32_t* first_consumer = nullptr;  // tensors + 1: edges
   const OpId* consumer_at = nullptr;              // edges: positions
-  const std::uint32_t* first_before = nullptr;    // ops + 1: control edges; null where there are none
+  const std::uint32_t* first_before = nullptr;    // ops + 1: control edges; null if there are none
   const OpId* before_at = nullptr;                // control edges: positions
 
   IdRange<TensorPosition> outputs(Position op) const {
@@ -44,12 +44,12 @@ struct DenseGraph {
   }
 };
 
-/// The problem as the commit-ordered engines walk it: ops in topological order, edges and times in flat arrays, and how
-/// its channels are shared. Immutable; many threads may read it.
+/// The problem as the commit-ordered engines use it: ops in topological order, edges and times in flat arrays, and the
+/// way its channels are shared. Immutable; many threads may read it.
 ///
-/// Where the graph's ids are topological already, position and id are the same and the arrays are the graph's own;
-/// otherwise they are copies in breadth-first order, because neighbours in time are then neighbours in memory (six
-/// times faster at 10^6 randomly numbered ops).
+/// If the graph's ids are in topological order, positions equal ids and the arrays are those of the graph. Otherwise
+/// they are copies in breadth-first order, so that neighbours in time are neighbours in memory (six times faster with
+/// 10^6 randomly numbered ops).
 struct DenseProblem {
   explicit DenseProblem(Problem problem);
   // The arrays may point into the object.
@@ -61,16 +61,16 @@ struct DenseProblem {
   IdRange<Position> positions() const { return IdRange<Position>{ops}; }
 
   DenseGraph graph;
-  IdMap<Position, std::uint32_t> pending;  // inputs and ops to come after
-  std::vector<Position> sources;           // pending 0, by ascending op id
+  IdMap<Position, std::uint32_t> pending;  // number of inputs and control dependencies
+  std::vector<Position> sources;           // ops with pending 0, by ascending op id
   const Nanoseconds* duration = nullptr;   // ops x columns
   std::size_t columns = 0;
   IdMap<DeviceId, std::uint32_t> column;
   IdMap<DeviceId, Nanoseconds> device_gap;
   IdMap<ChannelId, Nanoseconds> channel_gap;
-  bool channel_gaps = false;  // some channel has one
+  bool channel_gaps = false;  // whether some channel has a gap
 
-  // Positions and ids; empty where they are the same.
+  // Maps between positions and ids; empty if they are equal.
   bool renumbered = false;
   IdMap<OpId, Position> position_of;
   IdMap<Position, OpId> op_at;
@@ -81,8 +81,9 @@ struct DenseProblem {
   OpId op_id(Position at) const { return renumbered ? op_at[at] : OpId{at.index()}; }
   TensorId tensor_id(TensorPosition tensor) const { return renumbered ? tensor_at[tensor] : TensorId{tensor.index()}; }
 
-  /// A tensor has at most as many transfers as consumers. They are numbered from here on by ascending destination, so
-  /// that slots ascend by (producer, tensor, destination): the order in which the rules break ties.
+  /// Slot of a transfer of the tensor. A tensor has at most as many transfers as consumers, numbered from here by
+  /// ascending destination. So slots ascend by (producer, tensor, destination): the order in which the rules break
+  /// ties.
   Slot slot(TensorPosition tensor, std::size_t number = 0) const {
     return Slot{(renumbered ? slot_base[tensor].index() : graph.first_consumer[tensor.index()]) + number};
   }
@@ -94,8 +95,8 @@ struct DenseProblem {
   Nanoseconds duration_of(Position op, DeviceId device) const {
     return duration[op.index() * columns + column[device]];
   }
-  /// A route in short: its latency, its bandwidth as a column of byte_time, and the first of its channels, which is the
-  /// only one where the pair is closed; none where the route has no channels.
+  /// Summary of a route: its latency, its bandwidth as a column of byte_time, and its first channel, which is its only
+  /// channel if the pair is closed; none if the route has no channels.
   struct Pair {
     Nanoseconds latency;
     std::uint32_t rate = 0;
@@ -111,27 +112,27 @@ struct DenseProblem {
   const Nanoseconds* byte_time = nullptr;  // tensor ids x rates
   std::size_t rates = 0;
 
-  /// No task ends later, whatever the schedule: all durations, transfers and gaps one after the other.
+  /// Upper bound on the end of any task in any schedule: the sum of all durations, transfer times and gaps.
   Nanoseconds horizon;
-  /// The mean time between two ops that become ready, were all devices busy.
+  /// Mean time between two ops that become ready, if all devices were busy.
   Nanoseconds mean_gap{1};
-  /// Some op takes no time somewhere, as collectives do beside their links.
+  /// Whether some op may take no time on some device, as collectives do except on links.
   bool zero_durations = false;
   bool collectives = false;
 
-  /// Order of transfers on a channel under fifo.
+  /// Order of transfers on channels under fifo.
   enum class Links : std::uint8_t {
-    pairs,     // every channel serves one ordered pair of devices: transfers take it in the order of their producers,
-               // known the moment the producer's end is known
-    egresses,  // every channel serves one device that sends: the same, but for destinations of one tensor
-    queued,    // several devices feed a channel, or a route holds several: transfers enter the queue as ops do
+    pairs,     // every channel serves one ordered pair of devices: its transfers are in the order of their producers,
+               // and their times are known as soon as the producer's end is known
+    egresses,  // every channel has one sending device: as with pairs, but transfers of one tensor share a channel
+    queued,    // several devices feed a channel, or a route has several: transfers enter the queue like ops
   };
   Links links = Links::pairs;
-  /// Under Links::queued: the route of the pair is as simple as under the other two.
+  /// Under Links::queued: whether the pair's route is as simple as under the other two.
   bool closed(DeviceId from, DeviceId to) const { return (pair_flags_[route_at(from, to)] & kClosed) != 0; }
-  /// The route is a broadcasting egress and nothing else: one transfer per tensor serves all such destinations.
+  /// Whether the route is a broadcasting egress alone: one transfer per tensor serves all such destinations.
   bool broadcast(DeviceId from, DeviceId to) const { return (pair_flags_[route_at(from, to)] & kBroadcast) != 0; }
-  /// All channels of a pair's route: where they are stored, or the two devices of a fabric.
+  /// All channels of a pair's route: their place in route_channels_, or the two devices of a fabric.
   struct RouteChannels {
     std::uint32_t first = 0, last = 0;
   };
@@ -143,31 +144,31 @@ struct DenseProblem {
     if (fabric_ != nullptr) return fabric_->channels<ChannelId>(route.first, route.last);
     return Hops<ChannelId>{{route_channels_.data() + route.first, route_channels_.data() + route.last}};
   }
-  /// Under Links::queued: every transfer, from wherever to wherever, waits for some channel and takes time.
+  /// Under Links::queued: whether every transfer between any two devices waits for some channel and takes time.
   bool all_wait = false;
-  /// No route holds more channels than a ShortRoute has. It repeats the first where there are fewer.
+  /// Whether every route fits a ShortRoute, which repeats its first channel if the route has fewer.
   bool short_routes = false;
   struct ShortRoute {
     std::array<ChannelId, 4> channels{};
   };
-  /// The channels of a route that holds some.
+  /// The channels of a route that has at least one.
   ShortRoute short_route(DeviceId from, DeviceId to) const {
     return fabric_ != nullptr ? padded(fabric_->channels<ChannelId>(from.index(), to.index()))
                               : short_routes_[route_at(from, to)];
   }
-  /// Some egress broadcasts.
+  /// Whether some egress broadcasts.
   bool broadcasts = false;
-  /// Some route holds several channels at once.
+  /// Whether some route has several channels.
   bool held_whole = false;
 
  protected:  // for EditedProblem
   void find_positions();
-  /// Points `graph` and `duration` to the copies.
+  /// Points `graph` and `duration` to the object's own copies.
   void point_to_own();
 
   std::vector<std::uint32_t> own_first_output_, own_first_consumer_, own_first_before_;
   std::vector<OpId> own_consumer_,
-      own_before_;  // positions, as the graph's own rows of ids are where both are the same
+      own_before_;  // positions, stored as OpId like the graph's rows
   std::vector<Nanoseconds> own_duration_;
   static constexpr std::uint8_t kClosed = 1, kBroadcast = 2;
   std::vector<std::uint8_t> pair_flags_;
@@ -182,8 +183,8 @@ struct DenseProblem {
   void find_links();
   void find_fabric_links(const FabricRoutes& fabric);
   bool sends_at_once() const;
-  /// Index of the route in pairs_, pair_flags_ and routes_: by way of a fabric, by source where all routes of a
-  /// source are the same, otherwise by pair.
+  /// Index of the route in pairs_, pair_flags_ and routes_: by way in a fabric, by source if all routes of a source are
+  /// equal, otherwise by pair.
   std::size_t route_at(DeviceId from, DeviceId to) const {
     if (fabric_ != nullptr) return fabric_->way(from.index(), to.index());
     return from.index() * routes_of_source_ + (to.index() & destination_mask_);
@@ -198,7 +199,7 @@ struct DenseProblem {
   std::vector<ShortRoute> short_routes_;
 };
 
-/// Calls run(std::integral_constant) with the form of the links or a flag as a constant of the type.
+/// Calls run(std::integral_constant) with the form of the links, or a flag, as a compile-time constant.
 template <class Run>
 auto with_links(DenseProblem::Links links, const Run& run) {
   using Links = DenseProblem::Links;

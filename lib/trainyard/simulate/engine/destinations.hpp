@@ -12,8 +12,8 @@ inline void sort_destinations(WalkState& work) {
   if (work.destinations.size() > 1) std::ranges::sort(work.destinations, {}, &WalkState::Destination::device);
 }
 
-/// Merges the destinations whose route is a broadcasting egress alone: one transfer serves all, and is listed at the
-/// lowest of them.
+/// Merges the destinations whose route is a broadcasting egress alone: one transfer, listed at the lowest of them,
+/// serves all.
 inline void merge_broadcast(const DenseProblem& problem, WalkState& work, DeviceId from) {
   auto& destinations = work.destinations;
   std::size_t kept = 0;
@@ -33,9 +33,8 @@ inline void merge_broadcast(const DenseProblem& problem, WalkState& work, Device
   destinations.resize(kept);
 }
 
-/// Finds the consumers of a tensor: calls local(op) for each one on the device that makes it, and leaves in
-/// work.destinations the transfers to the others, by ascending destination, each with the chain of its consumers'
-/// edges.
+/// Finds the consumers of a tensor. Calls local(op) for each one on the producer's device. Leaves the transfers to the
+/// other devices in work.destinations, by ascending destination, each with the chain of its consumers' edges.
 template <class Local>
 [[gnu::always_inline]] inline void find_destinations(const DenseProblem& problem, WalkState& work,
                                                      TensorPosition tensor, DeviceId device, const Local& local) {

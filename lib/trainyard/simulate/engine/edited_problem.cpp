@@ -48,7 +48,7 @@ void EditedProblem::find_around(const GraphEdit& edit) {
   }
 }
 
-/// The new ops stand at the end, and the movers after them.
+/// Numbers the ops by id: the new ops are appended, and the movers after them.
 void EditedProblem::number_ops(const GraphEdit& edit) {
   const std::size_t first = edit.first.index(), added = edit.by.size();
   live_ops = base_ops_ - edit.count + added;
@@ -123,7 +123,7 @@ void EditedProblem::replace(const GraphEdit& edit, const Problem& piece) {
 
   horizon = base_horizon_ + piece.horizon();
   zero_durations = base_zeros_ || zero_added_;
-  if (zero_added_)  // what such an op sends becomes ready in between
+  if (zero_added_)  // its transfers become ready between others
     for (std::uint8_t& flags : pair_flags_) flags = static_cast<std::uint8_t>(flags & ~kClosed);
   point_to_rows();
 }
@@ -155,7 +155,7 @@ void EditedProblem::point_at(const GraphEdit& edit, OpId mover) {
 
 void EditedProblem::add_tensor(TensorId id) {
   tensor_at.push_back(id);
-  slot_base.push_back(Slot{0});  // for runs that are recorded: none here
+  slot_base.push_back(Slot{0});  // for recorded runs only, which this class does not support
   own_first_consumer_.push_back(static_cast<std::uint32_t>(own_consumer_.size()));
 }
 

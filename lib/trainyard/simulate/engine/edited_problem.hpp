@@ -10,15 +10,15 @@
 
 namespace trainyard::detail {
 
-/// A dense problem in which ops can be replaced by others and put back. Appended are the new ops and the *movers*, the
-/// ops that the old ones read from or come after, whose rows change; the old ops stay where they are and never become
-/// ready. Op ids are those of the edited graph, so that ties are broken as there; tensors keep the ids of the original
-/// graph, and new tensors follow.
+/// A dense problem in which ops can be replaced by others and restored. The new ops are appended, and after them the
+/// *movers*: copies of the ops that the old ones read from or come after, whose rows change. The old ops stay in place
+/// and never become ready. Op ids are those of the edited graph, so that ties are broken as there. Tensors keep the ids
+/// of the original graph, and new tensors follow.
 class EditedProblem : public DenseProblem {
  public:
   explicit EditedProblem(const Problem& problem);
 
-  /// `piece`: the problem of piece_graph(). Not twice without restore().
+  /// Replaces ops; `piece` is the problem of piece_graph(). Call restore() before the next replace().
   void replace(const GraphEdit& edit, const Problem& piece);
   void restore();
 
@@ -36,7 +36,7 @@ class EditedProblem : public DenseProblem {
   static bool replaced(const GraphEdit& edit, OpId op) {
     return op >= edit.first && op.index() < edit.first.index() + edit.count;
   }
-  /// The op's position, as rows hold positions.
+  /// The op's position, stored as OpId like the rows.
   OpId row_entry(OpId op) const { return OpId{position_now_[op].index()}; }
   OpId row_entry_of_new(std::size_t number) const { return OpId{base_ops_ + number}; }
 
@@ -50,12 +50,12 @@ class EditedProblem : public DenseProblem {
   std::vector<Nanoseconds> own_byte_time_;
 
   // The edit.
-  IdMap<OpId, Position> position_now_;  // by id in the original graph
+  IdMap<OpId, Position> position_now_;  // by op id in the original graph
   std::vector<OpId> movers_;
-  std::vector<OpId> earlier_, later_;    // the ops that the old ones come after, and those that come after them
+  std::vector<OpId> earlier_, later_;    // ops that the old ones come after, and ops that come after them
   IdMap<TensorId, TensorId> tensor_of_;  // by tensor of the piece
-  bool zero_added_ = false;              // some new op takes no time somewhere
-  // The entries of the rows that stay, before the edit.
+  bool zero_added_ = false;              // whether some new op takes no time on some device
+  // Overwritten entries of the rows that stay, to be restored.
   std::vector<std::pair<std::size_t, OpId>> old_consumers_, old_before_;
   std::vector<std::pair<Position, std::uint32_t>> old_pending_;
 };

@@ -35,7 +35,7 @@ TaskTimes run_rule(const Problem& problem, const Schedule& schedule, const Plann
 }
 
 [[noreturn]] void report_held_back(const Problem& problem, const Schedule& schedule, const TaskTimes& times) {
-  // The first in topological order lacks nothing.
+  // The first op in topological order that never started has all its dependencies.
   const auto& ops = problem.graph().topological_order();
   const OpId op = *std::ranges::find(ops, kNotYet, [&](OpId id) { return times.ops[id].start; });
   refuse("held-back",

@@ -6,8 +6,8 @@
 
 namespace trainyard::detail {
 
-/// The event loop behind the interface of run_commits(): for fair channels, and for rules of the caller's own. Throws
-/// InputError where such a rule holds an op back for ever ("held-back").
+/// The event loop with the interface of run_commits(): for fair channels, ops slowed by copies, and user-defined rules.
+/// Throws InputError ("held-back") if such a rule holds an op back for ever.
 Nanoseconds run_event_engine(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
                              bool record, Workspace& workspace);
 

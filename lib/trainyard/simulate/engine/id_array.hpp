@@ -4,7 +4,7 @@
 
 namespace trainyard::detail {
 
-/// An array keyed by an id, owned elsewhere: what an inner loop holds in place of an IdMap.
+/// An array indexed by id and owned elsewhere: used by inner loops in place of an IdMap.
 template <class IdType, class Value>
 class IdArray {
  public:

@@ -11,8 +11,8 @@ namespace {
 
 constexpr Nanoseconds kNever = PriorityLines::kNever;
 
-/// Tasks that wait for links: transfers by their slots; a collective by the number of edges and its op: the order of
-/// the ids that break ties.
+/// Link tasks: a transfer by its slot; a collective by the number of edges plus its op. This is the order of the ids
+/// that breaks ties.
 template <bool kStrict, bool kRecord>
 class PriorityWalk {
   friend StrictTurns;
@@ -127,7 +127,7 @@ class PriorityWalk {
   }
   void wake_device(DeviceId device) {
     PriorityLines::Device& line = lines_.devices[device];
-    if (line.wake != now_) return;  // it was to be looked at earlier, and was
+    if (line.wake != now_) return;  // an earlier wake has handled it
     while (!line.future.empty() && line.future.first().time <= now_) {
       const FutureOp next = line.future.first();
       line.future.pop();
@@ -135,7 +135,7 @@ class PriorityWalk {
     }
     const Position op = problem_.position(line.ready.first().task);
     line.ready.pop();
-    line.wake = Nanoseconds{0};  // whatever becomes ready for it now is seen to below
+    line.wake = Nanoseconds{0};  // ops that become ready now are handled below
     run_op(op, device, now_);
     line.wake = !line.ready.empty()    ? device_free_[device]
                 : !line.future.empty() ? std::max(device_free_[device], line.future.first().time)
@@ -160,7 +160,7 @@ class PriorityWalk {
 
   void finish(Position op, DeviceId device, Nanoseconds end) {
     const IdRange<TensorPosition> tensors = graph_.outputs(op);
-    // Transfers of one op compete where they share a channel.
+    // Transfers of one op compete if they share a channel.
     const bool alone = tensors.size() == 1;
     if (alone && pairs_)
       send_in_pairs(*tensors.begin(), device, end);
@@ -169,7 +169,8 @@ class PriorityWalk {
     graph_.each_before(op, [&](Position later) { satisfy(later, end); });
   }
 
-  /// The only tensor of an op, where each pair of devices has channels of its own: what need not wait leaves no trace.
+  /// Sends the only tensor of an op if each pair of devices has its own channels; transfers that need not wait are not
+  /// stored.
   void send_in_pairs(TensorPosition tensor, DeviceId device, Nanoseconds end) {
     auto& waiting = work_.destinations;
     waiting.clear();
@@ -226,12 +227,12 @@ class PriorityWalk {
 
   // --- transfers ---
 
-  /// At `end`, with nobody in line or on the way there.
+  /// Whether the channel is free at `end`, with no task in line or about to join it.
   bool is_free(ChannelId channel, Nanoseconds end) const {
     return channel_free_[channel] <= end && lines_.nobody(channel) && lines_.channels[channel].coming == 0;
   }
 
-  /// `one`: no other transfer of this moment wants its channel.
+  /// `one`: no other transfer of this instant needs the channel.
   void send(Slot slot, TensorPosition tensor, DeviceId from, DeviceId to, Edge edge, Nanoseconds end, bool one) {
     const DenseProblem::Pair pair = problem_.pair(from, to);
     const Nanoseconds time = problem_.transfer_time(tensor, pair);
@@ -246,10 +247,10 @@ class PriorityWalk {
     wait(slot, problem_.channels_of(route), end);
   }
 
-  /// For channels, at least one, from its ready time on.
+  /// Makes the task wait for its channels (at least one) from its ready time on.
   template <class Channels>
   void wait(Slot slot, const Channels& channels, Nanoseconds ready) {
-    // Nobody starts on a channel before it is free: who becomes ready until then may as well stand in line now.
+    // No task can start on a channel before it is free, so tasks that become ready until then can join the line now.
     bool all_busy = true;
     for (const ChannelId channel : channels) all_busy = all_busy && channel_free_[channel] >= ready;
     if (all_busy) return enter(channels, {urgency(slot), ready, slot});
@@ -287,7 +288,7 @@ class PriorityWalk {
     lines_.behind[waiting.task] = behind;
     if (behind == 0) look_later(waiting.task, channels);
   }
-  /// It is first in all lines, and may start when all channels are free, if it still is.
+  /// The task is first in all its lines. It starts when all channels are free, if it still is first.
   template <class Channels>
   void look_later(Slot slot, const Channels& channels) {
     Nanoseconds free = now_;
@@ -304,7 +305,8 @@ class PriorityWalk {
     lines_.to_look_at.clear();
     drain();
   }
-  /// Who became ready now: who finds all channels free and nobody in line, the most urgent first, starts at once.
+  /// Handles the tasks that became ready now, most urgent first: starts those whose channels are all free and have no
+  /// line.
   void let_in() {
     auto& arrived = lines_.arrived;
     if (arrived.size() > 1) {
@@ -325,7 +327,7 @@ class PriorityWalk {
     arrived.clear();
   }
   void look_at(Slot slot) {
-    if (lines_.behind[slot] != 0) return;  // others came first, or it started
+    if (lines_.behind[slot] != 0) return;  // another task came first, or it has started
     with_channels(slot, [&](const auto& channels) {
       for (const ChannelId channel : channels)
         if (channel_free_[channel] > now_) return;
@@ -340,7 +342,7 @@ class PriorityWalk {
       }
     });
   }
-  /// Starts now.
+  /// Starts the task now.
   template <class Channels>
   void hold(const TransferInLine& task, const Channels& channels) {
     if (is_collective(task.task)) {
@@ -371,13 +373,13 @@ class PriorityWalk {
   Position collective(Slot slot) const { return problem_.position(OpId{slot.index() - problem_.edges}); }
   const CollectiveRun& run_of(Position op) { return in_place_.of(problem_.op_id(op)); }
 
-  /// Its members' arrays are all there.
+  /// Handles a collective whose dependencies are all met.
   [[gnu::noinline]] void gather(Position op, Nanoseconds at) {
     const CollectiveRun& run = run_of(op);
     if (run.time == Nanoseconds{0} || run.channels.empty()) return end_collective(op, at, at);
     wait(Slot{problem_.edges + problem_.op_id(op).index()}, run.channels, at);
   }
-  /// Its op, which no device runs, starts and ends with it.
+  /// Ends a collective. Its op occupies no device; it starts and ends at that instant.
   void end_collective(Position op, Nanoseconds ready, Nanoseconds start) {
     const Nanoseconds end = start + run_of(op).time;
     if constexpr (kRecord) record_.collectives.push_back({problem_.op_id(op), ready, start, end});
@@ -409,10 +411,10 @@ class PriorityWalk {
   const IdArray<DeviceId, Nanoseconds> device_free_{work_.device_free.data()};
   const IdArray<ChannelId, Nanoseconds> channel_free_{work_.channel_free.data()};
   const Nanoseconds* const given_;
-  const bool zeros_;  // some op may take no time
+  const bool zeros_;  // whether some op may take no time
   const bool collectives_;
-  const bool closed_;  // DenseProblem::closed may be relied on
-  const bool pairs_;   // DenseProblem::Links::pairs may be relied on
+  const bool closed_;  // whether DenseProblem::closed may be relied on
+  const bool pairs_;   // whether DenseProblem::Links::pairs may be relied on
   Nanoseconds now_, last_;
 };
 

@@ -13,15 +13,15 @@
 
 namespace trainyard::detail {
 
-/// A number that orders as the priority does, most urgent first: ascending where the priority descends.
+/// Maps a priority to a number that ascends as the priority descends, so that the most urgent is least.
 inline std::uint64_t urgency_key(double priority) {
   const auto bits = std::bit_cast<std::uint64_t>(priority == 0 ? 0.0 : priority);  // -0 is 0
   constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
-  // A positive double's bits ascend with its value; a negative one's descend.
+  // The bits of a positive double ascend with its value; those of a negative one descend.
   return bits & kSign ? bits : ~bits & ~kSign;
 }
 
-/// A waiting task's place in line: the smallest is first. Tasks are ops or transfers, by their ids or slots.
+/// Sort key of a waiting task; the least goes first. Tasks are ops by id, or transfers by slot.
 template <class Task>
 struct PlaceInLine {
   std::uint64_t urgency = 0;  // urgency_key
@@ -33,13 +33,13 @@ struct PlaceInLine {
 using OpInLine = PlaceInLine<OpId>;
 using TransferInLine = PlaceInLine<Slot>;
 
-/// A time at which something may be able to start; the order within one instant is immaterial.
+/// A time at which a task may be able to start; the order within one instant does not matter.
 struct Wake {
   Nanoseconds time;
-  std::uint32_t what;  // devices are counted first, then slots, twice each: it becomes ready; it may be able to start
+  std::uint32_t what;  // devices first, then two numbers per slot: it becomes ready; it may be able to start
 };
 
-/// An op that becomes ready at a time.
+/// An op with its future ready time.
 struct FutureOp {
   Nanoseconds time;
   Position op;
@@ -87,8 +87,8 @@ class SliceHeap {
   std::size_t size_ = 0;
 };
 
-/// The queue of wakes: a heap of four children per node. As in PackedHeap, the wake that is taken leaves a hole at the
-/// root, which the next push fills: most wakes of a device lead to its next one.
+/// The queue of wakes: a heap with four children per node. As in PackedHeap, taking a wake leaves a hole at the root
+/// that the next push fills: most wakes of a device lead to its next one.
 class WakeHeap {
  public:
   void clear() {
@@ -103,7 +103,7 @@ class WakeHeap {
       return;
     }
     std::size_t at = size_++;
-    if (wakes_.size() < size_ + 4) wakes_.resize(size_ + 4, kNothing);  // sink() looks at four children
+    if (wakes_.size() < size_ + 4) wakes_.resize(size_ + 4, kNothing);  // sink() reads four children
     while (at > 0) {
       const std::size_t parent = (at - 1) / 4;
       if (wakes_[parent].time <= wake.time) break;
@@ -112,12 +112,12 @@ class WakeHeap {
     }
     wakes_[at] = wake;
   }
-  /// The time of the first wake; the end of time where there is none.
+  /// Time of the first wake; the largest time if there is none.
   Nanoseconds first_time() {
     fill_hole();
     return wakes_[0].time;
   }
-  /// False where there is none.
+  /// Takes the first wake; false if there is none.
   bool take(Wake& wake) {
     fill_hole();
     if (size_ == 0) return false;
@@ -154,24 +154,24 @@ class WakeHeap {
     wakes[at] = wake;
   }
 
-  std::vector<Wake> wakes_;  // and four that are nothing
+  std::vector<Wake> wakes_;  // followed by four empty entries
   std::size_t size_ = 0;
   bool hole_ = false;
 };
 
-/// The queues of policy priority. Devices: a line of ops that are ready by the time the device is free, and one of
-/// those known to become ready later; in slices of two shared arrays, whose lengths the placement gives. Channels:
-/// pairing heaps (Fredman et al. 1986) over a pool of nodes, since a transfer may stand in several lines, nobody knows
-/// beforehand how many will, and most lines are empty.
+/// The queues of policy priority. Each device has a line of ops that are ready by the time it is free, and one of ops
+/// known to become ready later; they are slices of two shared arrays, with lengths given by the placement. Channels
+/// have pairing heaps (Fredman et al. 1986) over a pool of nodes, because a transfer may wait in several lines, their
+/// lengths are not known in advance, and most lines are empty.
 ///
-/// Own heaps rather than Boost.Heap: thousands of mostly empty lines must not allocate, nor be freed one by one after a
-/// run.
+/// These heaps are used instead of Boost.Heap because thousands of mostly empty lines must neither allocate nor be
+/// freed one by one after a run.
 struct PriorityLines {
   struct Device {
     SliceHeap<OpInLine, std::less<>> ready;
     SliceHeap<FutureOp, Earlier> future;
-    Nanoseconds wake;       // when it is to be looked at; kNever: not at all
-    std::uint32_t ops = 0;  // placed there
+    Nanoseconds wake;       // time of the next visit; kNever: none
+    std::uint32_t ops = 0;  // number of ops placed there
   };
   IdMap<DeviceId, Device> devices;
   std::vector<OpInLine> ready_slots;
@@ -186,13 +186,13 @@ struct PriorityLines {
   IdMap<NodeId, Node> nodes;
   std::vector<NodeId> free_nodes;
   struct Channel {
-    NodeId first_in_line;      // the root; none: nobody waits
-    std::uint32_t coming = 0;  // transfers that will stand in line when they are ready
+    NodeId first_in_line;      // root of the heap; none: empty line
+    std::uint32_t coming = 0;  // transfers that will join the line when they are ready
   };
   IdMap<ChannelId, Channel> channels;
-  IdMap<Slot, std::uint32_t> behind;    // of those in line: in how many lines it is not the first
-  std::vector<TransferInLine> arrived;  // ready now, but not yet in line; urgencies to be filled in
-  std::vector<Slot> to_look_at;         // before time goes on: may be first on free channels
+  IdMap<Slot, std::uint32_t> behind;    // for a waiting task: number of lines in which it is not first
+  std::vector<TransferInLine> arrived;  // ready now, but not in line yet; urgencies still to be set
+  std::vector<Slot> to_look_at;         // tasks that may be first on free channels; to be examined before time advances
   WakeHeap wakes;
 
   void clear(const DenseProblem& problem) {
@@ -208,7 +208,7 @@ struct PriorityLines {
     to_look_at.clear();
     wakes.clear();
   }
-  /// Gives each device as much room as it has ops.
+  /// Gives each device room for as many entries as it has ops.
   void place_devices() {
     std::size_t first = 0;
     for (Device& device : devices) {
@@ -219,7 +219,7 @@ struct PriorityLines {
     }
   }
 
-  static constexpr std::uint32_t kGone = ~std::uint32_t{0};  // `behind` of who has started
+  static constexpr std::uint32_t kGone = ~std::uint32_t{0};  // value of `behind` for a task that has started
   static constexpr Nanoseconds kNever{std::numeric_limits<std::int64_t>::max()};
 
   NodeId merge(NodeId a, NodeId b) {
@@ -243,7 +243,7 @@ struct PriorityLines {
   }
   const TransferInLine& first(ChannelId channel) const { return nodes[channels[channel].first_in_line].waiting; }
   bool nobody(ChannelId channel) const { return channels[channel].first_in_line.is_none(); }
-  /// Takes the first one out: its children are merged in pairs, then the pairs from the last to the first.
+  /// Removes the first task: its children are merged in pairs, then the pairs from last to first.
   void leave(ChannelId channel) {
     const NodeId root = channels[channel].first_in_line;
     free_nodes.push_back(root);

@@ -11,28 +11,28 @@
 
 namespace trainyard::detail {
 
-/// The two queues behind the commit-ordered engines. Both hold (ready time, task) pairs and give them back by ready
-/// time, then by task number; both are monotone: nothing is inserted before what was taken last. They return the same
-/// sequence, so which one is used is a matter of speed alone.
+/// The queues of the commit-ordered engines. Each holds (ready time, task) pairs and returns them by ready time, then
+/// by task number. Both kinds are monotone: nothing is inserted before the pair taken last. They return the same
+/// sequence, so the choice affects only the speed.
 ///
 /// Measured on the graphs of bench/, as multiples of a topological sweep of the same graph (20,000 ops, 8 and 64
-/// devices): the heap below 3.2 and 3.7, the wheel 3.0 and 3.5; the heap is 1.4 times faster on 2 devices, the wheel
-/// 1.3 to 1.5 times from 64 devices on. In an event engine of the same rules Boost.Heap's d_ary_heap reached 8.2 and
-/// 10.9, its pairing heap 12.5 and 20.1, its Fibonacci heap 14.1 and 20.7: those pay for handles, which a task that
-/// enters once and never moves does not need.
+/// devices): the heap below 3.2 and 3.7, the wheel 3.0 and 3.5. The heap is 1.4 times faster on 2 devices, the wheel
+/// 1.3 to 1.5 times from 64 devices on. In an event engine with the same rules Boost.Heap's d_ary_heap reached 8.2 and
+/// 10.9, its pairing heap 12.5 and 20.1, its Fibonacci heap 14.1 and 20.7. The latter two pay for handles, which are
+/// not needed for a task that enters once and never moves.
 
-/// An implicit heap of four children per node with time and task packed into one 64-bit key. The task that is taken
-/// leaves a hole at the root, which the next insertion fills: most tasks that end make another ready, and that saves
-/// the heap one of two walks. Tasks that become ready one after the other, as all do that a collective ends for, may
-/// wait in a row beside the heap instead: what the heap costs is mostly branches that no processor foresees.
+/// An implicit heap with four children per node, and time and task packed into one 64-bit key. Taking a task leaves a
+/// hole at the root that the next insertion fills: most tasks that end make another one ready, which saves one of two
+/// heap walks. Tasks that become ready in order, such as the followers of a collective, may be kept in a sorted row
+/// beside the heap instead: the cost of the heap is mostly mispredicted branches.
 class PackedHeap {
  public:
-  /// Prepares for tasks below `tasks`; allocates the first time only.
+  /// Prepares for task numbers below `tasks`; allocates only if they exceed those of earlier calls.
   void prepare(std::size_t tasks, Nanoseconds /*gap*/) {
     shift_ = bits_for(tasks);
     if (keys_.size() < tasks + kPadding) keys_.resize(tasks + kPadding);
   }
-  /// Times up to `horizon` leave room for the task in a key.
+  /// Whether times up to `horizon` leave room for the task in a key.
   static bool fits(std::size_t tasks, Nanoseconds horizon) {
     return bits_for(tasks) + static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(horizon.count))) < 64;
   }
@@ -46,14 +46,14 @@ class PackedHeap {
   }
 
   void insert(std::uint32_t task, Nanoseconds ready) { insert(key_of(task, ready)); }
-  /// Inserts one of several tasks that follow one another in ascending order.
+  /// Inserts one of several tasks that arrive in ascending order.
   void append(std::uint32_t task, Nanoseconds ready) {
     const std::uint64_t key = key_of(task, ready);
     if (!row_.empty() && key < row_.back()) return insert(key);
     row_.push_back(key);
   }
 
-  /// False where nothing is left. `kAppended`: some may have been appended.
+  /// Takes the first pair; false if the queue is empty. `kAppended`: append() may have been called.
   template <bool kAppended = false>
   bool take(std::uint32_t& task, Nanoseconds& ready) {
     std::uint64_t* const keys = keys_.data();
@@ -96,7 +96,7 @@ class PackedHeap {
       return;
     }
     std::size_t at = size_++;
-    std::fill_n(keys + size_, 4, kNothing);  // so that sink() may look at four children
+    std::fill_n(keys + size_, 4, kNothing);  // sink() reads four children
     while (at > 0) {
       const std::size_t parent = (at - 1) / 4;
       if (keys[parent] <= key) break;
@@ -106,7 +106,7 @@ class PackedHeap {
     keys[at] = key;
   }
 
-  /// Puts the key where the hole at the root leads it.
+  /// Places the key into the hole at the root and sinks it.
   void sink(std::uint64_t key) {
     std::uint64_t* const keys = keys_.data();
     std::size_t at = 0;
@@ -127,28 +127,28 @@ class PackedHeap {
 
   std::vector<std::uint64_t> keys_;
   std::size_t size_ = 0;
-  std::vector<std::uint64_t> row_;  // ascending, from first_of_row_ on; empty where all are taken
+  std::vector<std::uint64_t> row_;  // ascending, from first_of_row_ on; empty when all have been taken
   std::size_t first_of_row_ = 0;
   unsigned shift_ = 0;
   bool hole_ = false;
 };
 
-/// A timing wheel: buckets of equal width, a bitmap of those in use and a summary of the bitmap, lists of nodes from a
-/// pool, which holds no more tasks than wait at once: on 10^7 ops a few thousand. Tasks more than one turn ahead wait
-/// in a heap. A bucket with several tasks becomes a heap when it is reached, so that times of any distribution cost
-/// O(log n) at worst.
+/// A timing wheel: buckets of equal width, a bitmap of the used ones and a summary of the bitmap. Buckets are lists of
+/// nodes from a pool, which holds only the tasks that wait at once: a few thousand for 10^7 ops. Tasks more than one
+/// turn ahead wait in a heap. A bucket with several tasks becomes a heap when it is reached, so that the worst case is
+/// O(log n) for any distribution of times.
 template <unsigned kBucketBits>
 class TimingWheel {
  public:
-  /// Prepares for tasks below `tasks`; allocates the first time only. `gap`: the mean time between two tasks, from
-  /// which the width of a bucket follows.
+  /// Prepares for task numbers below `tasks`; allocates in the first call only. `gap` of the first call, the mean time
+  /// between two tasks, determines the width of a bucket.
   void prepare(std::size_t tasks, Nanoseconds gap) {
-    nodes_.reserve(tasks);  // address space: only what is used becomes memory
+    nodes_.reserve(tasks);  // reserves address space: only used pages take memory
     if (!head_.empty()) return;
     head_.resize(kBuckets);
     used_.assign(kWords, 0);
     summary_.assign(kSummaries, 0);
-    // Half the gap: fewer than one task per bucket.
+    // Half the gap, so that a bucket has fewer than one task on average.
     width_shift_ =
         gap.count <= 2 ? 0U : static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(gap.count))) - 2U;
     bucket_.reserve(1024);
@@ -162,7 +162,7 @@ class TimingWheel {
     bucket_.clear();
     nodes_.clear();
     free_ = kEnd;
-    // A run that was left in the middle leaves tasks behind.
+    // An aborted run leaves tasks behind.
     for (std::size_t s = 0; s < kSummaries; ++s)
       for (; summary_[s] != 0; summary_[s] &= summary_[s] - 1)
         used_[64 * s + static_cast<std::size_t>(std::countr_zero(summary_[s]))] = 0;
@@ -224,7 +224,7 @@ class TimingWheel {
   static constexpr std::size_t kWords = kBuckets / 64;
   static constexpr std::size_t kSummaries = (kWords + 63) / 64;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
-  static constexpr std::uint64_t kStart = ~std::uint64_t{0};  // the bucket before the one of time 0
+  static constexpr std::uint64_t kStart = ~std::uint64_t{0};  // the bucket before that of time 0
   static constexpr std::uint32_t kEnd = ~std::uint32_t{0};
 
   struct Entry {
@@ -260,7 +260,7 @@ class TimingWheel {
   }
 
   [[gnu::noinline]] void insert_now_or_far(std::uint32_t task, Nanoseconds ready, std::uint64_t slot) {
-    if (slot == now_) {  // into the bucket that is being emptied
+    if (slot == now_) {  // the bucket that is being emptied
       bucket_.push_back({ready, task});
       std::push_heap(bucket_.begin(), bucket_.end(), std::greater<>{});
     } else {
@@ -286,7 +286,7 @@ class TimingWheel {
     return kNever;
   }
 
-  /// Moves the wheel to the first far task and takes in all within a turn of it.
+  /// Advances the wheel to the first far task and inserts all far tasks within one turn of it.
   [[gnu::noinline]] void pull_far() {
     now_ = next_far_;
     while (!far_.empty()) {
@@ -309,21 +309,21 @@ class TimingWheel {
   std::uint32_t free_ = kEnd;
   std::vector<std::uint64_t> used_, summary_;
   std::vector<Entry> far_;     // heap, earliest first
-  std::vector<Entry> bucket_;  // heap: what is left of the bucket at now_
+  std::vector<Entry> bucket_;  // heap: the rest of the bucket at now_
   std::uint64_t now_ = kStart, next_far_ = kNever;
   unsigned width_shift_ = 0;
 };
 
-/// The queues, of which a run takes the fastest.
+/// The queues; a run uses the fastest.
 struct ReadyQueues {
   PackedHeap heap;
   TimingWheel<12> wheel;
   TimingWheel<16> large_wheel;
 
-  /// Calls run(queue) for tasks below `tasks` and times up to `horizon`.
+  /// Calls run(queue) with the queue for task numbers below `tasks` and times up to `horizon`.
   template <class Run>
   auto with_fastest(std::size_t devices, std::size_t tasks, Nanoseconds horizon, const Run& run) {
-    constexpr std::size_t kWheel = 33, kLargeWheel = 256;  // devices from which on it is faster
+    constexpr std::size_t kWheel = 33, kLargeWheel = 256;  // numbers of devices from which it is faster
     if (devices < kWheel && PackedHeap::fits(tasks, horizon)) return run(heap);
     return devices < kLargeWheel ? run(wheel) : run(large_wheel);
   }

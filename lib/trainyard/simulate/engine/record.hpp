@@ -8,22 +8,22 @@
 
 namespace trainyard::detail {
 
-/// Times of each task of a run, as the engines write it.
+/// Times of each task of a run, as written by the engines.
 struct Record {
   struct Transfer {
     Nanoseconds ready, start, end;
     DeviceId to;
   };
-  /// A collective, as a transfer to each of its members from the device before it.
+  /// A run of a collective; the timeline shows it as a transfer to each member from the device before it.
   struct Collective {
     OpId op;
     Nanoseconds ready, start, end;
   };
   IdMap<OpId, Span> ops;
-  std::vector<OpId> started;  // ops that take time: those of one device by their starts
-  bool in_order = false;      // `started` is filled in
+  std::vector<OpId> started;  // ops that take time; those of one device by their starts
+  bool in_order = false;      // whether `started` is filled in
   IdMap<TensorId, std::uint32_t> transfer_count;
-  IdMap<Slot, Transfer> transfers;  // a tensor's from DenseProblem::slot() on, not sorted by destination
+  IdMap<Slot, Transfer> transfers;  // by DenseProblem::slot(); those of one tensor are not sorted by destination
   std::vector<Collective> collectives;
 
   void prepare(const DenseProblem& problem) {

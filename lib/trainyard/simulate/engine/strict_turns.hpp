@@ -11,14 +11,14 @@
 
 namespace trainyard::detail {
 
-/// Returned by a run in place of its makespan: strict orders contradict the graph, so that it came to a halt.
+/// Returned in place of the makespan if strict orders contradict the graph and the run stopped.
 inline constexpr Nanoseconds kDeadlock{-1};
 
-/// Position of each device in its strict order, and the devices to look at. A Walk of these turns has
+/// The position of each device in its strict order, and the devices to examine. A Walk provides
 ///
-///     takes_turn(op)         false: of zero duration
-///     has_all(op)            nothing that it waits for is missing
-///     take_turn(op, device)  runs it, and tells ready() of what this makes ready
+///     takes_turn(op)         false for an op of zero duration
+///     has_all(op)            whether all dependencies of the op are met
+///     take_turn(op, device)  runs the op and reports to ready() what it makes ready
 class StrictTurns {
  public:
   explicit StrictTurns(std::size_t count) : devices_(count) { to_run_.reserve(count); }
@@ -34,14 +34,14 @@ class StrictTurns {
       to_run_.push_back(device);
     }
   }
-  /// The op, which takes its turn, has all that it waits for.
+  /// Reports that an op that takes a turn has all its dependencies.
   [[gnu::always_inline]] void ready(OpId op, DeviceId device) {
     Turn& turn = devices_[device];
     if (turn.listed || *turn.next != op) return;
     turn.listed = true;
     to_run_.push_back(device);
   }
-  /// Runs every op that has its turn and all that it waits for.
+  /// Runs every op whose turn it is and whose dependencies are met.
   template <class Walk>
   [[gnu::always_inline]] void run(const DenseProblem& problem, Walk& walk) {
     while (!to_run_.empty()) {
@@ -56,11 +56,11 @@ class StrictTurns {
         walk.take_turn(op, device);
       }
       turn.listed = false;
-      // While the device ran, ops that became ready for it were left to the loop above.
+      // Ops that became ready for the device while it ran were left to the loop above.
       if (turn.next == turn.end) turn.next = turn.end = &kNoOp;
     }
   }
-  /// Every op that takes a turn has run.
+  /// Whether every op that takes a turn has run.
   bool over() const {
     for (const Turn& turn : devices_)
       if (turn.next != turn.end) return false;

@@ -12,8 +12,7 @@
 
 namespace trainyard::detail {
 
-/// Memory that a run writes, each engine its own part: sized once for a problem, so that a run allocates nothing. One
-/// per thread.
+/// Memory that the engines write to, allocated once per problem, so that a run allocates nothing. One per thread.
 struct Workspace {
   explicit Workspace(const DenseProblem& problem)
       : walk(problem), turns(problem.devices), receivers(problem.devices), collectives(problem.problem) {}
@@ -21,10 +20,10 @@ struct Workspace {
   WalkState walk;
   ReadyQueues queues;               // fifo, strict
   StrictTurns turns;                // strict
-  std::vector<DeviceId> receivers;  // fifo, strict: room for the devices that want the tensor at hand
+  std::vector<DeviceId> receivers;  // fifo, strict: room for the devices that need the current tensor
   CollectivesInPlace collectives;   // all
   PriorityLines lines;              // links by priority
-  Record record;                    // all, of runs that are recorded
+  Record record;                    // all engines, if the run is recorded
 };
 
 }  // namespace trainyard::detail

@@ -13,21 +13,22 @@ class DeviceQueue {
  public:
   DeviceQueue(DeviceId device, const Rule& rule, const RunState& run) : device_(device), rule_(&rule), run_(&run) {}
 
-  /// The op became ready now.
+  /// Adds an op that becomes ready now.
   void push(OpId op) {
     waiting_.push_back({run_->now(), op});
     if constexpr (FixedOrder<Rule>)
       std::push_heap(waiting_.begin(), waiting_.end(), behind());
-    else  // by (ready, id): those before it became ready at this instant or earlier
+    else  // by (ready, id): all others became ready at this instant or earlier
       for (auto at = waiting_.end() - 1; at != waiting_.begin() && *at < *(at - 1); --at) std::iter_swap(at, at - 1);
   }
 
   bool empty() const { return waiting_.empty(); }
-  /// Takes out the op that the device is to run now; none where nothing waits, or the rule holds the first back.
+  /// Removes and returns the op that the device is to run now; none if nothing waits or the rule holds the first op
+  /// back.
   OpId take() {
     if (waiting_.empty()) return OpId::none();
     auto first = waiting_.begin();
-    if constexpr (!FixedOrder<Rule>)  // the first of equals
+    if constexpr (!FixedOrder<Rule>)  // the first of equal ones
       first = std::min_element(first, waiting_.end(),
                                [this](const Entry& a, const Entry& b) { return rule_->before(seen(a), seen(b)); });
     if constexpr (HoldsBack<Rule>)
@@ -50,7 +51,7 @@ class DeviceQueue {
     friend auto operator<=>(const Entry&, const Entry&) = default;
   };
   Waiting seen(const Entry& entry) const { return {entry.op, device_, entry.ready, *run_}; }
-  /// The order of std::push_heap, which keeps the last in front.
+  /// Comparison for std::push_heap, which keeps the greatest element in front.
   auto behind() const {
     return [this](const Entry& a, const Entry& b) {
       if (rule_->before(seen(b), seen(a))) return true;

@@ -14,23 +14,23 @@
 
 namespace trainyard {
 
-/// An op that is ready, and waits for its device.
+/// An op that is ready and waits for its device.
 struct Waiting {
   OpId op;
   DeviceId device;
-  Nanoseconds ready;  // since when
+  Nanoseconds ready;  // ready time
   const RunState& run;
 };
 
-/// A transfer that is ready, and waits for the serial channels of its route; or a collective.
+/// A transfer that is ready and waits for the serial channels of its route; or a waiting collective.
 struct WaitingTransfer {
   TensorId tensor;                  // none: a collective
-  DeviceId from, to;                // on a broadcasting egress, `to` is the lowest of those that it serves
-  std::span<const OpId> consumers;  // the tensor's, on the devices that it serves; a collective's members
+  DeviceId from, to;                // on a broadcasting egress, `to` is the lowest device that it serves
+  std::span<const OpId> consumers;  // the tensor's consumers on the devices served; or the collective's members
   const RunState& run;
 };
 
-// Functions that a rule may have; DispatchRule, below, says what each does.
+// Concepts for the functions of a rule; DispatchRule, below, describes them.
 
 template <class Rule>
 concept OrdersOps = requires(const Rule& rule, const Waiting& a, const Waiting& b) {
@@ -60,44 +60,46 @@ concept FixedOrder = requires {
 };
 }  // namespace detail
 
-/// Choice of a device among the ops that wait for it. One function:
+/// The choice of a device among the ops that wait for it. A rule has one function:
 ///
-///     before(a, b)       a goes before b: a strict weak order of what waits for one device. Ties go to the op that
-///                        became ready first, then to the lower id
+///     before(a, b)       whether a goes before b: a strict weak order of the ops that wait for one device. Ties go to
+///                        the op that became ready first, then to the lower id
 ///
-/// The order may depend on what has run so far (Waiting::run): a device asks whenever it is idle and something waits,
-/// which takes time in proportion to what waits. Devices that ask at one instant ask by ascending id. Three members are
+/// The order may depend on what has run so far (Waiting::run). A device calls the rule whenever it is idle and ops
+/// wait, in time proportional to their number. At one instant devices call it in ascending id. Three members are
 /// optional:
 ///
-///     holds_back(first)  the device stays idle rather than run `first`, which goes before all others that wait, and
+///     holds_back(first)  whether the device stays idle instead of running `first`, the first op of those that wait. It
 ///                        asks again at the next instant at which a task becomes ready or ends, on any device or link
-///     urgency(transfer)  transfers take their channels by descending urgency, given once, when they become ready;
-///                        without it, links are fifo. Not a number: the run ends with InputError ("not-a-number")
+///     urgency(transfer)  transfers take their channels by descending urgency, evaluated once, when they become ready;
+///                        without it, links are fifo. NaN ends the run with InputError ("not-a-number")
 ///     static constexpr bool fixed = true
-///                        two ops keep their order as long as both wait: the first is found in logarithmic time
+///                        the relative order of two ops never changes while both wait; then finding the first op takes
+///                        logarithmic time
 ///
-/// A rule is const, and many threads may ask it: what it needs to know of a run it reads off Waiting::run. Most memory
-/// freed first:
+/// A rule is const and may be called from many threads: it gets the state of a run from Waiting::run. Example, the rule
+/// that frees the most memory first:
 ///
 ///     struct FreesMost {
 ///       bool before(const Waiting& a, const Waiting& b) const { return a.run.frees(a.op) > b.run.frees(b.op); }
 ///     };
 ///
-/// A member that is there, but cannot be called so, makes the type no rule: it would be overlooked.
+/// A type with one of these members but with the wrong signature is not a rule, so that the member is not silently
+/// ignored.
 template <class Rule>
 concept DispatchRule = std::copy_constructible<Rule> && OrdersOps<Rule> && !detail::MisdeclaresHoldsBack<Rule> &&
                        !detail::MisdeclaresUrgency<Rule>;
 
 // --- the three rules of a schedule ---
 
-/// Policy::fifo: by (ready time, id), links too.
+/// Policy::fifo: by (ready time, id), also on links.
 struct Fifo {
   static constexpr bool fixed = true;
   bool before(const Waiting&, const Waiting&) const { return false; }
 };
 
-/// Policy::priority: by descending priority, 0 beyond the end of the list. A transfer has that of its most urgent
-/// consumer.
+/// Policy::priority: by descending priority; ops beyond the end of the list have priority 0. A transfer has the
+/// priority of its most urgent consumer.
 struct Priority {
   IdMap<OpId, double> priority;
 
@@ -111,12 +113,12 @@ struct Priority {
   }
 };
 
-/// Policy::strict: each device runs its ops in a given order, and waits where the next one is not ready. Ops of zero
+/// Policy::strict: each device runs its ops in a given order and waits if the next one is not ready. Ops of zero
 /// duration take no turn. Links are fifo.
 class Strict {
  public:
-  /// `durations`: by op id, in place of the problem's; null: the problem's. Throws InputError ("order") where the
-  /// schedule's order is not of the problem's devices and ops.
+  /// `durations`: op times by op id in place of the problem's; null: the problem's. Throws InputError ("order") if the
+  /// schedule's order does not match the problem's devices and ops.
   Strict(const Problem& problem, const Schedule& schedule, const Nanoseconds* durations = nullptr)
       : turn_(problem.op_count()) {
     const auto check = [](bool fits) {
@@ -140,17 +142,17 @@ class Strict {
   bool holds_back(const Waiting& first) const { return turn_[first.op] != first.run.started(first.device); }
 
  private:
-  IdMap<OpId, std::uint32_t> turn_;  // how many ops of the device run before it
+  IdMap<OpId, std::uint32_t> turn_;  // number of ops that the device runs before it
 };
 
 namespace detail {
-/// What a device holds back may run once something has happened elsewhere. Not so with strict orders: what is held back
-/// there waits for the op whose turn it is.
+/// Whether an op that a device holds back may run after an event elsewhere. Under strict orders it may not: it waits
+/// for the op whose turn it is.
 template <class Rule>
 concept AsksAgain = HoldsBack<Rule> && !std::derived_from<Rule, Strict>;
 }  // namespace detail
 
-/// Policy::strict with Schedule::urgent_links: devices as Strict, links as Priority.
+/// Policy::strict with Schedule::urgent_links: devices like Strict, links like Priority.
 class UrgentStrict : public Strict {
  public:
   UrgentStrict(const Problem& problem, const Schedule& schedule, const Nanoseconds* durations = nullptr)

@@ -22,36 +22,37 @@
 
 namespace trainyard::detail {
 
-/// Thrown for a transfer whose urgency is no number.
+/// Thrown for a transfer whose urgency is NaN.
 struct NoUrgency {
   TensorId tensor;  // none: a collective
 };
 
-/// The model of simulate/simulate.hpp, as events. A task x, op, transfer or collective, becomes ready at r(x), when the
-/// last of what it needs is there; starts when it has its resources, an op its device, a transfer all serial channels
-/// of its route, a collective those of all its hops; and ends p(x) later.
+/// The model of simulate/simulate.hpp as a discrete-event simulation. A task x (an op, transfer or collective) becomes
+/// ready at r(x), when the last of its dependencies is met. It starts when it has its resources: an op its device, a
+/// transfer all serial channels of its route, a collective those of all its hops. It ends p(x) later.
 ///
-///     now = 0; every op that needs nothing becomes ready
+///     now = 0; every op without dependencies becomes ready
 ///     loop
-///       complete    take every event of this instant. An op ends: its device is released, its tensors are there, its
-///                   transfers become ready. A transfer ends: its channels are released, its tensor is there. What
-///                   lacks nothing more becomes ready: it joins the queue of its device, or those of its channels
-///       dispatch    every idle device takes the first op of its queue, as the rule orders it, or holds it back;
+///       complete    process all events of this instant. When an op ends, its device is released, its tensors become
+///                   available, and its transfers become ready. When a transfer ends, its channels are released and its
+///                   tensor is available. A task whose dependencies are met joins the queue of its device or channels
+///       dispatch    every idle device takes the first op of its queue in the order of the rule, or holds it back;
 ///                   every transfer that is first in all its queues starts, if all its channels are idle
 ///       now = the time of the earliest event
 ///
-/// Nothing starts before all that ends at an instant has ended: so the order of its events cannot matter.
+/// Nothing starts before everything that ends at the instant has ended, so the order of its events cannot matter.
 ///
-/// A task of zero duration takes no resource: its end is an event of the instant in which it becomes ready. Gap: what
-/// is released is idle only that long after. Fair channels: a transfer over some waits for none of them; its latency
-/// passes, then its bytes flow (fair_flows.hpp), and whenever flows begin or end, the ends of others move. So do those
-/// of ops that copies slow (slowed_ops.hpp).
+/// The end of a task of zero duration is an event of the instant at which it becomes ready; the task occupies no
+/// resource. A released resource with a gap becomes idle only that long after. A transfer over fair channels waits for
+/// none of them: its latency passes, then its bytes flow (fair_flows.hpp). Whenever flows begin or end, the ends of
+/// other flows move. So do the ends of ops slowed by copies (slowed_ops.hpp).
 ///
 /// One event per task and per gap, and one per change of a flow's end: O(n log n) with the rules of a schedule.
 template <class Rule>
 class EventLoop {
  public:
-  /// `durations`: by op id, in place of the problem's; null: the problem's. All arguments must outlive the loop.
+  /// `durations`: op times by op id in place of the problem's; null: the problem's. All arguments must outlive the
+  /// loop.
   EventLoop(const Problem& problem, const Placement& placement, const PlannedTransfers& transfers,
             const Nanoseconds* durations, const Rule& rule)
       : graph_(problem.graph()),
@@ -80,7 +81,7 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;  // the queues refer to the run
   EventLoop& operator=(const EventLoop&) = delete;
 
-  /// Times of each task; to be called once.
+  /// Start and end of each task; call it once.
   TaskTimes run() {
     for (const OpId op : graph_.ops())
       if (pending_[op] == 0) make_ready(op);
@@ -97,11 +98,11 @@ class EventLoop {
   }
 
  private:
-  /// Resource of one task at a time: a device, or a serial channel.
+  /// A resource that serves one task at a time: a device or a serial channel.
   struct Resource {
     Nanoseconds gap;
     bool idle = true;
-    bool asks = false;  // at this instant: it became idle, or a task joined its queue
+    bool asks = false;  // at this instant it became idle, or a task joined its queue
   };
 
   // --- phase one: complete ---
@@ -124,7 +125,7 @@ class EventLoop {
   void end(OpId op) {
     const DeviceId home = placement_[op];
     if (is_slowed(op)) {
-      if (!slowed_->ends_at(op, home, run_.now_.count)) return;  // no longer its end
+      if (!slowed_->ends_at(op, home, run_.now_.count)) return;  // its end has moved
       slowed_->end(home);
       run_.times_.ops[op].end = run_.now_;
     }
@@ -144,7 +145,7 @@ class EventLoop {
     if (transfers_.duration[transfer] != Nanoseconds{0})
       for (const ChannelId channel : transfers_.channels(transfer))
         if (is_serial(channel)) release(channel);
-    // The op of a collective, which takes no time of its own, ends with it.
+    // The op of a collective takes no time and ends with it.
     if (const OpId op = transfers_.collective(transfer); !op.is_none()) return set_times(op);
     for (const OpId consumer : transfers_.consumers(transfer)) satisfy(consumer);
   }
@@ -183,7 +184,7 @@ class EventLoop {
 
   // --- phase two: dispatch ---
 
-  /// Only what was released, what a task joined, or what the rule held back can start something.
+  /// A task can start only on resources that were released, that a task joined, or that the rule held back.
   void dispatch() {
     if constexpr (AsksAgain<Rule>) {
       for (const DeviceId device : held_back_) ask(device);
@@ -254,7 +255,7 @@ class EventLoop {
 
   Resource& resource(DeviceId device) { return devices_[device]; }
   Resource& resource(ChannelId channel) { return channels_[channel]; }
-  /// Transfers take turns on it.
+  /// Whether transfers take turns on the channel.
   bool is_serial(ChannelId channel) const { return !cluster_.channel(channel).fair; }
 
   template <class Id>
@@ -309,7 +310,7 @@ class EventLoop {
     flows_->begin(transfer, transfers_.duration[transfer] - latency(transfer), cluster_.route(from, to).bandwidth,
                   transfers_.channels(transfer), transfers_.load(transfer), run_.now_.count);
   }
-  /// False: it is a flow, and this is no longer its end.
+  /// False if the transfer is a flow whose end has moved.
   bool ends_flow(TransferId transfer) {
     if (!is_flow(transfer)) return true;
     if (!flows_->ends_at(transfer, run_.now_.count)) return false;
@@ -337,17 +338,17 @@ class EventLoop {
   const Rule& rule_;
   RunState run_;
 
-  IdMap<OpId, std::uint32_t> pending_;  // inputs and ops to come after that have not arrived or ended
+  IdMap<OpId, std::uint32_t> pending_;  // inputs and control dependencies that are still missing
   IdMap<DeviceId, Resource> devices_;
   IdMap<ChannelId, Resource> channels_;
   IdMap<DeviceId, DeviceQueue<Rule>> device_queues_;
   IdMap<ChannelId, LinkQueue> link_queues_;
   std::vector<DeviceId> asking_devices_;
-  std::vector<DeviceId> held_back_;  // idle, with ops that wait
+  std::vector<DeviceId> held_back_;  // idle devices with waiting ops
   std::vector<ChannelId> asking_channels_;
   EventQueue events_;
-  std::optional<FairFlows> flows_;   // where the cluster has fair channels
-  std::optional<SlowedOps> slowed_;  // where copies slow ops
+  std::optional<FairFlows> flows_;   // if the cluster has fair channels
+  std::optional<SlowedOps> slowed_;  // if copies slow ops
   std::size_t ended_ = 0;
 };
 

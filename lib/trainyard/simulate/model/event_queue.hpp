@@ -8,26 +8,26 @@
 
 namespace trainyard::detail {
 
-/// Something that is to happen at a time.
+/// An event at a point in time.
 struct Event {
   enum class Kind : std::uint8_t {
     op_ends,
-    transfer_ends,  // of a flow on fair channels: unless its rate has changed since
+    transfer_ends,  // for a flow over fair channels, only if its rate has not changed since
     device_idle,    // its gap is over
     channel_idle,
-    bytes_flow,  // the latency of a transfer over fair channels is over
+    bytes_flow,  // end of the latency of a transfer over fair channels
   };
 
   Nanoseconds time;
-  std::uint32_t id = 0;  // of the op, transfer, device or channel
+  std::uint32_t id = 0;  // id of the op, transfer, device or channel
   Kind kind = Kind::op_ends;
 };
 
-/// The events to come, earliest first. The order within one instant is that of the heap, and immaterial: the loop
-/// completes all of them before it dispatches anything.
+/// The future events, earliest first. The order within one instant is that of the heap and does not matter, because the
+/// loop completes all of them before it dispatches anything.
 ///
-/// A Boost.Heap of four children per node: within 2 % of std::priority_queue, and it can reserve; eight children are
-/// slower on 64 devices (bench/simulate_bench.cpp).
+/// A Boost.Heap with four children per node: within 2 % of std::priority_queue, and it can reserve memory. Eight
+/// children are slower on 64 devices (bench/simulate_bench.cpp).
 class EventQueue {
  public:
   void reserve(std::size_t events) { heap_.reserve(events); }

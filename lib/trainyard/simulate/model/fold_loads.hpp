@@ -10,14 +10,14 @@
 
 namespace trainyard::detail {
 
-/// How often transfers and collectives of a folded graph pass fair channels together with what they stand for
-/// (problem/fold_images.hpp): all channels that one of them holds itself, of those with the same bandwidth that all
-/// pass as often the first. A channel as often in a row as it is passed.
+/// How often transfers and collectives of a folded graph pass fair channels, together with the tasks that they stand
+/// for (problem/fold_images.hpp). Covers all channels that a task of the graph occupies itself; of channels with the
+/// same bandwidth and the same passes, only the first. A channel is repeated as often as it is passed.
 ///
-/// What is left out is as fast as what stands for it, so each of these channels has the share that it has in the whole
-/// step, and none beside them says more.
+/// The omitted tasks are as fast as those that stand for them. So each of these channels has the same share as in the
+/// unfolded step, and the other channels impose no further limit.
 struct FoldLoads {
-  IdMap<TransferId, std::uint32_t> of;  // empty: each stands for itself
+  IdMap<TransferId, std::uint32_t> of;  // index into `channels`; empty: each task stands for itself only
   std::vector<std::vector<ChannelId>> channels;
 };
 FoldLoads fold_loads(const Problem& problem, const Placement& placement, const PlannedTransfers& transfers);

@@ -8,7 +8,7 @@
 
 namespace trainyard::detail {
 
-/// The transfers that wait for one serial channel of a link: by descending urgency, then by (ready time, id).
+/// The transfers that wait for one serial channel: by descending urgency, then by (ready time, id).
 class LinkQueue {
  public:
   struct Entry {

@@ -7,7 +7,7 @@
 
 namespace trainyard::detail {
 
-/// The event loop of a rule, whatever its type: what an OwnRule holds. Many threads may run it.
+/// The event loop for a rule of any type: the content of an OwnRule. Many threads may run it.
 class RuleRunner {
  public:
   virtual ~RuleRunner() = default;

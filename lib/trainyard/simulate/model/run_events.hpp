@@ -15,11 +15,11 @@
 
 namespace trainyard {
 
-/// The rule as a part of a schedule, which simulate() and all that builds on it then follow:
+/// Wraps the rule for a schedule; simulate() and everything built on it then follow the rule:
 ///
 ///     simulate(problem, {.placement = placement, .rule = own_rule("frees-most", FreesMost{})})
 ///
-/// Functions that know the three policies alone refuse the schedule by the rule's name.
+/// Functions that support only the three policies reject such a schedule and name its rule.
 template <DispatchRule Rule>
 OwnRule own_rule(std::string name, Rule rule) {
   class Runner final : public detail::RuleRunner {
@@ -36,7 +36,7 @@ OwnRule own_rule(std::string name, Rule rule) {
   return {std::move(name), std::make_shared<const Runner>(std::move(rule))};
 }
 
-/// The rule of one function: before(a, b) of DispatchRule, as a lambda.
+/// A rule given as one function, such as a lambda: before(a, b) of DispatchRule.
 template <class Before>
 requires(!DispatchRule<Before> && std::is_invocable_r_v<bool, const Before&, const Waiting&, const Waiting&>) OwnRule
     own_rule(std::string name, Before before) {
@@ -47,9 +47,8 @@ requires(!DispatchRule<Before> && std::is_invocable_r_v<bool, const Before&, con
   return own_rule(std::move(name), Rule{std::move(before)});
 }
 
-/// simulate() with devices that choose by this rule, as events throughout: the faster engines stay aside, also for the
-/// rules that they know. Throws InputError where simulate() would, and where the rule holds ops back for ever
-/// ("held-back"), by this name.
+/// simulate() with devices that follow this rule, always by the event loop, even for rules with a faster engine. Throws
+/// InputError like simulate(), and "held-back", with this name, if the rule holds ops back for ever.
 template <DispatchRule Rule>
 Timeline run_events(const Problem& problem, const Placement& placement, const Rule& rule, std::string name = "own") {
   return simulate(problem, {.placement = placement, .rule = own_rule(std::move(name), rule)});

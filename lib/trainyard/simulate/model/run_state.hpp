@@ -16,13 +16,13 @@ namespace detail {
 
 inline constexpr Nanoseconds kNotYet{-1};
 
-/// Times of each task: kNotYet where it has not started, kLongestTime where a flow's end is open. `ready` of a
-/// transfer is the end of its producer.
+/// Start and end of each task: kNotYet if it has not started, an end of kLongestTime if a flow's end is not known yet.
+/// The ready time of a transfer is the end of its producer.
 struct TaskTimes {
   IdMap<OpId, Span> ops;
   IdMap<TransferId, Nanoseconds> transfer_ready;
   IdMap<TransferId, Span> transfers;
-  bool complete = true;  // false: some tasks never ran, held back by strict orders against the graph or by a rule
+  bool complete = true;  // false: some tasks never ran: a deadlock of strict orders, or held back by a rule
 };
 
 template <class Rule>
@@ -30,7 +30,7 @@ class EventLoop;
 
 }  // namespace detail
 
-/// State that a dispatch rule may look at: the problem, the placement, and what has run until now.
+/// The state that a dispatch rule can read: the problem, the placement, and the progress of the run.
 class RunState {
  public:
   RunState(const Problem& problem, const Placement& placement, const detail::PlannedTransfers& transfers)
@@ -44,17 +44,17 @@ class RunState {
   const Problem& problem() const { return problem_; }
   const Placement& placement() const { return placement_; }
   Nanoseconds now() const { return now_; }
-  /// The op's duration on its device.
+  /// Duration of the op on its device.
   Nanoseconds duration(OpId op) const { return duration_[op]; }
 
   bool has_ended(OpId op) const { return ended(times_.ops[op]); }
-  /// Number of ops that the device has started, those of zero duration aside: they take no device.
+  /// Number of ops that the device has started, except those of zero duration, which occupy no device.
   std::size_t started(DeviceId device) const { return started_[device]; }
-  /// The last of these; none where there is none.
+  /// The last op that it started, or none.
   OpId last(DeviceId device) const { return last_[device]; }
 
-  /// Bytes that the op's end frees on its device, by the rules of memory: of its inputs those that no other op there is
-  /// still to read, and, of those made there, that no transfer is still to send and that are not kept.
+  /// Bytes that are freed on the op's device when it ends, by the rules of memory: its inputs that no other op there
+  /// has still to read and, if they were made there, that are not kept and that no transfer has still to send.
   Bytes frees(OpId op) const {
     const Graph& graph = problem_.graph();
     const DeviceId home = placement_[op];

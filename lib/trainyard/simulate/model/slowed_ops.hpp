@@ -17,13 +17,13 @@
 
 namespace trainyard::detail {
 
-/// Ops that run while others use the memory of their device, and when each ends (problem/memory_load.hpp).
+/// Progress of ops while other tasks use their device's memory (problem/memory_load.hpp).
 ///
 ///     left(op) = p(op) 2^40                         when it starts
-///     left(op) = left(op) - slowed_rate(s, L)       over each nanosecond, with the load L as it is after all that
-///                                                   started or ended at its beginning, but for the op's own
+///     left(op) = left(op) - slowed_rate(s, L)       over each nanosecond; L is the load, without the op's own, after
+///                                                   all tasks of the instant at its beginning have started or ended
 ///
-/// An op ends after the first nanosecond at whose end 2 left < rate, as flows do (fair_flows.hpp): alone after exactly
+/// Like flows (fair_flows.hpp), an op ends after the first nanosecond at whose end 2 left < rate; alone, after exactly
 /// p(op). A device runs one op at a time.
 class SlowedOps {
  public:
@@ -92,11 +92,11 @@ class SlowedOps {
 
   struct Memory {
     std::vector<DeviceId> devices = {};
-    std::int64_t load = 0;  // of all copies and, where it is not of one device alone, ops
+    std::int64_t load = 0;  // of all copies and, if several devices share the memory, of all ops
   };
   struct State {
     OpId op = OpId::none();
-    std::int64_t own = 0;  // load
+    std::int64_t own = 0;  // the op's own load
     Wide left = 0;
     std::int64_t since = 0, rate = 0, end = -1;
     std::uint32_t sensitivity = 0;
@@ -136,7 +136,7 @@ class SlowedOps {
   const Placement& placement_;
   const PlannedTransfers& transfers_;
   IdMap<DeviceId, State> devices_;
-  IdMap<DeviceId, std::size_t> memory_;  // of memories_
+  IdMap<DeviceId, std::size_t> memory_;  // index into memories_
   std::vector<Memory> memories_;
   std::vector<DeviceId> changed_, members_;
   std::vector<End> ends_;
