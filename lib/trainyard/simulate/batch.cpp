@@ -15,7 +15,7 @@ namespace trainyard {
 
 namespace {
 
-/// Puts `what` and the number before the message of what `ask` throws.
+/// Calls `ask`; if it throws InputError, prefixes its messages with `what` and the number.
 template <class Ask>
 void numbered(const char* what, std::size_t number, const Ask& ask) {
   try {
@@ -44,7 +44,7 @@ Batch::Batch(const Problem& problem, unsigned threads) {
 
 template <class Evaluate>
 void Batch::each(std::size_t count, const Evaluate& evaluate) {
-  // Threads take the next few: schedules differ in cost, and neighbours among the results share cache lines.
+  // Threads take chunks: schedules differ in cost, and neighbouring results share cache lines.
   constexpr std::size_t kChunk = 8;
   const std::size_t chunks = (count + kChunk - 1) / kChunk;
   const std::size_t workers = std::min(simulations_.size(), chunks);
@@ -80,7 +80,7 @@ std::vector<MemoryPeaks> Batch::peaks(std::span<const Schedule> schedules) {
 
 bool Batch::is_valid(const Placement& placement) const {
   const std::size_t devices = problem().device_count();
-  bool valid = true;  // without a branch an op: the rule is that all are
+  bool valid = true;  // without a branch per op, because placements are usually valid
   for (const DeviceId device : placement) valid &= device.index() < devices;
   if (!valid) return false;
   if (!can_run_.empty())
@@ -112,7 +112,7 @@ void Batch::makespans(std::span<const std::int32_t> placements, const IdMap<OpId
                    [](std::int32_t device) { return DeviceId{static_cast<std::size_t>(device)}; });
     numbered("row", row, [&] {
       if (!is_valid(schedule.placement)) {
-        for (DeviceId& device : schedule.placement)  // no device has a negative number
+        for (DeviceId& device : schedule.placement)  // negative numbers name no device
           if (device.index() > std::numeric_limits<std::int32_t>::max()) device = DeviceId::none();
         check_schedule(problem(), schedule);
       }

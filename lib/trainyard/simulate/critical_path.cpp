@@ -61,7 +61,7 @@ class Backtrace {
  private:
   static PathStep op_step(OpId op) { return {op}; }
   static PathStep transfer_step(std::size_t index) { return {OpId::none(), index}; }
-  /// Channels that the transfer holds; one part of a collective stands for all.
+  /// Channels that the transfer occupies; for a collective, those of the first part only.
   std::vector<ChannelId> held(std::size_t index) const {
     const Transfer& transfer = timeline_.transfers[index];
     const OpId collective = collective_of(graph_, placement_, transfer);
@@ -72,7 +72,7 @@ class Backtrace {
     if (part_of(collective) != index) return {};
     return runs_.of(collective, placement_).channels;
   }
-  /// The first part of a collective.
+  /// Index of the first part of a collective.
   std::optional<std::size_t> part_of(OpId collective) const {
     for (const OpId member : graph_.before(collective))
       for (const TensorId tensor : graph_.outputs(member))
@@ -80,7 +80,7 @@ class Backtrace {
           if (timeline_.transfers[at].to == placement_[member]) return at;
     return std::nullopt;
   }
-  /// The op before the collective that ends last.
+  /// The last op to end among those before the collective.
   OpId last_source(OpId collective) const {
     return *std::ranges::max_element(graph_.after(collective), {}, [&](OpId op) {
       return std::pair{timeline_.ops[op].end, -1 - static_cast<std::int64_t>(op.index())};
@@ -89,7 +89,7 @@ class Backtrace {
 
   bool is_serial(ChannelId channel) const { return !problem_.cluster().channel(channel).fair; }
 
-  /// Sets the step's cause.
+  /// Finds the previous step and sets the cause of `step`.
   std::optional<PathStep> step_before(PathStep& step) const {
     const auto before = step.op.is_none() ? before_transfer(step) : before_op(step);
     if (!before) step.cause = PathStep::Cause::start;
@@ -134,7 +134,7 @@ class Backtrace {
     const OpId source = collective.is_none() ? graph_.producer(transfer.tensor) : last_source(collective);
     if (transfer.start == transfer.ready) return op_step(source);
     step.cause = PathStep::Cause::resource;
-    // The one whose channel became idle at this very moment.
+    // Finds the transfer after which a channel became idle at this moment.
     std::optional<std::uint32_t> before;
     for (const ChannelId channel : held(collective.is_none() ? step.transfer : *part_of(collective))) {
       const auto last = last_before(channel_transfers_[channel], transfer.start,
@@ -143,7 +143,7 @@ class Backtrace {
       before = std::min(before.value_or(*last), *last);
     }
     if (before) return transfer_step(*before);
-    // A collective whose members make no tensor held it.
+    // A collective whose members make no tensor occupied the channel.
     step.cause = PathStep::Cause::data;
     return op_step(source);
   }
@@ -155,7 +155,7 @@ class Backtrace {
     return at;
   }
 
-  /// The last of `tasks`, which are by start, that starts before `time`.
+  /// The last of `tasks`, which are sorted by start, that starts before `time`.
   template <class Task, class StartOf>
   static std::optional<Task> last_before(std::span<const Task> tasks, Nanoseconds time, const StartOf& start_of) {
     const auto first_later = std::ranges::lower_bound(tasks, time, {}, start_of);

@@ -51,12 +51,12 @@ struct DeltaSimulation::State {
   }
 
   bool events() const { return schedule.urgent_links || problem.problem.needs_events(); }
-  /// Every change is simulated in full.
+  /// Whether every change is simulated in full.
   bool full() const { return schedule.policy == Policy::priority || events(); }
   Nanoseconds run_in_full(bool record) {
     return detail::run_engine(problem, written_schedule(), nullptr, record, workspace);
   }
-  /// Keeps the starts and ends of a full run under `strict`: turns are found by them.
+  /// Stores the starts and ends of a full run under `strict`, from which turns are determined.
   void keep_times() {
     if (!state.strict) return;
     state.snapshots.assign(1, {});
@@ -68,7 +68,7 @@ struct DeltaSimulation::State {
 
   void record_all() {
     record_from_start();
-    // Snapshots take at most about 100 bytes per op; where many ops wait at once, they stand further apart.
+    // Snapshots may take about 100 bytes per op; if many ops wait at once, they are placed further apart.
     std::size_t bytes = 0;
     for (const Snapshot& snapshot : state.snapshots) bytes += snapshot.bytes();
     const std::size_t most = std::max<std::size_t>(100 * std::size_t{problem.ops}, 64 << 10);
@@ -98,7 +98,7 @@ struct DeltaSimulation::State {
 
   // --- turns ---
 
-  /// The op of non-zero duration before this one in the order of its device.
+  /// The previous op of non-zero duration in the order of the device.
   Position turn_in_order(Position op) const {
     Position before = order.before(op);
     while (!before.is_none() && !takes_turns(before)) before = order.before(before);
@@ -149,7 +149,7 @@ struct DeltaSimulation::State {
     Position op, old_place;
     DeviceId old_device, new_device;
   };
-  /// The op goes behind `place` in the order of the device.
+  /// Moves the op behind `place` in the order of the device.
   void put(Position op, DeviceId to, Position place) {
     const DeviceId from = device(op);
     steps.push_back({op, order.before(op), from, to});
@@ -173,7 +173,7 @@ struct DeltaSimulation::State {
     for (const Change::Op& op : ops)
       if (!op.old_turn_after.is_none()) state.turn_before[op.old_turn_after] = Position::none();
     for (const Change::Op& op : ops) set_turn(op.op, takes_turns(op.op) ? turn_in_order(op.op) : Position::none());
-    // Leave out ops that neither moved nor changed their turn.
+    // Drop ops whose device and turn are unchanged.
     std::erase_if(ops, [&](const Change::Op& op) {
       const bool same = !op.moved && state.turn_after[op.op] == op.old_turn_after;
       if (same) state.changed[op.op] = 0;
@@ -293,7 +293,7 @@ struct DeltaSimulation::State {
     Nanoseconds time;
     Position op;
   };
-  /// The earliest start of the op there, were all else as it is, but no later than its present end: the ops that it
+  /// The earliest start of the op on the device if everything else stays, but at most its current end: the ops that it
   /// depends on start before that time, and those that depend on it do not.
   Nanoseconds turn_time(Position op, DeviceId to) const {
     Nanoseconds ready{0};
@@ -310,10 +310,10 @@ struct DeltaSimulation::State {
     if (taken_turn[other] != kNoTurn) return std::pair{taken_turn[other], other} < std::pair{turn.time, turn.op};
     return state.start_of(other) < turn.time;
   }
-  /// The last op on the device before that turn, not counting ops of zero duration; none where there is none.
-  /// `previous`: the last turn that was taken before it, if any.
+  /// The last op of non-zero duration on the device before that turn, or none. `previous`: the last turn taken before
+  /// it, if any.
   Position place_for(const Turn& turn, DeviceId to, const Turn* previous) const {
-    // From where the nearest snapshot saw the device, or from the previous turn where that is later.
+    // Start at the op that the nearest snapshot has for the device, or at the previous turn if that is later.
     const auto later = std::ranges::upper_bound(state.snapshots, turn.time, {}, &Snapshot::head);
     Position at;
     if (later != state.snapshots.begin() && !(later - 1)->last_on_device.empty()) at = (later - 1)->last_on_device[to];
@@ -334,11 +334,11 @@ struct DeltaSimulation::State {
   Schedule schedule;
   DeltaState state;
   detail::DeltaOrder order;
-  IdMap<DeviceId, std::uint8_t> order_changed;  // the schedule's own copy is behind
+  IdMap<DeviceId, std::uint8_t> order_changed;  // whether the schedule's copy is outdated
   std::vector<Step> steps;
   std::vector<Turn> turns;
   static constexpr Nanoseconds kNoTurn{-1};
-  IdMap<Position, Nanoseconds> taken_turn;  // while turns are taken
+  IdMap<Position, Nanoseconds> taken_turn;  // set while turns are assigned
   bool pending = false;
   Nanoseconds new_makespan;
   std::optional<OpId> changed_priority;

@@ -21,7 +21,7 @@ struct EditedSimulation::State {
   detail::Workspace workspace;
   std::optional<Problem> piece;
   std::vector<TensorId> reads;
-  Schedule schedule;  // its placement alone
+  Schedule schedule;  // only its placement is used
   bool edited = false;
 };
 

@@ -23,8 +23,8 @@ namespace {
 
 constexpr double kMostDeviation = 10;
 constexpr double kMostJitter = 1000;
-constexpr std::uint64_t kJitterStream = 0x6a69747465720000;  // apart from the seeds of ops
-constexpr double kMostNormal = 8.3;                          // quantile of the least number drawn, 2^-53: 8.2
+constexpr std::uint64_t kJitterStream = 0x6a69747465720000;  // separates it from the ops' stream
+constexpr double kMostNormal = 8.3;                          // the quantile of the least number drawn, 2^-53, is -8.2
 
 void check(const Problem& problem, const NoiseOptions& options) {
   if (options.samples == 0) refuse("range", "noise needs one sample or more", "1000 give quantiles that can be used");
@@ -55,7 +55,7 @@ void check(const Problem& problem, const NoiseOptions& options) {
 
 double sigma_of(double deviation) { return std::sqrt(portable_log(1 + deviation * deviation)); }
 
-/// Op times of one schedule, sample by sample.
+/// Random op times of one schedule, by sample.
 class NoisyTimes {
  public:
   NoisyTimes(const Problem& problem, const Schedule& schedule, const NoiseOptions& options, std::size_t ops_per_step)
@@ -89,7 +89,7 @@ class NoisyTimes {
         begins.push_back(static_cast<std::size_t>(beginnings.below(jitter_.size())));
     }
     for (const OpId op : mean_.ids()) {
-      // In the open interval (0, 1), 52 bits: exact.
+      // In the open interval (0, 1), with 52 bits: exact.
       const double uniform = (static_cast<double>(random.next() >> 12) + 0.5) * 0x1p-52;
       times[op] = mean_[op];
       const double sigma = sigma_[op];
@@ -123,8 +123,8 @@ Nanoseconds percentile(std::vector<Nanoseconds> numbers, std::size_t percent) {
 
 namespace {
 
-/// Op i is of step i / ops_per_step. Runs every sample and keeps measure(makespan, record); the record is filled in
-/// where `record`.
+/// Runs every sample and stores measure(makespan, record); the record is only filled in if `record` is set. Op i
+/// belongs to step i / ops_per_step.
 template <class Measure>
 NoiseResult draw_samples(const Problem& problem, const Schedule& schedule, const NoiseOptions& options,
                          std::size_t ops_per_step, bool record, const Measure& measure) {
@@ -146,7 +146,7 @@ NoiseResult draw_samples(const Problem& problem, const Schedule& schedule, const
   });
 
   const auto count = static_cast<double>(options.samples);
-  double sum = 0, squares = 0;  // in the order of the samples
+  double sum = 0, squares = 0;  // summed in the order of the samples
   for (const Nanoseconds sample : result.samples) sum += static_cast<double>(sample.count);
   result.mean_ns = sum / count;
   for (const Nanoseconds sample : result.samples) {
@@ -195,7 +195,7 @@ NoiseComparison compare_noise(const NoiseResult& first, const NoiseResult& secon
     result.ties += first.samples[i] == second.samples[i];
     result.losses += first.samples[i] > second.samples[i];
   }
-  constexpr double z = 1.959963984540054;  // 97.5 % of a standard normal variable
+  constexpr double z = 1.959963984540054;  // 97.5 % quantile of the standard normal distribution
   const auto n = static_cast<double>(first.samples.size());
   const double p = (static_cast<double>(result.wins) + static_cast<double>(result.ties) / 2) / n;
   const double center = (p + z * z / (2 * n)) / (1 + z * z / n);

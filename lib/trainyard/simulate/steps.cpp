@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-/// The rank of every op in the policy of one step, from 0 up: higher is more urgent.
+/// Rank of every op under the policy of one step, from 0; higher is more urgent.
 struct Urgency {
   IdMap<OpId, std::size_t> rank;
   std::size_t ranks = 1;
@@ -41,7 +41,7 @@ Schedule unroll_schedule(const UnrolledGraph& unrolled, const Problem& problem, 
   for (const OpId op : unrolled.graph.ops()) {
     const OpId like = unrolled.placed_as(op);
     result.placement.push_back(schedule.placement[like]);
-    // Whole numbers below 2^53: the ranks of the last step are the lowest.
+    // Whole numbers below 2^53; the last step has the lowest ranks.
     if (result.policy == Policy::priority || result.urgent_links)
       result.priority.push_back(
           static_cast<double>((unrolled.steps - 1 - unrolled.step(op)) * urgency.ranks + urgency.rank[like]));
@@ -51,7 +51,7 @@ Schedule unroll_schedule(const UnrolledGraph& unrolled, const Problem& problem, 
       for (const DeviceId device : problem.devices())
         for (const OpId op : schedule.order[device])
           result.order[device].push_back(OpId{step * unrolled.ops_per_step + op.index()});
-    // Ops that only keep tensors take no time, so that their place in the order does not matter.
+    // Ops that only keep tensors take no time, so their place in the order does not matter.
     for (std::size_t i = unrolled.steps * unrolled.ops_per_step; i < unrolled.graph.op_count(); ++i)
       result.order[result.placement[OpId{i}]].push_back(OpId{i});
   }

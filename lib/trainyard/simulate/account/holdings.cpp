@@ -19,7 +19,7 @@ CompressedRows<DeviceId, Held> find_holdings(const Problem& problem, const Place
                          timeline.ops[op].end,
                          {Holding::Kind::workspace, op, TensorId::none(), graph.workspace_bytes(op)}});
 
-  std::size_t next = 0;  // transfers come by tensor
+  std::size_t next = 0;  // transfers are sorted by tensor
   IdMap<DeviceId, Nanoseconds> last_use(problem.device_count());
   for (const TensorId tensor : graph.tensors()) {
     const OpId producer = graph.producer(tensor);
@@ -30,7 +30,7 @@ CompressedRows<DeviceId, Held> find_holdings(const Problem& problem, const Place
     while (next < timeline.transfers.size() && timeline.transfers[next].tensor == tensor) {
       const Transfer& transfer = timeline.transfers[next++];
       last_use[home] = std::max(last_use[home], transfer.end);
-      if (transfer.to == home) {  // a member's part in its collective
+      if (transfer.to == home) {  // the part of a member in its collective
         made.start = transfer.start;
         continue;
       }

@@ -10,19 +10,19 @@
 
 namespace trainyard::detail {
 
-/// `holding.bytes` are held in [from, until).
+/// A holding whose bytes are held in [from, until).
 struct Held {
   Nanoseconds from, until;
   Holding holding;
-  std::uint32_t transfer = 0;  // arrived: the one that brought it, an index into Timeline::transfers
+  std::uint32_t transfer = 0;  // arrived: index into Timeline::transfers of the transfer that brought it
 
-  /// The order in which holdings of one instant are taken.
+  /// Sort key: the order in which holdings of one instant take memory.
   std::tuple<Nanoseconds, bool, std::uint32_t, OpId, Holding::Kind, TensorId> taking_order() const {
     return {from, holding.kind == Holding::Kind::arrived, transfer, holding.op, holding.kind, holding.tensor};
   }
 };
 
-/// All holdings of a run by the rules of simulate(), by device, but for parameters and state.
+/// All holdings of a run by device, by the rules of simulate(), except parameters and state.
 CompressedRows<DeviceId, Held> find_holdings(const Problem& problem, const Placement& placement,
                                              const Timeline& timeline);
 

@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-/// The direction first: it tells the two lanes of a full-duplex link apart even where the rest is cut off.
+/// Puts the direction first: it distinguishes the two lanes of a full-duplex link even if the rest is cut off.
 std::string channel_name(const Channel& channel) {
   if (channel.from.empty() || channel.to.empty()) return channel.name;
   return channel.from + " → " + channel.to + "  " + channel.name;
@@ -17,7 +17,7 @@ void add(Lane& lane, Span span, std::size_t index) {
   (span.start == span.end ? lane.instants : lane.spans).push_back(index);
 }
 
-/// Spreads transfers that may overlap over as few lanes as possible, from lane `first` on.
+/// Distributes transfers that may overlap over as few lanes as possible, from lane `first` on.
 void add_lanes(std::vector<Lane>& lanes, const Timeline& timeline, const Lane& first,
                std::vector<std::size_t> transfers) {
   sort_by(transfers, [&](std::size_t i) { return timeline.transfers[i].start; });

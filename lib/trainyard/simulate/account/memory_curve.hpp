@@ -10,7 +10,7 @@
 
 namespace trainyard {
 
-/// `held` bytes are held from `at` until the next point's `at`, from the last point on until the end of the step.
+/// `held` bytes are held from `at` to the next point's `at`; after the last point, to the end of the step.
 struct MemoryPoint {
   Nanoseconds at;
   Bytes held;
@@ -18,9 +18,9 @@ struct MemoryPoint {
   friend bool operator==(const MemoryPoint&, const MemoryPoint&) = default;
 };
 
-/// The bytes that each device holds over time, by the rules of simulate(). Points ascend strictly in time, the first is
-/// at 0, none is at or after the makespan, and neighbours differ. The largest `held` is the timeline's peak, its first
-/// point the peak's time.
+/// Bytes held on each device over time, by the rules of simulate(). Points ascend strictly in time and neighbours
+/// differ. The first point is at 0, and none is at or after the makespan. The largest `held` is the timeline's peak;
+/// the first point with that value is at the peak's time.
 IdMap<DeviceId, std::vector<MemoryPoint>> memory_curves(const Problem& problem, const Placement& placement,
                                                         const Timeline& timeline);
 

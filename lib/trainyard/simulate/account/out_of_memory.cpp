@@ -11,7 +11,7 @@
 namespace trainyard::detail {
 namespace {
 
-/// The first moment above the capacity, and who crossed the line.
+/// Finds the first moment above the capacity, and the task that exceeded it.
 void find_crossing(Bytes resident, Bytes capacity, std::vector<Held> held, OutOfMemory& found) {
   found.at = Nanoseconds{0};
   found.op = OpId::none();

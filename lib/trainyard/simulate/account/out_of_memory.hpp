@@ -6,7 +6,7 @@
 
 namespace trainyard::detail {
 
-/// Fills in out_of_memory of every device whose peak is above its capacity, from the ops, transfers and peaks of the
+/// Sets out_of_memory of every device whose peak exceeds its capacity, from the ops, transfers and peaks of the
 /// timeline.
 void diagnose_memory(const Problem& problem, const Placement& placement, Timeline& timeline);
 

@@ -18,8 +18,8 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
   const auto& slots = graph.consumer_rows().starts();
   const Span* const spans = record.ops.values().data();
   const DeviceId* const devices = placement.values().data();
-  // At most an allocation for each transfer, a release for each tensor, both for an op of no time, and one more, since
-  // entries are written before it is known whether they count.
+  // Upper bound: an allocation per transfer, a release per tensor, both for an op of zero duration, and one more,
+  // because an entry is written before it is known whether it counts.
   find_parts(problem, placement, record);
   const std::size_t most =
       std::size_t{problem.edges} + problem.tensors + 2 * std::size_t{problem.ops} + 1 + held_from_.size();
@@ -51,8 +51,8 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
       const std::uint32_t transfers = record.transfer_count[tensor];
       std::int64_t last = end.count, sent = 0;
       std::uint32_t last_op = id;
-      // Selections rather than branches: a processor cannot guess where the next consumer runs, and which of two ends
-      // is the later.
+      // Selections instead of branches: a processor cannot predict on which device the next consumer runs, or which of
+      // two ends is later.
       if (transfers == 0) {
         for (const OpId consumer : graph.consumers(tensor)) {
           const std::int64_t used = spans[consumer.index()].end.count;
@@ -90,7 +90,7 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
         if (makespan.count > from) take(bytes);
         continue;
       }
-      // The last transfer ends after the op's start: where it takes no time, the op does, or last >= sent.
+      // The last transfer ends after the op's start: if it takes no time, either the op does, or last >= sent.
       const bool is_sent = sent > last, is_used = last > from;
       take((is_sent | is_used) ? bytes : 0);
       op_changes[last_op].freed += (!is_sent & is_used) ? bytes : 0;
@@ -112,7 +112,7 @@ void PeakFinder::find_changes(const DenseProblem& problem, const Placement& plac
   }
 }
 
-/// Tensors that are held from before their op's start.
+/// Finds the tensors that are held from before their op's start.
 void PeakFinder::find_parts(const DenseProblem& problem, const Placement& placement, const Record& record) {
   held_from_.clear();
   if (record.collectives.empty()) return;
@@ -123,8 +123,8 @@ void PeakFinder::find_parts(const DenseProblem& problem, const Placement& placem
       held_from_[graph.producer(part.tensor)] = run.start;
 }
 
-/// A tensor that goes to several devices, or by broadcasts: adds the allocations and releases where it arrives, and
-/// leaves in last_use_ its last use where it is made.
+/// Handles a tensor that is sent to several devices or by broadcast: adds the allocations and releases on the devices
+/// where it arrives, and writes its last use on the producer's device to last_use_.
 void PeakFinder::find_arrivals(const DenseProblem& problem, const Placement& placement, const Record& record,
                                TensorId tensor) {
   const Graph& graph = problem.problem.graph();
@@ -149,7 +149,7 @@ void PeakFinder::find_arrivals(const DenseProblem& problem, const Placement& pla
     const Record::Transfer& transfer = record.transfers[Slot{first + i}];
     const auto arrive = [&](DeviceId device) {
       LastUse& use = last_use[device.index()];
-      use.tensor = TensorId::none();  // a broadcast to several is met once per device
+      use.tensor = TensorId::none();  // with a broadcast, several consumers of one device are visited
       if (use.end == transfer.start.count) return;
       add(transfer.start.count, true, device.index(), bytes);
       op_changes_[use.op].freed += bytes;
@@ -164,13 +164,13 @@ void PeakFinder::find_arrivals(const DenseProblem& problem, const Placement& pla
   }
 }
 
-/// The ops of each device that take time, by their starts.
+/// Lists the ops of each device that take time, by start.
 void PeakFinder::line_up(const DenseProblem& problem, const Placement& placement, const Record& record) {
   const Span* const spans = record.ops.values().data();
   const DeviceId* const devices = placement.values().data();
   std::span<const OpId> started = record.started;
   if (!record.in_order) {
-    // Where an engine has left none, changes_ is not needed yet.
+    // The engine left no list. changes_ is not in use yet.
     if (changes_.size() < problem.ops) changes_.resize(problem.ops);
     count_ = 0;
     for (std::uint32_t id = 0; id < problem.ops; ++id)
@@ -188,7 +188,8 @@ void PeakFinder::line_up(const DenseProblem& problem, const Placement& placement
   for (const OpId op : started) in_line_[ops_end_[devices[op.index()].index()]++] = op;
 }
 
-/// Adds up the changes of a device: those of its ops, one after the other, and the others, both by time.
+/// Adds up the changes of a device over time: those of its ops, one after another, and the other changes, both sorted
+/// by time.
 PeakFinder::Line PeakFinder::walked(Line line, std::span<const OpId> ops, std::span<const Change> changes,
                                     const Span* spans) {
   std::int64_t held = line.held, peak = line.held;
@@ -245,9 +246,9 @@ void PeakFinder::find(const DenseProblem& problem, const Placement& placement, c
   }
 }
 
-/// Sorts by device, then by time: into buckets of equal width for each device, about one per change, then within each
-/// bucket by insertion, or by std::sort where times are spread so unevenly that it holds many. Leaves in ends_ where
-/// each device's changes end.
+/// Sorts by device, then by time. Distributes the changes to buckets of equal width per device, about one per change.
+/// Sorts each bucket by insertion, or by std::sort if uneven times put many into it. Writes the end of each device's
+/// changes to ends_.
 void PeakFinder::sort(std::size_t devices) {
   constexpr std::uint32_t kMany = 24;
   const auto device_of = [devices](const Change& change) {
@@ -259,7 +260,7 @@ void PeakFinder::sort(std::size_t devices) {
   const unsigned wanted = std::max(1U, static_cast<unsigned>(std::bit_width(count_ / devices)));
   const unsigned shift = bits > wanted ? bits - wanted : 0;
   const std::size_t width = static_cast<std::size_t>(all >> shift) + 1;
-  // first_[b] is where bucket b starts, and becomes where it ends.
+  // first_[b] is first the start of bucket b, and later its end.
   first_.assign(devices * width + 1, 0);
   for (const Change& change : found()) ++first_[device_of(change) * width + (change.when >> shift) + 1];
   std::uint32_t sum = 0, most = 0;

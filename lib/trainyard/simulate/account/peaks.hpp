@@ -12,27 +12,27 @@
 
 namespace trainyard::detail {
 
-/// The memory peak of every device, from the record of a run, by the rules of simulate() but without a list of
+/// Memory peak of every device, computed from the record of a run by the rules of simulate(), without a list of
 /// holdings.
 ///
-/// Every holding becomes an allocation and a release; all allocations at one op's start are added up, and all releases
-/// at its end. The ops of a device run one after the other, so that theirs need no sorting. The others, allocations at
-/// a transfer's start, releases at its end, and both for ops that take no time, are sorted by time and merged with
-/// them, releases before allocations at one instant: O(ops + edges) where times are spread evenly, with a logarithm
-/// more where they are not.
+/// Every holding becomes an allocation and a release. All allocations at an op's start are added up, and all releases
+/// at its end. The ops of a device run one after another, so they need no sorting. The other changes (allocations at a
+/// transfer's start, releases at its end, and both for ops of zero duration) are sorted by time and merged with them,
+/// with releases before allocations at one instant. O(ops + edges) if times are spread evenly, otherwise up to a
+/// logarithmic factor more.
 class PeakFinder {
  public:
   void find(const DenseProblem& problem, const Placement& placement, const Record& record, Nanoseconds makespan,
             MemoryPeaks& peaks);
 
  private:
-  /// `when`: the time, doubled, and one more where bytes are taken.
+  /// `when`: twice the time, plus one for an allocation.
   struct Change {
     std::uint64_t when;
     std::uint64_t where;  // device << kByteBits | bytes
   };
   static constexpr unsigned kByteBits = 44;
-  static constexpr std::int64_t kMostBytes = (std::int64_t{1} << kByteBits) - 1;  // more is added in several
+  static constexpr std::int64_t kMostBytes = (std::int64_t{1} << kByteBits) - 1;  // larger amounts are split
 
   static Change change(std::int64_t at, bool taken, std::size_t device, std::int64_t bytes) {
     return {static_cast<std::uint64_t>(at) << 1 | (taken ? 1U : 0U),
@@ -56,11 +56,11 @@ class PeakFinder {
     TensorId tensor;
     std::uint32_t op;
   };
-  /// Bytes taken at an op's start, bytes released at its end.
+  /// Bytes allocated at the op's start and released at its end.
   struct OpChange {
     std::int64_t taken, freed;
   };
-  /// The bytes that a device holds.
+  /// Bytes held on a device.
   struct Line {
     std::int64_t held, peak;
     std::uint64_t peak_when;
@@ -68,16 +68,16 @@ class PeakFinder {
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   Line walked(Line line, std::span<const OpId> ops, std::span<const Change> changes, const Span* spans);
 
-  IdMap<OpId, Nanoseconds> held_from_;    // starts of collectives by member; empty where there are none
-  std::vector<LastUse> last_use_;         // by device, of the tensor at hand
+  IdMap<OpId, Nanoseconds> held_from_;    // start of the collective by member; empty if there are no collectives
+  std::vector<LastUse> last_use_;         // of the current tensor, by device
   std::vector<OpChange> op_changes_;      // by op id
-  std::vector<Change> changes_, sorted_;  // room for all
-  std::size_t count_ = 0;                 // of changes_
+  std::vector<Change> changes_, sorted_;  // size is an upper bound
+  std::size_t count_ = 0;                 // number of entries used in changes_
   std::vector<std::uint32_t> first_, ops_end_;
-  std::vector<std::size_t> ends_;  // by device, in changes_
+  std::vector<std::size_t> ends_;  // end of each device's entries in changes_
   std::vector<Line> lines_;        // by device
-  std::vector<OpId> started_;      // as the record's, where it has none
-  std::vector<OpId> in_line_;      // ops that take time, by device, by start
+  std::vector<OpId> started_;      // replaces the record's list if that is missing
+  std::vector<OpId> in_line_;      // ops that take time, by device, then by start
 };
 
 }  // namespace trainyard::detail

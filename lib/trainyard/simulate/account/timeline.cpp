@@ -24,7 +24,7 @@ std::vector<DeviceId> also_served(const DenseProblem& problem, const Placement& 
   return served;
 }
 
-/// What members get of collectives, by tensor.
+/// The members' parts in collectives, by tensor.
 std::vector<Transfer> parts_of_collectives(const DenseProblem& problem, const Placement& placement,
                                            const Record& record) {
   const Graph& graph = problem.problem.graph();

@@ -10,10 +10,10 @@
 
 namespace trainyard::detail {
 
-/// The recorded transfers as a timeline lists them: by (producer, tensor, destination).
+/// The recorded transfers in the order of a timeline: by (producer, tensor, destination).
 std::vector<Transfer> recorded_transfers(const DenseProblem& problem, const Placement& placement, const Record& record);
 
-/// The timeline of a recorded run whose memory peaks are known.
+/// The timeline of a recorded run with known memory peaks.
 Timeline recorded_timeline(const DenseProblem& problem, const Placement& placement, const Record& record,
                            const MemoryPeaks& peaks);
 

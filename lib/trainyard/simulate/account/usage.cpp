@@ -20,12 +20,12 @@ std::vector<Span> sorted(std::span<const Span> spans) {
   return result;
 }
 
-/// Length of the union of `transfers` that no span of `ops` covers. Ops do not overlap one another.
+/// Length of the part of the union of `transfers` that no span of `ops` covers. Ops do not overlap.
 Nanoseconds exposed(std::span<const Span> ops, std::span<const Span> transfers) {
   const auto busy = sorted(ops), moving = sorted(transfers);
   Nanoseconds total{0};
   std::size_t next_op = 0;
-  Nanoseconds counted{0};  // everything before it is
+  Nanoseconds counted{0};  // everything before this time is counted
   for (const Span& transfer : moving) {
     Nanoseconds at = std::max(counted, transfer.start);
     while (at < transfer.end) {

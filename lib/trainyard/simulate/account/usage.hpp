@@ -6,8 +6,8 @@
 
 namespace trainyard::detail {
 
-/// Fills in `busy` and `exposed_communication` of every device and all of every channel, from the spans and transfers
-/// of the timeline, as simulate() defines them.
+/// Sets `busy` and `exposed_communication` of every device and all fields of every channel, from the spans and
+/// transfers of the timeline, as defined by simulate().
 void account_usage(const Problem& problem, const Placement& placement, Timeline& timeline);
 
 }  // namespace trainyard::detail

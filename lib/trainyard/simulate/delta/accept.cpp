@@ -15,7 +15,7 @@ class Acceptance {
 
   void make() {
     patch_snapshots();
-    // Removals first: an addition may need the slot.
+    // Removals first, because an addition may need the slot.
     for (const bool add : {false, true})
       for (const Change::Edit& edit : change_.edits)
         if (edit.add == add) apply(edit);
@@ -41,7 +41,7 @@ class Acceptance {
         if (change.op == op) return change.old_device;
     return state_.work.ops[op].device;
   }
-  /// The channel on whose list the transfer stands; none: on none.
+  /// The channel whose list contains the transfer, or none.
   ChannelId listed_on(TensorPosition tensor, DeviceId from, DeviceId to) const {
     const DenseProblem::Pair pair = problem_.pair(from, to);
     const bool listed = problem_.closed(from, to) && problem_.transfer_time(tensor, pair) > Nanoseconds{0};
@@ -50,7 +50,7 @@ class Acceptance {
 
   // --- before the restart ---
 
-  /// Snapshots up to the restart are right except for the inputs of the changed ops and the channels of the edits.
+  /// Snapshots up to the restart remain valid, except for the inputs of the changed ops and the channels of the edits.
   void patch_snapshots() {
     for (std::uint32_t i = first_difference() + 1; i <= restart_; ++i) {
       Snapshot& snapshot = state_.snapshots[i];
@@ -63,7 +63,7 @@ class Acceptance {
       });
     }
   }
-  /// The first epoch in which an input reaches a changed op at another time than before.
+  /// The first epoch in which an input of a changed op arrives at another time than before.
   std::uint32_t first_difference() const {
     std::uint32_t first = restart_;
     for (const Change::Op& op : change_.ops) {
@@ -72,7 +72,7 @@ class Acceptance {
           first = std::min(first, state_.runs[all_.producer[input]].epoch);
       const Position turn = state_.turn_after[op.op];
       if (turn == op.old_turn_after) continue;
-      // Waiting for nobody shows from the start.
+      // Whether an op waits for none is visible from the start.
       for (const Position before : {turn, op.old_turn_after})
         first = std::min(first, before.is_none() ? 0 : state_.runs[before].epoch);
     }
@@ -137,7 +137,7 @@ class Acceptance {
       for (const TensorPosition tensor : problem_.graph.outputs(state_.committed[i]))
         visit(state_.committed[i], tensor);
   }
-  /// The transfers of the tensor, sent from there, that stand on the list of a channel.
+  /// Visits the transfers of the tensor from that device that are on the list of a channel.
   template <class Visit>
   void each_listed(TensorPosition tensor, DeviceId from, const Visit& visit) const {
     for (const Slot slot : problem_.slots(tensor)) {
@@ -150,7 +150,7 @@ class Acceptance {
   void take_from_channels() {
     each_tensor([&](Position op, TensorPosition tensor) {
       each_listed(tensor, old_device(op), [&](Slot, std::vector<Slot>& order) {
-        // All of them at once; the next ones find none.
+        // Erases all of them at once; later calls find none.
         const auto first = from_epoch(order, restart_), last = from_epoch(order, meets_);
         order.erase(first, last);
       });
@@ -159,7 +159,7 @@ class Acceptance {
   std::vector<Slot>::iterator from_epoch(std::vector<Slot>& order, std::uint32_t epoch) const {
     return std::ranges::lower_bound(order, epoch, {}, [&](Slot slot) { return state_.transfers[slot].epoch; });
   }
-  /// Behind those of the epochs before the restart, in the order of their commits.
+  /// Inserts them behind the transfers of the epochs before the restart, in the order of their commits.
   void put_into_channels() {
     each_tensor([&](Position op, TensorPosition tensor) {
       each_listed(tensor, state_.work.ops[op].device,
@@ -168,7 +168,7 @@ class Acceptance {
   }
 
   void replace_transfers() {
-    // Transfers under way at the restart: those that have arrived since.
+    // Transfers in flight at the restart that have arrived since.
     for (const Snapshot::Flight& flight : state_.snapshots[restart_].flights)
       for (const Slot slot : problem_.slots(flight.tensor)) {
         const TransferRun& run = state_.new_transfers[slot];
@@ -178,7 +178,7 @@ class Acceptance {
       }
     each_tensor([&](Position, TensorPosition tensor) {
       const IdRange<Slot> slots = problem_.slots(tensor);
-      // Those under way where the runs meet: as before.
+      // Transfers in flight where the runs meet keep their times.
       for (const Slot slot : slots) {
         TransferRun& run = state_.new_transfers[slot];
         if (run.to.is_none() || run.epoch != kNone) continue;

@@ -6,11 +6,11 @@
 
 namespace trainyard::detail {
 
-/// Makes the run of the change, which must be complete and recorded, the run on record. The cost is that of the tasks
-/// that were run again, and a little for each snapshot: epochs that only move in time move by their heads.
+/// Makes the run of the change, which must be complete and recorded, the current run. Costs as much as the tasks that
+/// were run again, plus a little per snapshot: an epoch that is only shifted in time is shifted by its head.
 void accept_run(const DeltaProblem& problem, DeltaState& state);
 
-/// Writes the run on record as run_commits() would.
+/// Writes the current run as run_commits() would.
 void fill_record(const DeltaProblem& problem, const DeltaState& state, Record& record);
 
 }  // namespace trainyard::detail

@@ -7,7 +7,8 @@
 
 namespace trainyard::detail {
 
-/// The strict orders of all devices as lists, so that an op changes its place at no cost. Nobody is Position::none().
+/// The strict orders of all devices as linked lists, so that an op can be moved in constant time. Position::none()
+/// marks the ends.
 class DeltaOrder {
  public:
   DeltaOrder(const DenseProblem& problem, const Schedule& schedule);
@@ -17,10 +18,10 @@ class DeltaOrder {
   Position after(Position op) const { return after_[op]; }
 
   void take_out(Position op, DeviceId device);
-  /// Right after `place`; none: first.
+  /// Inserts the op right after `place`; none: at the front.
   void put(Position op, DeviceId device, Position place);
 
-  /// One device's order, as schedules have it.
+  /// Writes the order of one device in the form of a schedule.
   void write(const DenseProblem& problem, DeviceId device, std::vector<OpId>& order) const;
 
  private:

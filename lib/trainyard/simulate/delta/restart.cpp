@@ -51,7 +51,7 @@ class Plan {
     return std::ranges::any_of(change_.edits, [&](const Edit& e) { return e.tensor == tensor && e.to == to; });
   }
 
-  /// The transfers of one input that the move adds and takes away.
+  /// Records the transfers of one input that the move adds and removes.
   void edit_transfers(TensorPosition tensor, const Change::Op& op) {
     const Position producer = all_.producer[tensor];
     if (epoch(producer) >= latest_) return;
@@ -76,7 +76,7 @@ class Plan {
     change_.edits.push_back({channel, tensor, to, add, sent, sent, sent + time, sent, {}});
   }
 
-  // The order of transfers on a channel that one device feeds.
+  // The order of the transfers on a channel fed by one device.
   using Key = std::tuple<ChannelId, Nanoseconds, TensorPosition, DeviceId>;
   static Key key(const Edit& edit) { return {edit.channel, edit.sent, edit.tensor, edit.to}; }
   Key key(ChannelId channel, Slot slot) const {
@@ -84,15 +84,15 @@ class Plan {
     return {channel, state_.end_of(all_.producer[run.tensor]), run.tensor, run.to};
   }
 
-  /// Puts the edits into the order of their channel, and restarts before the first one that delays or advances another
-  /// transfer.
+  /// Inserts the edits into the order of their channel, and restarts before the first one that delays or advances
+  /// another transfer.
   void edit_channel(std::size_t first, std::size_t last) {
     auto& edits = change_.edits;
     const ChannelId channel = edits[first].channel;
     const auto& order = state_.channel_order[channel];
     const Nanoseconds gap = problem_.channel_gap[channel];
     Nanoseconds free;
-    std::size_t done = 0;  // of the order
+    std::size_t done = 0;  // position in the order
     for (std::size_t i = first; i < last; ++i) {
       Edit& edit = edits[i];
       const auto place = std::lower_bound(order.begin() + static_cast<std::ptrdiff_t>(done), order.end(), key(edit),
@@ -121,13 +121,13 @@ class Plan {
     }
   }
 
-  /// Nothing that was committed before the restart may come after the op's new turn.
+  /// Ensures that no task committed before the restart comes after the op's new turn.
   void wait_for(const Change::Op& op) {
     Change::Op reached = op;
     find_reached(all_, state_, latest_, reached);
     if (reached.pending > 0 || latest_ == 0) return;
     if (problem_.duration_of(op.op, op.new_device) == Nanoseconds{0}) {
-      // It runs when the last of its inputs arrives.
+      // The op runs when the last of its inputs arrives.
       std::uint32_t last = 0;
       for (const TensorPosition input : all_.inputs[op.op]) last = std::max(last, epoch(all_.producer[input]));
       for (const Position earlier : all_.after[op.op]) last = std::max(last, epoch(earlier));
@@ -148,7 +148,7 @@ class Plan {
   const DenseProblem& problem_ = all_.dense;
   DeltaState& state_;
   Change& change_ = state_.change;
-  std::uint32_t latest_ = 0;  // the restart, as far as is known
+  std::uint32_t latest_ = 0;  // the restart found so far
 };
 
 }  // namespace

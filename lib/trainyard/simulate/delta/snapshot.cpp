@@ -5,7 +5,7 @@
 namespace trainyard::detail {
 namespace {
 
-/// The slot of a transfer that is under way; none where it is not.
+/// The slot of a transfer in flight; none if it is not in flight.
 Slot find_flying(const DeltaProblem& problem, const DeltaState& state, TensorPosition tensor, DeviceId to) {
   for (const Slot slot : problem.dense.slots(tensor))
     if (state.flying[slot].tensor == tensor && state.work.sending[slot].to == to) return slot;
@@ -17,7 +17,7 @@ void clean(DeltaState& state, Position op) {
   state.work.ops[op].pending = state.reset[op];
 }
 
-/// Nothing that is to come can tell times before the head from each other.
+/// Times before the head are equivalent for all remaining tasks.
 Nanoseconds relative(Nanoseconds time, Nanoseconds head) { return std::max(time - head, Nanoseconds{0}); }
 
 }  // namespace

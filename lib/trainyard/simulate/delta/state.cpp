@@ -28,7 +28,7 @@ DeltaState::DeltaState(const DeltaProblem& problem, Policy policy)
     flight_at.resize(problem.dense.edges);
   }
   if (strict) last_on_device.resize(problem.dense.devices);
-  // Small graphs can afford finer steps than the 64 ops that serve large ones well.
+  // Small graphs can afford fewer ops per snapshot than the 64 that suit large ones.
   const auto root = static_cast<std::uint32_t>(std::sqrt(static_cast<double>(problem.dense.ops)));
   spacing = std::clamp<std::uint32_t>(std::bit_floor(root / 2), 4, 64);
 }
@@ -37,7 +37,7 @@ const TransferRun* DeltaState::transfer(const DeltaProblem& problem, TensorPosit
   const DenseProblem& dense = problem.dense;
   for (const Slot slot : dense.slots(tensor))
     if (transfers[slot].to == to) return &transfers[slot];
-  // A broadcast stands at the lowest of those it serves.
+  // A broadcast uses the slot of the lowest device that it serves.
   if (const DeviceId from = work.ops[problem.producer[tensor]].device; dense.broadcasts && dense.broadcast(from, to))
     for (const Slot slot : dense.slots(tensor))
       if (!transfers[slot].to.is_none() && dense.broadcast(from, transfers[slot].to)) return &transfers[slot];

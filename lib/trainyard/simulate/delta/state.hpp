@@ -12,31 +12,31 @@ namespace trainyard::detail {
 
 inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-/// An op's run, relative to the *head* of its epoch: what comes between two snapshots. A part of the run that moves
-/// in time as a whole moves by its heads alone.
+/// Times of an op, relative to the *head* of its epoch; an epoch is the part of a run between two snapshots. A part of
+/// the run that is shifted as a whole in time is shifted by changing heads only.
 struct OpRun {
   Nanoseconds start, end;
   std::uint32_t epoch;
 };
 struct TransferRun {
   Nanoseconds start, end;
-  std::uint32_t epoch;  // in which it was committed; kNone: not yet
-  DeviceId to;          // none: there is no transfer in this slot
+  std::uint32_t epoch;  // epoch in which it was committed; kNone: not yet
+  DeviceId to;          // none: no transfer uses this slot
   TensorPosition tensor;
 };
 
-/// The state after some number of commits that the rest of a run depends on. Times are relative to the head, and none
-/// is before it: nothing that is still to come starts earlier.
+/// The state after some number of commits, as far as the rest of a run depends on it. Times are relative to the head
+/// and at least 0, because no remaining task starts earlier.
 struct Snapshot {
-  Nanoseconds head;             // ready time of the first task to come, absolute
-  std::uint32_t head_task = 0;  // and its number
-  std::uint32_t committed = 0;  // ops
+  Nanoseconds head;             // ready time of the next task, absolute
+  std::uint32_t head_task = 0;  // number of the next task
+  std::uint32_t committed = 0;  // number of ops
   struct Touched {
     Position op;
     std::uint32_t pending;
     Nanoseconds ready;
   };
-  std::vector<Touched> frontier;  // ops that something has reached (or that wait for nothing), and not yet run
+  std::vector<Touched> frontier;  // ops without or with arrived inputs that have not run yet
   struct Flight {
     TensorPosition tensor;
     DeviceId from, to;
@@ -48,8 +48,8 @@ struct Snapshot {
     ChannelId channel;
     Nanoseconds free;
   };
-  std::vector<Busy> channels;                // those that are not free at the head
-  IdMap<DeviceId, Nanoseconds> work_done;    // the durations of the ops that it has run
+  std::vector<Busy> channels;                // channels that are not free at the head
+  IdMap<DeviceId, Nanoseconds> work_done;    // total duration of the ops it has run
   IdMap<DeviceId, Position> last_on_device;  // strict: the last op in turn that was committed
 
   std::size_t bytes() const {
@@ -59,40 +59,40 @@ struct Snapshot {
   }
 };
 
-/// One change of the schedule, not yet accepted, and its effects before the restart.
+/// A change of the schedule that is not accepted yet, and its effects before the restart.
 struct Change {
-  /// An op whose device or turn changes: until it is committed, the run is not the old one.
+  /// An op whose device or turn changes. Until it is committed, the run differs from the old one.
   struct Op {
     Position op;
     DeviceId old_device, new_device;
     Position old_turn_after;
     bool moved = false;
-    // At the restart: how many of its inputs are missing, and the latest of those that are not.
+    // At the restart: number of missing inputs, and latest arrival of the others.
     std::uint32_t pending = 0;
     Nanoseconds ready = {};
   };
   std::vector<Op> ops;
-  /// A transfer that appears or disappears, of a producer that need not run again.
+  /// A transfer that appears or disappears while its producer is not run again.
   struct Edit {
-    ChannelId channel;  // none: it takes its time on none
+    ChannelId channel;  // none: it occupies no channel
     TensorPosition tensor;
     DeviceId to;
     bool add;
     Nanoseconds sent;        // end of the producer
-    Nanoseconds start, end;  // added
-    Nanoseconds free_after;  // the channel
-    Slot next;               // the next transfer on the channel; none: there is none, or it is edited too
+    Nanoseconds start, end;  // if added
+    Nanoseconds free_after;  // time at which the channel becomes free after it
+    Slot next;               // next transfer on the channel; none: it is the last, or the next is edited too
   };
-  std::vector<Edit> edits;  // by (channel, place in its order)
+  std::vector<Edit> edits;  // by (channel, position in its order)
   std::uint32_t restart = 0;
-  std::uint32_t first_match = 0;  // before this snapshot the runs cannot have met
+  std::uint32_t first_match = 0;  // the runs cannot meet before this snapshot
 };
 
-/// The working memory of one delta simulation: the run on record, and the run of a change.
+/// Working memory of one delta simulation: the current run, and the run of a change.
 struct DeltaState {
   DeltaState(const DeltaProblem& problem, Policy policy);
 
-  /// Between runs, ops and transfers are as before the first task: a run cleans up behind itself.
+  /// Between runs, ops and transfers are in their initial state: each run cleans up after itself.
   WalkState work;
   ReadyQueues queues;
   struct Flying {
@@ -102,35 +102,35 @@ struct DeltaState {
   };
   IdMap<Slot, Flying> flying;
 
-  /// The number of tasks that an op waits for before anything has reached it; kNone where there are none.
+  /// Number of tasks that an op waits for before any has ended; kNone if it waits for none.
   IdMap<Position, std::uint32_t> reset;
-  /// strict: the ops of non-zero duration before and after this one on its device.
+  /// strict: the ops of non-zero duration before and after this one in the order of its device.
   IdMap<Position, Position> turn_after, turn_before;
   bool strict;
-  IdMap<DeviceId, Nanoseconds> device_work;  // the durations of its ops
-  IdMap<Position, std::uint8_t> changed;     // it is one of change.ops
+  IdMap<DeviceId, Nanoseconds> device_work;  // total duration of its ops
+  IdMap<Position, std::uint8_t> changed;     // whether it is in change.ops
 
-  // The run on record.
-  std::uint32_t spacing = 64;  // ops between two snapshots
+  // The current run.
+  std::uint32_t spacing = 64;  // number of ops between two snapshots
   IdMap<Position, OpRun> runs;
   IdMap<Slot, TransferRun> transfers;
   IdMap<ChannelId, std::vector<Slot>> channel_order;  // the transfers on channels in closed form
   std::vector<Snapshot> snapshots;
-  std::vector<Nanoseconds> epoch_latest;                // relative to the head
-  std::vector<Nanoseconds> latest_before, latest_from;  // by snapshot, absolute; with one past the end
+  std::vector<Nanoseconds> epoch_latest;                // latest end in the epoch, relative to its head
+  std::vector<Nanoseconds> latest_before, latest_from;  // by snapshot, absolute; one entry more than snapshots
   Nanoseconds makespan;
 
   // The run of the change.
   Change change;
-  std::vector<Position> committed;  // in this order; those before the restart are stale
+  std::vector<Position> committed;  // in this order; entries before the restart are stale
   std::uint32_t count = 0;
-  std::uint32_t meets = 0;  // the snapshot from which on it is the run on record, shifted; snapshots.size(): none
+  std::uint32_t meets = 0;  // snapshot from which it is the current run, shifted; snapshots.size(): none
   Nanoseconds shift;
   IdMap<Position, OpRun> new_runs;
   IdMap<Slot, TransferRun> new_transfers;
   std::vector<Snapshot> new_snapshots;
   std::vector<Nanoseconds> new_epoch_latest;
-  // While it is recorded: the frontier and the flights as lists, and where each stands in its list.
+  // While the run is recorded: the frontier and the flights as lists, and the index of each entry in its list.
   std::vector<Position> frontier;
   IdMap<Position, std::uint32_t> frontier_at;
   std::vector<Slot> flights;
@@ -149,7 +149,7 @@ struct DeltaState {
   Nanoseconds end_of(const Run& run) const {
     return snapshots[run.epoch].head + run.end;
   }
-  /// The transfer that brings the tensor to the device; null where there is none.
+  /// The transfer that brings the tensor to the device; null if there is none.
   const TransferRun* transfer(const DeltaProblem& problem, TensorPosition tensor, DeviceId to) const;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 using Links = DenseProblem::Links;
 
-/// Tasks of the queue: an op by its id; a transfer by the number of ops and its slot.
+/// Task numbers in the queue: an op by its id; a transfer by the number of ops plus its slot.
 template <class Queue, Links kLinks, bool kRecord>
 class Walk : public ClosedLinks<Walk<Queue, kLinks, kRecord>, kLinks, kRecord> {
   using Base = ClosedLinks<Walk, kLinks, kRecord>;
@@ -123,7 +123,7 @@ class Walk : public ClosedLinks<Walk<Queue, kLinks, kRecord>, kLinks, kRecord> {
     return !above_;
   }
 
-  /// A transfer that was in the queue: under which number, and whom it serves, follows from the placement.
+  /// Restores a transfer that was in the queue. Its slot and its consumers follow from the placement.
   void send_again(const Snapshot::Flight& flight) {
     find_destinations(problem_, work_, flight.tensor, flight.from, [](Position) {});
     const auto& destinations = work_.destinations;
@@ -135,7 +135,7 @@ class Walk : public ClosedLinks<Walk<Queue, kLinks, kRecord>, kLinks, kRecord> {
       sent_[ops_[graph_.consumer(edge)].device].tensor = TensorPosition::none();
   }
 
-  /// At a snapshot's number of commits, the task taken being the head. True where the runs meet.
+  /// Called at the number of commits of a snapshot, with the next task as head. Returns whether the runs meet.
   bool cross(std::uint32_t task, Nanoseconds at) {
     last_head_ = at;
     for (; next_ < state_.epochs() && count_ >= next_ * state_.spacing; ++next_) {
@@ -163,7 +163,7 @@ class Walk : public ClosedLinks<Walk<Queue, kLinks, kRecord>, kLinks, kRecord> {
     return {DeltaEnd::Kind::above, bound_};
   }
 
-  /// No device can do what is left of its work before the limit.
+  /// Checks whether each device can finish its remaining work within the limit.
   void bound_work() {
     for (const DeviceId device : state_.device_work.ids()) {
       const Nanoseconds left = state_.device_work[device] - state_.work_done[device];

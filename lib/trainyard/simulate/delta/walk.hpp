@@ -7,24 +7,24 @@
 
 namespace trainyard::detail {
 
-/// End of a run from a snapshot.
+/// Result of a run from a snapshot.
 struct DeltaEnd {
   enum class Kind : std::uint8_t {
-    complete,  // with this makespan
-    above,     // stopped: the makespan is at least this, which is above the limit
+    complete,  // `makespan` is exact
+    above,     // the run was stopped; `makespan` is a lower bound above the limit
     deadlock,  // the turns contradict the graph
   };
   Kind kind;
   Nanoseconds makespan;
 };
 
-/// Runs the change from its restart on until the run meets the one on record, ends, or cannot stay within the limit.
+/// Runs the change from its restart until the run meets the current one, ends, or must exceed the limit.
 ///
-/// The rules are those of run_commits(), with one loop for both policies: under `strict` an op also waits for the end
-/// of the op before it on its device, so that its ready time is the moment of its turn, and committing by (ready, id)
-/// remains right.
+/// The rules are those of run_commits(), with one loop for both policies. Under `strict` an op also waits for the end
+/// of the op before it on its device. Its ready time is then the time of its turn, so committing by (ready, id) remains
+/// correct.
 ///
-/// `record`: fill in new_runs, new_transfers and new_snapshots too.
+/// `record`: also fills in new_runs, new_transfers and new_snapshots.
 DeltaEnd run_delta(const DeltaProblem& problem, DeltaState& state, Nanoseconds limit, bool record);
 
 }  // namespace trainyard::detail

@@ -17,7 +17,7 @@ FairFlows::FairFlows(const Cluster& cluster, std::size_t flows) : channels_(clus
 }
 
 std::int64_t FairFlows::units(BytesPerSecond bandwidth) const {
-  constexpr double kMost = 0x1.fffffffffffffp62;  // of a route over several channels at once
+  constexpr double kMost = 0x1.fffffffffffffp62;  // a route over several channels can exceed the largest channel
   // Scaling by 2^n is exact; the cast rounds down.
   return static_cast<std::int64_t>(std::min(kMost, std::ldexp(bandwidth.value, shift_)));
 }
@@ -64,7 +64,7 @@ std::span<const FairFlows::End> FairFlows::update(std::int64_t now) {
   ++search_;
   for (const ChannelId channel : touched_) {
     channels_[channel].touched = false;
-    // Each component by itself: what touched channels have in common may have just ended.
+    // Each component separately: a flow that connected touched channels may have just ended.
     if (channels_[channel].seen == search_ || channels_[channel].flows.empty()) continue;
     find_component(channel);
     advance(now);
@@ -139,7 +139,8 @@ void FairFlows::fill() {
       }
       const Line& line = channels_[ChannelId{what}];
       if (line.unrated == 0) continue;
-      // A share only grows while others with less are rated: an outdated one is too small, and comes up again in time.
+      // A share only grows while flows with lower rates are assigned, so an outdated one is too small and is offered
+      // again.
       if (const std::int64_t current = share(line); current > offered) {
         offers_.emplace_back(current, what);
         std::ranges::push_heap(offers_, std::greater{});
@@ -168,20 +169,20 @@ void FairFlows::rate_flow(TransferId id, std::int64_t rate) {
 }
 
 void FairFlows::find_first_ends() {
-  // Estimates first: a wide division costs more than all else here.
+  // Estimates first, because a wide division costs more than everything else here.
   const auto estimate = [](const Flow& flow) {
     return static_cast<double>(flow.left) / static_cast<double>(flow.rate);
   };
   double least = std::numeric_limits<double>::infinity();
   for (const TransferId id : component_flows_) least = std::min(least, estimate(flows_[id]));
-  const double most = least * (1 + 1e-9) + 2;  // far beyond what estimates are off by, and a nanosecond of rounding
+  const double most = least * (1 + 1e-9) + 2;  // covers the error of the estimates and a nanosecond of rounding
 
   const std::size_t first = ends_.size();
   std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
   for (const TransferId id : component_flows_) {
     Flow& flow = flows_[id];
     if (estimate(flow) > most) {
-      flow.end = kUnknown;  // when the first end, the rates of the component are made anew
+      flow.end = kUnknown;  // the rates of the component are recomputed when its first flow ends
       continue;
     }
     const auto steps = static_cast<std::int64_t>((2 * flow.left + flow.rate) / (2 * static_cast<Wide>(flow.rate)));

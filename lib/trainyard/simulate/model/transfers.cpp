@@ -8,7 +8,7 @@
 namespace trainyard::detail {
 namespace {
 
-/// The route is one broadcasting egress and nothing else.
+/// Whether the route is one broadcasting egress alone.
 bool broadcasts(const Cluster& cluster, const Route& route) {
   return route.links.size() == 1 && route.channels.size() == 1 && cluster.channel(route.channels.front()).broadcast;
 }
@@ -47,7 +47,7 @@ PlannedTransfers::PlannedTransfers(const Problem& problem, const Placement& plac
       first_consumer.push_back(static_cast<std::uint32_t>(consumer.size()));
       first_other.push_back(static_cast<std::uint32_t>(other.size()));
     };
-    // All that one broadcast serves, taken out of the list at its lowest destination.
+    // The consumers served by one broadcast; it is added at its lowest destination.
     broadcast.clear();
     for (const auto& at : away)
       if (broadcasts(cluster, cluster.route(home, at.first))) broadcast.push_back(at);
