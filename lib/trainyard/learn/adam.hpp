@@ -6,7 +6,7 @@
 
 namespace trainyard::learn {
 
-/// Kingma and Ba, 2015, downhill:
+/// Adam (Kingma and Ba, 2015), minimizing:
 ///
 ///     m <- b1 m + (1 - b1) g        v <- b2 v + (1 - b2) g^2
 ///     w <- w - rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)

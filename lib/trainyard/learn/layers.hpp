@@ -8,7 +8,7 @@
 
 namespace trainyard::learn {
 
-/// x W + b
+/// Fully connected layer: x W + b.
 struct Dense {
   std::size_t weight = 0, bias = 0;
 
@@ -33,7 +33,7 @@ struct Dense {
   }
 };
 
-/// Hochreiter and Schmidhuber, 1997, with a forget gate:
+/// LSTM cell (Hochreiter and Schmidhuber, 1997) with a forget gate:
 ///
 ///     i, f, g, o = [x, h] W + b       c <- sigma(f) c + sigma(i) tanh(g)       h <- sigma(o) tanh(c)
 struct LstmCell {
@@ -48,7 +48,7 @@ struct LstmCell {
                        Random& random) {
     LstmCell cell;
     cell.gates = Dense::make(parameters, name, in + width, 4 * width, random);
-    // Remembers at first (Gers et al., 2000).
+    // A forget bias of 1 makes the cell remember initially (Gers et al., 2000).
     parameters[cell.gates.bias].middleCols(index(width), index(width)).setOnes();
     cell.width = width;
     return cell;
@@ -68,7 +68,7 @@ struct LstmCell {
   }
 };
 
-/// Content-based attention (Bahdanau et al., 2015): of a query q over remembered rows m,
+/// Content-based attention (Bahdanau et al., 2015) of a query q over remembered rows m:
 ///
 ///     weights = softmax_i(v . tanh(m_i A + q B))       context = sum_i weights_i m_i
 struct Attention {
@@ -83,7 +83,7 @@ struct Attention {
     attention.score = parameters.add(name + ".score", 1, width, random);
     return attention;
   }
-  /// m A: once for all queries.
+  /// m A, computed once for all queries.
   template <class Scalar>
   Variable keys(Tape<Scalar>& tape, Variable remembered) const {
     return tape.matmul(remembered, tape.parameter(memory));
@@ -95,11 +95,11 @@ struct Attention {
   }
 };
 
-/// One round of messages over a graph (Placeto, A.1, with the self term of its program):
+/// One round of message passing on a graph (Placeto, A.1, with the self term of its program):
 ///
 ///     x'_v = s_v + relu(G (sum of relu(F x_u) over the neighbours u of v) / sqrt(their number))
 ///
-/// and x'_v = s_v where v has none.
+/// and x'_v = s_v if v has no neighbours.
 struct MessagePassing {
   Dense message, aggregate;
 
@@ -109,7 +109,7 @@ struct MessagePassing {
     return {Dense::make(parameters, name + ".message", width, width, random),
             Dense::make(parameters, name + ".aggregate", width, width, random)};
   }
-  /// Row i of `self` and of the result receives from the rows lists[i] of x.
+  /// Row i of `self` and of the result receives messages from the rows lists[i] of x.
   template <class Scalar>
   Variable operator()(Tape<Scalar>& tape, Variable self, Variable x, const RowLists& lists) const {
     std::vector<Scalar> some;
@@ -119,8 +119,8 @@ struct MessagePassing {
   }
 };
 
-/// A round of messages along edges that have features themselves (Gilmer et al., 2017, with a sum of ReLUs in place of
-/// the edge network's matrices):
+/// A round of message passing along edges with features (Gilmer et al., 2017, with a sum of ReLUs in place of the edge
+/// network's matrices):
 ///
 ///     x'_v = s_v + relu(G (sum of relu(F x_u + E a_uv) over the messages u -> v) / sqrt(their number))
 struct EdgeMessages {
@@ -136,12 +136,12 @@ struct EdgeMessages {
     layer.edge = parameters.add(name + ".edge", features, width, random);
     return layer;
   }
-  /// E a: once for all rounds.
+  /// E a, computed once for all rounds.
   template <class Scalar>
   Variable edges(Tape<Scalar>& tape, Variable features) const {
     return tape.matmul(features, tape.parameter(edge));
   }
-  /// Message i leaves row senders[i] of x; row v of `self` and of the result gets the messages inbox[v].
+  /// Message i is sent from row senders[i] of x; row v of `self` and of the result receives the messages inbox[v].
   template <class Scalar>
   Variable operator()(Tape<Scalar>& tape, Variable self, Variable x, Variable edges,
                       const std::vector<std::uint32_t>& senders, const RowLists& inbox) const {
@@ -150,8 +150,7 @@ struct EdgeMessages {
   }
 };
 
-/// A score of each row: of features f that change from decision to decision, and of what is known beside them, which
-/// may be computed once,
+/// Score of each row, from features f that change between decisions and a fixed part `known` that may be computed once:
 ///
 ///     w . leaky(leaky(f A) B + known)
 struct ScoreHead {
@@ -165,7 +164,7 @@ struct ScoreHead {
     head.features = Dense::make(parameters, name + ".features", in, width, random);
     head.latent = parameters.add(name + ".latent", width, width, random);
     head.output = Dense::make(parameters, name + ".output", width, 1, random);
-    parameters[head.output.weight] *= Scalar{0.3F};  // nearly even at first
+    parameters[head.output.weight] *= Scalar{0.3F};  // nearly uniform initially
     return head;
   }
   template <class Scalar>
@@ -183,7 +182,7 @@ struct ScoreHead {
   }
 };
 
-/// The embedding of a set of nodes: relu(H (sum of relu(L x_u) over its members u) / sqrt(their number)).
+/// Embedding of a set of nodes: relu(H (sum of relu(L x_u) over its members u) / sqrt(their number)).
 struct SetPooling {
   Dense member, whole;
 

@@ -12,14 +12,14 @@
 
 namespace trainyard::learn {
 
-/// Rows are things (nodes, steps), columns are features.
+/// Rows are items (nodes, steps), columns are features.
 template <class Scalar>
 using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Index = Eigen::Index;
 
 inline Index index(std::size_t i) { return static_cast<Index>(i); }
 
-/// A list of row numbers for each of a number of rows: neighbours, or the members of a set.
+/// A list of row numbers for each row: its neighbours, or the members of a set.
 class RowLists {
  public:
   void add(std::span<const std::uint32_t> items) {
@@ -38,13 +38,13 @@ class RowLists {
   std::vector<std::uint32_t> items_;
 };
 
-/// The divisor of a sum over a set of n rows, by which its size does not grow with the graph: sqrt(n).
+/// Factor 1 / sqrt(n) for a sum over n rows, so that its magnitude does not grow with the graph; 0 for n = 0.
 template <class Scalar>
 Scalar sum_scale(std::size_t n) {
   return n == 0 ? Scalar{0} : Scalar{1} / std::sqrt(static_cast<Scalar>(n));
 }
 
-/// 1 / (1 + e^-x) and tanh x, the same bits on every machine.
+/// 1 / (1 + e^-x) and tanh x, with the same bits on every machine.
 template <class Scalar>
 Scalar sigmoid(Scalar x) {
   const double e = portable_exp(-std::min(std::abs(static_cast<double>(x)), 700.0));
@@ -54,11 +54,10 @@ template <class Scalar>
 Scalar hyperbolic_tangent(Scalar x) {
   return 2 * sigmoid(2 * x) - 1;
 }
-/// A ratio of polynomials (Eigen's), which compilers do several at a time: within 5e-7, where a policy needs no
-/// more.
+/// A rational approximation (Eigen's) that compilers vectorize. Its error is below 5e-7, which suffices for a policy.
 template <>
 inline float hyperbolic_tangent(float x) {
-  constexpr float kEnd = 7.9F;  // from here on it is 1
+  constexpr float kEnd = 7.9F;  // beyond this it is 1
   x = std::min(std::max(x, -kEnd), kEnd);
   const float square = x * x;
   float above = -2.76076847742355e-16F;
@@ -82,7 +81,7 @@ Matrix<Scalar> leaky_relu(const Matrix<Scalar>& x) {
   return x.cwiseMax(kLeak<Scalar> * x);
 }
 
-/// Each column minus its mean, over its standard deviation; 0 where the column has one value.
+/// Each column minus its mean, divided by its standard deviation; 0 if all values of the column are equal.
 template <class Scalar>
 Matrix<Scalar> standardized(const Matrix<double>& x) {
   Matrix<Scalar> y = Matrix<Scalar>::Zero(x.rows(), x.cols());
@@ -103,7 +102,7 @@ Matrix<Scalar> standardized(const Matrix<double>& x) {
   return y;
 }
 
-/// Makes Eigen cut its products into the same blocks whatever caches the machine has, so that sums have one order.
+/// Makes Eigen use the same block sizes for products whatever caches the machine has, so that sums have one order.
 inline void fix_block_sizes() {
   static const bool done = (Eigen::setCpuCacheSizes(32 << 10, 256 << 10, 2 << 20), true);
   (void)done;

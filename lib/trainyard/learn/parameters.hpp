@@ -17,11 +17,12 @@ struct Parameter {
   Matrix<Scalar> value;
 };
 
-/// The parameters of a network: named matrices, by number.
+/// The parameters of a network: named matrices, by index.
 template <class Scalar>
 class Parameters {
  public:
-  /// Uniform in +-sqrt(6 / (rows + columns)) (Glorot and Bengio, 2010).
+  /// Adds a parameter with entries uniform in +-sqrt(6 / (rows + columns)) (Glorot and Bengio, 2010); returns its
+  /// index.
   std::size_t add(std::string name, std::size_t rows, std::size_t columns, Random& random) {
     const double bound = std::sqrt(6.0 / static_cast<double>(rows + columns));
     Matrix<Scalar> value(index(rows), index(columns));
@@ -38,7 +39,7 @@ class Parameters {
   const Matrix<Scalar>& operator[](std::size_t i) const { return list_[i].value; }
   Matrix<Scalar>& operator[](std::size_t i) { return list_[i].value; }
   const std::string& name(std::size_t i) const { return list_[i].name; }
-  /// How many numbers.
+  /// Total number of matrix entries.
   std::size_t count() const {
     std::size_t sum = 0;
     for (const auto& parameter : list_) sum += static_cast<std::size_t>(parameter.value.size());
@@ -49,7 +50,7 @@ class Parameters {
   std::vector<Parameter<Scalar>> list_;
 };
 
-/// One matrix for each parameter.
+/// One matrix per parameter.
 template <class Scalar>
 using Gradients = std::vector<Matrix<Scalar>>;
 
@@ -66,7 +67,8 @@ void add_to(Gradients<Scalar>& sum, const Gradients<Scalar>& more) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
 }
 
-/// Scales the gradients down to this norm over all of them, if theirs is more; returns theirs.
+/// Scales the gradients down to the norm `most`, taken over all of them, if theirs is larger. Returns the norm before
+/// scaling.
 template <class Scalar>
 double clip_norm(Gradients<Scalar>& gradients, double most) {
   double squares = 0;

@@ -11,7 +11,7 @@
 
 namespace trainyard::learn {
 
-/// Probabilities of the choices that `allowed` has (empty: all) by softmax of the logits; 0 for the others.
+/// Softmax of the logits over the choices in `allowed` (empty: all); 0 for the others.
 template <class Scalar, class Row>
 std::vector<double> probabilities(const Row& logits, std::span<const std::uint8_t> allowed) {
   std::vector<double> p(static_cast<std::size_t>(logits.size()), 0.0);
@@ -25,7 +25,7 @@ std::vector<double> probabilities(const Row& logits, std::span<const std::uint8_
   return p;
 }
 
-/// A choice drawn by its probability.
+/// Samples a choice by its probability.
 inline std::size_t draw(std::span<const double> p, Random& random) {
   double left = random.uniform();
   std::size_t last = 0;
@@ -38,7 +38,7 @@ inline std::size_t draw(std::span<const double> p, Random& random) {
   return last;
 }
 
-/// The most probable choice; the first of equals.
+/// The most probable choice; ties go to the first.
 inline std::size_t most_probable(std::span<const double> p) {
   return static_cast<std::size_t>(std::ranges::max_element(p) - p.begin());
 }
@@ -57,7 +57,7 @@ inline double entropy(std::span<const double> p) {
   return sum;
 }
 
-/// Writes into `gradient` the derivative by the logits of  -weight log p[action] - bonus entropy(p):
+/// Writes to `gradient` the derivative of  -weight log p[action] - bonus entropy(p)  with respect to the logits:
 ///
 ///     weight (p_j - [j = action]) + bonus p_j (log p_j + entropy(p))
 template <class Row>

@@ -27,11 +27,11 @@ void plain_product_of_columns(const Scalar* x, std::size_t rows, std::size_t in,
     }
 }
 
-// 8 numbers, which GCC and clang keep in as many registers as the machine needs.
+// 8 numbers, which GCC and clang keep in one or more registers, depending on the machine.
 constexpr std::size_t kLane = 8;
 using Lane = float __attribute__((vector_size(kLane * sizeof(float))));
 
-/// kMany rows of two lanes, all indices constants, so that they are kept in registers.
+/// kMany rows of two lanes. All indices are constants, so that the lanes are kept in registers.
 template <class Which>
 struct Tile;
 template <std::size_t... kIndex>
@@ -49,7 +49,7 @@ struct Tile<std::index_sequence<kIndex...>> {
       std::memcpy(to + kIndex * stride + kLane, &high[kIndex], sizeof(Lane))),
      ...);
   }
-  /// Row i gets factors[i * stride] times the row.
+  /// Adds factors[i * stride] times `row` to row i.
   [[gnu::always_inline]] void add(const float* factors, std::size_t stride, const float* row) {
     Lane a, b;
     std::memcpy(&a, row, sizeof a);
@@ -59,7 +59,7 @@ struct Tile<std::index_sequence<kIndex...>> {
 };
 constexpr std::size_t kBlock = 2 * kLane;
 
-/// y += x w for the columns that fill blocks.
+/// y += x w, for the columns that fill whole blocks.
 template <class Many, class One = Tile<std::make_index_sequence<1>>>
 [[gnu::always_inline]] inline void block_product(const float* x, std::size_t rows, std::size_t in, const float* w,
                                                  std::size_t out, float* y) {
@@ -80,7 +80,7 @@ template <class Many, class One = Tile<std::make_index_sequence<1>>>
   }
 }
 
-/// w += x^T y for the columns that fill blocks.
+/// w += x^T y, for the columns that fill whole blocks.
 template <class Many, class One = Tile<std::make_index_sequence<1>>>
 [[gnu::always_inline]] inline void block_product_of_columns(const float* x, std::size_t rows, std::size_t in,
                                                             const float* y, std::size_t out, float* w) {

@@ -6,7 +6,7 @@
 
 namespace trainyard::learn {
 
-/// Rows of numbers, one after the other.
+/// View of a matrix in row-major order.
 template <class Scalar>
 struct Rows {
   const Scalar* data = nullptr;
@@ -21,11 +21,11 @@ struct Rows {
         width(static_cast<std::size_t>(matrix.cols())) {}
 };
 
-/// Products of many rows with a small matrix, faster than Eigen's at these sizes. Every sum goes from the first term to
-/// the last, in one order whatever the machine, and products are rounded before they are added: the same bits with wide
-/// registers and with narrow ones.
+/// Products of many rows with a small matrix, faster than Eigen's at these sizes. Every sum is taken from the first
+/// term to the last on every machine, and products are rounded before they are added: the results are the same bits
+/// with wide registers and with narrow ones.
 ///
-///     y += x w         x: n x in, w: in x out, y: n x out, row after row
+///     y += x w         x: n x in, w: in x out, y: n x out, all in row-major order
 template <class Scalar>
 void add_product(Rows<Scalar> x, const Matrix<Scalar>& w, Scalar* y);
 

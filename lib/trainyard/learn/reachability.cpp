@@ -11,7 +11,7 @@ Reachability::Reachability(const RowLists& children) {
   for (std::size_t node = 0; node < nodes; ++node)
     for (const std::uint32_t child : children[node])
       below[node * words + child / 64] |= std::uint64_t{1} << (child % 64);
-  // Backwards settles at once what is numbered in topological order; cycles take further rounds.
+  // In reverse order one round suffices if numbers are in topological order; cycles need further rounds.
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t node = nodes; node-- > 0;)

@@ -4,9 +4,9 @@
 
 namespace trainyard::learn {
 
-/// Ancestors and descendants of each node of a directed graph, which may have cycles, and the nodes parallel to
-/// it, which are neither; itself is in none. On a cycle a node may be both. Bit sets, computed once: O(nodes x edges /
-/// 64).
+/// For each node of a directed graph, its ancestors, its descendants, and the parallel nodes, which are neither; a node
+/// is in none of its own lists. The graph may have cycles; on one, a node may be both ancestor and descendant. Computed
+/// once with bit sets: O(nodes x edges / 64).
 struct Reachability {
   explicit Reachability(const RowLists& children);
 

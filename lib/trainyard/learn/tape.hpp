@@ -11,17 +11,17 @@
 
 namespace trainyard::learn {
 
-/// A value on a tape.
+/// Handle of a value on a tape.
 struct Variable {
   std::uint32_t at = 0;
 };
 
-/// Reverse-mode differentiation: each operation computes its value at once and notes how a gradient goes back through
-/// it. One tape for one computation; the parameters must not change while it lives.
+/// Reverse-mode automatic differentiation: each operation computes its value at once and records how a gradient is
+/// propagated back through it. Use one tape per computation; the parameters must not change during its lifetime.
 ///
 ///     Tape<float> tape{parameters};
 ///     const Variable y = tape.relu(tape.matmul(tape.constant(x), tape.parameter(0)));
-///     tape.backward({{y, dy}}, gradients);                 // adds dL/dw of each parameter to `gradients`
+///     tape.backward(y, dy, gradients);                     // adds dL/dw of each parameter to `gradients`
 template <class Scalar>
 class Tape {
  public:
@@ -58,7 +58,7 @@ class Tape {
       gradient(b) += g;
     });
   }
-  /// `row` added to each row of a.
+  /// Adds `row` to each row of a.
   Variable add_row(Variable a, Variable row) {
     return add_node(value(a).rowwise() + value(row).row(0), [this, a, row](const M& g) {
       gradient(a) += g;
@@ -76,7 +76,7 @@ class Tape {
       gradient(a).array() += (value(a).array() > Scalar{0}).select(g.array(), Scalar{0});
     });
   }
-  /// x where it is positive, else x / 10.
+  /// x if it is positive, else x / 10.
   Variable leaky_relu(Variable a) {
     return add_node(learn::leaky_relu(value(a)), [this, a](const M& g) {
       gradient(a).array() += (value(a).array() > Scalar{0}).select(g.array(), g.array() * kLeak<Scalar>);
@@ -98,7 +98,7 @@ class Tape {
       gradient(a).array() += g.array() * value(made).array() * (1 - value(made).array());
     });
   }
-  /// Row by row.
+  /// Softmax of each row.
   Variable softmax(Variable a) {
     M y = value(a);
     for (Index r = 0; r < y.rows(); ++r) {
@@ -115,7 +115,7 @@ class Tape {
     });
   }
 
-  /// Side by side.
+  /// Concatenates the columns of the parts.
   Variable concat(const std::vector<Variable>& parts) {
     Index columns = 0;
     for (const Variable part : parts) columns += value(part).cols();
@@ -133,7 +133,7 @@ class Tape {
       }
     });
   }
-  /// One above the other.
+  /// Concatenates the rows of the parts.
   Variable stack(const std::vector<Variable>& parts) {
     Index rows = 0;
     for (const Variable part : parts) rows += value(part).rows();
@@ -155,7 +155,7 @@ class Tape {
     return add_node(value(a).middleCols(index(first), index(count)),
                     [this, a, first, count](const M& g) { gradient(a).middleCols(index(first), index(count)) += g; });
   }
-  /// Row i of the result is the row number items[i] of a.
+  /// Row i of the result is row items[i] of a.
   Variable take_rows(Variable a, std::vector<std::uint32_t> items) {
     M y(index(items.size()), value(a).cols());
     for (std::size_t i = 0; i < items.size(); ++i) y.row(index(i)) = value(a).row(items[i]);
@@ -180,7 +180,7 @@ class Tape {
       }
     });
   }
-  /// Rows times 0 or 1.
+  /// Multiplies each row by its entry of `keep`, 0 or 1.
   Variable keep_rows(Variable a, std::vector<Scalar> keep) {
     M y = value(a);
     for (std::size_t i = 0; i < keep.size(); ++i) y.row(index(i)) *= keep[i];
@@ -189,7 +189,7 @@ class Tape {
     });
   }
 
-  /// Adds to `gradients` the derivative by each parameter of a number of which dL/dy is `seed`. Once per tape.
+  /// Adds dL/dw of each parameter w to `gradients`, with `seed` = dL/dy. Call once per tape.
   void backward(Variable y, const M& seed, Gradients<Scalar>& gradients) {
     gradient(y) += seed;
     for (std::size_t i = nodes_.size(); i-- > 0;)
@@ -217,7 +217,7 @@ class Tape {
   }
 
   const Parameters<Scalar>& parameters_;
-  std::vector<std::uint32_t> used_;  // the node of each parameter
+  std::vector<std::uint32_t> used_;  // index of the node of each parameter
   std::vector<Node> nodes_;
 };
 

@@ -9,7 +9,7 @@
 namespace trainyard::detail {
 namespace {
 
-constexpr double kDropped = 1e-14;  // an entry this small is rounding error
+constexpr double kDropped = 1e-14;  // smaller entries are rounding errors
 constexpr double kSingular = 1e-9;
 
 }  // namespace
@@ -52,8 +52,8 @@ std::vector<std::uint32_t> BasisInverse::invert(const std::vector<std::span<cons
   entries_.clear();
   updates_ = 0;
 
-  // A column with one entry in rows not taken yet makes no other column longer: those first, as long as there are any;
-  // the rest by ascending length.
+  // A column with a single entry in the remaining rows makes no other column longer. Such columns go first, as long as
+  // there are any, and the rest by ascending length.
   std::vector<std::vector<std::uint32_t>> in_row(rows_);
   std::vector<std::uint32_t> open(columns.size());
   for (std::size_t c = 0; c < columns.size(); ++c) {

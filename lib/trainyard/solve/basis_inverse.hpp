@@ -7,8 +7,8 @@
 
 namespace trainyard::detail {
 
-/// The inverse of a basis matrix as a product of elementary matrices ("etas"), one for each column that is no unit
-/// vector: E_k ... E_2 E_1. Column by column, an eta replaces unit vector `row` by the column.
+/// The inverse of a basis matrix as a product E_k ... E_2 E_1 of elementary matrices ("etas"), one per column that is
+/// not a unit vector. An eta replaces unit vector `row` by the column.
 class BasisInverse {
  public:
   struct Entry {
@@ -23,14 +23,14 @@ class BasisInverse {
   /// v becomes v * inverse.
   void backward(std::vector<double>& v) const;
 
-  /// The column whose forward() is `column` takes the place of the basis column of `row`.
+  /// Replaces the basis column of `row` by the column whose forward() is `column`.
   void replace(std::size_t row, const std::vector<double>& column);
   std::size_t updates() const { return updates_; }
-  /// Numbers that forward() and backward() go through.
+  /// Number of entries that forward() and backward() process.
   std::size_t size() const { return entries_.size() + etas_.size(); }
 
-  /// Starts anew: `columns` are to be in the basis, all other places being unit vectors. Says which row each column
-  /// got, kNoRow where it depends on the others.
+  /// Rebuilds the inverse for a basis with these columns; unit vectors fill the remaining places. Returns the row of
+  /// each column, or kNoRow if it depends linearly on the others.
   static constexpr std::uint32_t kNoRow = ~std::uint32_t{0};
   std::vector<std::uint32_t> invert(const std::vector<std::span<const Entry>>& columns);
 
@@ -38,7 +38,7 @@ class BasisInverse {
   struct Eta {
     std::uint32_t row;
     double pivot;
-    std::size_t end;  // of its other entries
+    std::size_t end;  // end of its other entries
   };
   void append(std::size_t row, const std::vector<double>& column);
 

@@ -1,10 +1,10 @@
-#define CBC_EXTERN_C  // Cbc_Model is a struct, of which model_ takes a handler of events; the interface in C has none
+#define CBC_EXTERN_C  // exposes Cbc_Model, whose model_ accepts an event handler; the C interface has none
 
 #include <CbcEventHandler.hpp>
 #include <CbcModel.hpp>
 #include <CbcSolver.hpp>
 #include <CoinError.hpp>
-// Needs those before it.
+// Must come after the headers above.
 #include <Cbc_C_Interface.h>
 
 #include <algorithm>
@@ -20,14 +20,14 @@
 namespace trainyard {
 namespace {
 
-/// Asks at each node, pass of cuts and pass of a heuristic, and ends the search as if its time were up.
+/// Calls `asked` at each node, cut pass and heuristic pass, and ends the search as if its time were up.
 class StopHandler : public CbcEventHandler {
  public:
   explicit StopHandler(const std::function<bool()>& asked) : asked_(&asked) {}
 
   CbcAction event(CbcEvent) override {
     if (!(*asked_)()) return noAction;
-    if (model_ != nullptr) model_->setMaximumSeconds(0);  // model_ is one within a heuristic, or that of the search
+    if (model_ != nullptr) model_->setMaximumSeconds(0);  // the model of the search, or that of a heuristic
     return stop;
   }
   CbcAction event(CbcEvent which, void*) override { return event(which); }
@@ -59,7 +59,8 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
     lower.push_back(linear.lower(j));
     upper.push_back(linear.upper(j));
   }
-  // CBC calls some unbounded programs infeasible. One is unbounded if its linear program is, and any x is a solution.
+  // CBC reports some unbounded programs as infeasible. A program is unbounded if its linear relaxation is unbounded and
+  // it has any solution.
   const bool unbounded =
       detail::may_fall_for_ever(linear) && solve_by_simplex(linear).status == LinearSolution::Status::unbounded;
   if (unbounded) std::ranges::fill(cost, 0);
@@ -80,8 +81,7 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
       values[at] = term.coefficient;
     }
 
-  // CBC keeps what it reads of its parameters in globals: of two threads in it one would wait for words on standard
-  // input.
+  // CBC keeps its parameter parser in globals: with two threads in it, one would wait for words on standard input.
   static std::mutex one_at_a_time;
   const std::lock_guard guard{one_at_a_time};
   const std::unique_ptr<Cbc_Model, decltype(&Cbc_deleteModel)> model{Cbc_newModel(), Cbc_deleteModel};
@@ -97,9 +97,9 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
   Cbc_setAllowableFractionGap(model.get(), options.gap);
   if (options.seconds) {
     Cbc_setMaximumSeconds(model.get(), *options.seconds);
-    Cbc_setParameter(model.get(), "timeMode", "elapsed");  // not those of the processor
-    // Where time ends within preprocessing, CBC 2.10.8 crashes in CglPreProcess::postProcess: 8 of 150 random programs
-    // under limits of 0.3 to 300 ms, and none of 600 without.
+    Cbc_setParameter(model.get(), "timeMode", "elapsed");  // wall-clock time, not processor time
+    // If the time limit falls within preprocessing, CBC 2.10.8 crashes in CglPreProcess::postProcess: 8 of 150 random
+    // programs with limits of 0.3 to 300 ms, and none of 600 without preprocessing.
     Cbc_setParameter(model.get(), "preprocess", "off");
   }
   if (options.nodes)
@@ -120,7 +120,7 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
   using Status = IntegerSolution::Status;
   IntegerSolution solution;
   solution.nodes = Cbc_getNodeCount(model.get());
-  // What stops within a node leaves it out: with it the last one, and CBC says that it is done (7 of 300 stops).
+  // A stop within a node drops that node. If it was the last one, CBC reports that it is done (7 of 300 stops).
   solution.bound = stopped ? -LinearProgram::kInfinity : Cbc_getBestPossibleObjValue(model.get());
   if (!stopped && Cbc_isProvenInfeasible(model.get()) != 0) {
     solution.status = Status::infeasible;

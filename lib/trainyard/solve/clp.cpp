@@ -28,7 +28,8 @@ struct Bounds {
   std::vector<double> lower, upper, row_lower, row_upper;
 };
 
-/// Those of a step from any x that can be repeated for ever; as long as its longest column, 1 at most.
+/// Bounds of a direction in which one can move without end from any feasible x, scaled so that its largest component is
+/// at most 1.
 Bounds directions(const Bounds& of) {
   const auto all = [](std::vector<double> bounds, double beyond) {
     for (double& bound : bounds) bound = std::isinf(bound) ? beyond : 0;
@@ -67,8 +68,8 @@ LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bo
       values[at] = term.coefficient;
     }
 
-  // Clp 1.17 calls some unbounded programs infeasible, a few optimal, and its dual method, which initialSolve() takes,
-  // errs with free columns; its primal method gives some infeasible ones up, which initialSolve() does not.
+  // Clp 1.17 reports some unbounded programs as infeasible, and a few as optimal. Its dual method, which initialSolve()
+  // uses, fails with free columns. Its primal method gives up on some infeasible programs, which initialSolve() solves.
   constexpr int kGaveUp = 4;
   const bool careful = detail::may_fall_for_ever(program);
   const auto solve = [&](const std::vector<double>& costs, const Bounds& within) {
@@ -94,7 +95,8 @@ LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bo
     return solution;
   };
   if (!careful) return solve(cost, bounds);
-  // Unbounded: a direction that keeps all bounds lowers the value, and any x keeps them. Neither program is unbounded.
+  // The program is unbounded if it has a feasible x and a direction that keeps all bounds and lowers the value. Neither
+  // of the two programs solved here is unbounded.
   const LinearSolution fall = solve(cost, directions(bounds));
   if (fall.status == LinearSolution::Status::stopped) return fall;
   if (fall.value >= -1e-7) return solve(cost, bounds);

@@ -9,35 +9,35 @@
 
 namespace trainyard {
 
-/// A linear program some of whose columns take whole values only. It is minimized.
+/// A linear program to be minimized, some of whose columns take only whole values.
 struct IntegerProgram {
   LinearProgram linear;
-  std::vector<std::uint32_t> whole;  // columns
+  std::vector<std::uint32_t> whole;  // integer columns
 };
 
 struct IntegerOptions {
-  /// A solution that is known, a value for each column: where the search starts, and what it has to beat.
+  /// A known solution, with a value per column: the incumbent from which the search starts.
   std::vector<double> start = {};
-  std::optional<double> seconds = {};      // of search; with it the result depends on the machine
-  std::optional<std::int64_t> nodes = {};  // of the search tree
-  double gap = 0;                          // share of the value at which the search may end
-  std::function<bool()> stop = {};         // asked often: ends with the best so far, without a bound
+  std::optional<double> seconds = {};      // time limit of the search; the result then depends on the machine
+  std::optional<std::int64_t> nodes = {};  // limit on nodes of the search tree
+  double gap = 0;                          // relative gap at which the search may end
+  std::function<bool()> stop = {};         // called often; if true, ends with the best solution so far, without a bound
 };
 
 struct IntegerSolution {
   enum class Status : std::uint8_t { optimal, feasible, infeasible, unbounded, stopped };  // stopped: none in time
 
   Status status = Status::stopped;
-  double value = 0;        // of x
-  double bound = 0;        // no solution is below it; meaningless if infeasible or unbounded; -infinity: none known
-  std::int64_t nodes = 0;  // of the search tree
-  std::vector<double> x;   // optimal, feasible, unbounded; within 1e-6 of all bounds and of whole numbers
+  double value = 0;        // objective of x
+  double bound = 0;        // lower bound on all solutions; meaningless if infeasible or unbounded; -infinity: unknown
+  std::int64_t nodes = 0;  // number of nodes of the search tree
+  std::vector<double> x;   // if optimal, feasible or unbounded; bounds and whole numbers hold within 1e-6
 };
 
-/// Whether this build has CBC, the branch and cut of COIN-OR.
+/// Whether this build has CBC, the branch-and-cut solver of COIN-OR.
 bool has_cbc();
-/// Throws MissingError where it has not; InputError: "range" (a whole column that there is not), "size" (a start of
-/// other columns), "solver" (CBC itself refuses).
+/// Throws MissingError if it has not. Throws InputError: "range" (an integer column that does not exist), "size" (a
+/// start with another number of columns), "solver" (an error in CBC).
 IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions& options = {});
 
 }  // namespace trainyard

@@ -11,8 +11,8 @@ namespace trainyard {
 
 /// minimize  cost . x   subject to   row lower <= A x <= row upper   and   lower <= x <= upper
 ///
-/// A is kept by rows, as it is written down. Bounds may be infinite. Numbers should be within a few powers of ten of 1:
-/// the solvers' tolerances are absolute.
+/// A is stored by rows. Bounds may be infinite. Coefficients should be within a few powers of ten of 1, because the
+/// solvers' tolerances are absolute.
 class LinearProgram {
  public:
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -22,10 +22,10 @@ class LinearProgram {
     double coefficient;
   };
 
-  /// The number of the new column, from 0. This and add_row() throw InputError ("range"): bounds that cross, numbers
-  /// that are not finite where they should be, a column that is not there yet.
+  /// Adds a column and returns its number, from 0. This and add_row() throw InputError ("range"): crossing bounds,
+  /// numbers that are not finite but should be, a column that has not been added yet.
   std::uint32_t add_column(double cost, double lower, double upper);
-  /// Each column once at most. Its number, from 0.
+  /// Adds a row, in which each column occurs at most once, and returns its number, from 0.
   std::uint32_t add_row(double lower, double upper, std::span<const Term> terms);
 
   std::size_t columns() const { return cost_.size(); }
@@ -46,14 +46,15 @@ class LinearProgram {
 };
 
 namespace detail {
-/// Whether a column has no bound on the side to which its cost falls, or where it costs nothing, on either: else the
-/// program is not unbounded.
+/// Whether some column is unbounded in a direction in which its cost falls, or has zero cost and no bounds at all.
+/// Otherwise the program cannot be unbounded.
 bool may_fall_for_ever(const LinearProgram& program);
 }  // namespace detail
 
-/// Where the simplex method ends, and can begin with a program that has more columns, more rows, or both.
+/// A simplex basis: the final basis of a solution, or a warm start for a program with additional columns, rows, or
+/// both.
 struct SimplexBasis {
-  enum class At : std::uint8_t { lower, upper, basic };  // a free variable outside of the basis is 0: `lower`
+  enum class At : std::uint8_t { lower, upper, basic };  // nonbasic free variables are 0 and count as `lower`
   std::vector<At> columns{}, rows{};
 };
 
@@ -61,38 +62,39 @@ struct LinearSolution {
   enum class Status : std::uint8_t { optimal, infeasible, unbounded, stopped };
 
   Status status = Status::stopped;
-  double value = 0;                 // of x
-  std::vector<double> x;            // stopped: feasible if `feasible`
-  std::vector<double> prices = {};  // optimal, by the simplex method: by row, how fast `value` rises with its bounds
-  bool feasible = false;            // x keeps all bounds, within 1e-7
-  SimplexBasis basis = {};          // by the simplex method
-  std::size_t pivots = 0;           // bound flips included
-  std::uint64_t work = 0;           // of the simplex method: numbers gone through, roughly; 10^9 take about a second
+  double value = 0;                 // objective of x
+  std::vector<double> x;            // if stopped, feasible only if `feasible`
+  std::vector<double> prices = {};  // simplex, optimal: dual prices, the change of `value` per unit of a row's bounds
+  bool feasible = false;            // x satisfies all bounds within 1e-7
+  SimplexBasis basis = {};          // simplex only
+  std::size_t pivots = 0;           // including bound flips
+  std::uint64_t work = 0;           // simplex only: approximate number of numbers processed; 10^9 take about a second
 };
 
 struct SimplexOptions {
   std::size_t most_pivots = std::numeric_limits<std::size_t>::max();
   std::uint64_t most_work = std::numeric_limits<std::uint64_t>::max();  // see LinearSolution::work
-  /// That of the program's first columns and rows: columns beyond begin at their lower bounds, rows in the basis.
+  /// Warm start: the basis of the program's first columns and rows. Further columns start at their lower bounds,
+  /// further rows in the basis.
   SimplexBasis start = {};
 };
 
-/// The bounded primal simplex method, in its revised form: the basis inverse is a product of elementary matrices, made
-/// anew every 100 pivots, triangular parts of the basis first; phase one minimizes the sum of infeasibilities; the
-/// column of the largest reduced cost relative to its length enters, after 200 pivots without progress that of the
-/// lowest index, which cannot cycle (Bland). It begins with the rows' own variables, or at SimplexOptions::start. For
-/// small and middling programs: every pivot prices all columns.
+/// The revised bounded primal simplex method. The basis inverse is a product of elementary matrices, rebuilt every 100
+/// pivots with the triangular parts of the basis first. Phase one minimizes the sum of infeasibilities. The column with
+/// the largest reduced cost relative to its length enters; after 200 pivots without progress the column with the lowest
+/// index, which prevents cycling (Bland). The initial basis consists of the rows' own variables, or is
+/// SimplexOptions::start. For small and medium programs: every pivot prices all columns.
 ///
 /// R. G. Bland: New finite pivoting rules for the simplex method. Mathematics of Operations Research 2(2), 1977.
-/// The rest as in V. Chvatal: Linear Programming. Freeman, 1983, chapters 7 and 8.
+/// V. Chvatal: Linear Programming. Freeman, 1983, chapters 7 and 8, for the rest.
 ///
-/// Throws InputError ("range"): a start of more columns or rows than the program has.
+/// Throws InputError ("range") if the start has more columns or rows than the program.
 LinearSolution solve_by_simplex(const LinearProgram& program, const SimplexOptions& options = {});
 
 /// Whether this build has CBC's linear solver Clp.
 bool has_clp();
-/// `stop`, asked after each iteration, ends it. Throws MissingError where it has not, InputError ("solver") where Clp
-/// itself refuses.
+/// `stop` is called after each iteration and ends the run if true. Throws MissingError if this build has no Clp, and
+/// InputError ("solver") for an error in Clp.
 LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bool()>& stop = {});
 
 }  // namespace trainyard

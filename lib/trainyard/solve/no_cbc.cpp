@@ -1,7 +1,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/solve/integer_program.hpp"
 
-// In place of cbc.cpp where the build has no CBC.
+// Replaces cbc.cpp if the build has no CBC.
 namespace trainyard {
 
 bool has_cbc() { return false; }

@@ -1,7 +1,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/solve/linear_program.hpp"
 
-// In place of clp.cpp where the build has no Clp.
+// Replaces clp.cpp if the build has no Clp.
 namespace trainyard {
 
 bool has_clp() { return false; }

@@ -15,13 +15,13 @@ namespace {
 
 using detail::BasisInverse;
 
-constexpr double kFeasible = 1e-9;  // how far a value may be beyond its bound
-constexpr double kReduced = 1e-9;   // reduced costs smaller than this are zero
-constexpr double kPivot = 1e-9;     // smaller entries of a column are zero
+constexpr double kFeasible = 1e-9;  // tolerance by which a value may exceed its bound
+constexpr double kReduced = 1e-9;   // smaller reduced costs count as zero
+constexpr double kPivot = 1e-9;     // smaller column entries count as zero
 constexpr std::size_t kRefresh = 100;
 constexpr std::size_t kPatience = 200;
 
-/// Variables are the program's columns and one for each row, its negative value: A x + r = 0.
+/// The variables are the program's columns and one variable r per row, the negative of the row's value: A x + r = 0.
 class Simplex {
  public:
   Simplex(const LinearProgram& program, const SimplexBasis& start)
@@ -90,7 +90,7 @@ class Simplex {
         return finish(solution, LinearSolution::Status::stopped);
       const Entering entering = price(phase_one, idle > kPatience);
       if (entering.variable == kNone) {
-        if (inverse_.updates() > 0) {  // once more, without what rounding has done since
+        if (inverse_.updates() > 0) {  // price again without accumulated rounding errors
           refresh();
           if (price(infeasibility() > 0, false).variable != kNone) continue;
         }
@@ -105,7 +105,7 @@ class Simplex {
   static constexpr std::size_t kNone = ~std::size_t{0};
   struct Entering {
     std::size_t variable = kNone;
-    double direction = 0;  // +1 rises, -1 falls
+    double direction = 0;  // +1: rises, -1: falls
   };
 
   std::span<const BasisInverse::Entry> column(std::size_t j) const {
@@ -155,7 +155,7 @@ class Simplex {
   void refresh() {
     std::vector<std::span<const BasisInverse::Entry>> columns;
     std::vector<std::size_t> variables;
-    // Unit columns are not special: they too may stand in another row than their own.
+    // Unit columns get no special treatment: they may also stand in another row than their own.
     for (const std::size_t j : basis_) {
       variables.push_back(j);
       columns.push_back(column(j));
@@ -171,7 +171,7 @@ class Simplex {
       basis_[rows[c]] = variables[c];
       in_basis_[variables[c]] = 1;
     }
-    for (std::size_t i = 0; i < rows_; ++i)  // what turned out dependent gives way to the row's own variable
+    for (std::size_t i = 0; i < rows_; ++i)  // the row's own variable replaces a linearly dependent column
       if (basis_[i] == kNone) {
         basis_[i] = columns_ + i;
         in_basis_[columns_ + i] = 1;
@@ -204,14 +204,14 @@ class Simplex {
     return best;
   }
 
-  /// Moves the variable as far as it goes. False: without end.
+  /// Moves the variable as far as it can go. Returns false if it can go without end.
   bool step(const Entering& entering, bool phase_one, bool lowest_index) {
     std::ranges::fill(work_, 0.0);
     for (const auto& entry : column(entering.variable)) work_[entry.row] = entry.value;
     inverse_.forward(work_);
 
-    // Where each basic variable stops the move: a feasible one at the bound that it runs into, an infeasible one at the
-    // bound that it comes back to.
+    // The distance at which each basic variable stops the move: a feasible one at the bound that it reaches, an
+    // infeasible one at the bound at which it becomes feasible.
     const auto stop = [&](std::size_t i, double slack) {
       const double speed = -entering.direction * work_[i];
       if (std::abs(speed) < kPivot) return LinearProgram::kInfinity;
@@ -231,7 +231,7 @@ class Simplex {
       value_[entering.variable] = entering.direction > 0 ? upper_[entering.variable] : lower_[entering.variable];
       return true;
     }
-    std::size_t leaving = kNone;  // of those that stop it first, the one with the largest entry
+    std::size_t leaving = kNone;  // among those that stop it first, the one with the largest entry
     for (std::size_t i = 0; i < rows_; ++i) {
       if (std::abs(work_[i]) < kPivot || stop(i, 0.0) > reach) continue;
       if (leaving == kNone ||
@@ -277,7 +277,7 @@ class Simplex {
   }
 
   std::size_t rows_, columns_;
-  std::vector<std::size_t> first_;  // of each variable's column
+  std::vector<std::size_t> first_;  // start of each variable's column
   std::vector<BasisInverse::Entry> entries_;
   std::vector<double> cost_, lower_, upper_, value_, length_;
   BasisInverse inverse_{rows_};

@@ -14,7 +14,7 @@
 namespace trainyard::detail {
 namespace {
 
-/// Transfers between two devices, or collectives of one kind on some: they pass the same channels.
+/// Transfers between two devices, or collectives of one kind on the same devices: they pass the same channels.
 struct Passing {
   OpId collective;  // none: a transfer
   std::vector<DeviceId> devices;
@@ -40,7 +40,7 @@ class Loads {
   }
 
   FoldLoads run() && {
-    IdMap<ChannelId, std::vector<std::pair<std::size_t, std::size_t>>> passes(cluster_.channel_count());  // by whom
+    IdMap<ChannelId, std::vector<std::pair<std::size_t, std::size_t>>> passes(cluster_.channel_count());  // by index
     IdMap<ChannelId, std::uint8_t> held(cluster_.channel_count(), 0);
     for (const Passing& each : passing_)
       for (const ChannelId channel : each.own) held[channel] = cluster_.channel(channel).fair;
@@ -61,14 +61,14 @@ class Loads {
   }
 
  private:
-  /// Calls visit(channel) for each that the images pass, the first of which is itself.
+  /// Calls visit(channel) for each channel that the images pass, starting with the task itself.
   template <class Visit>
   void pass(const Passing& each, const Visit& visit) const {
     const CollectiveTask* task = each.collective.is_none() ? nullptr : problem_.graph().collective(each.collective);
     const std::size_t room = cluster_.device_count() - std::ranges::max(each.devices).index();
     for (const std::size_t shift :
          task ? images_.shifts(*task, each.devices.front()) : images_.shifts(each.devices.front())) {
-      if (shift >= room) break;  // of a schedule that was made by hand
+      if (shift >= room) break;  // possible in a schedule made by hand
       std::vector<DeviceId> devices;
       for (const DeviceId device : each.devices) devices.push_back(DeviceId{device.index() + shift});
       if (shift == 0)
