@@ -30,7 +30,7 @@ struct Device {
   BytesPerSecond memory_bandwidth{};  // 0: unknown
   Nanoseconds launch_overhead{};      // added to every op time that the graph does not give
   Nanoseconds gap{};                  // idle time after each op of non-zero duration
-  std::string part_of = {};           // devices with the same name here are parts of one GPU and share its bandwidth
+  std::string part_of = {};           // if equal, the devices are parts of one GPU and share its memory bandwidth
 
   friend bool operator==(const Device&, const Device&) = default;
 };

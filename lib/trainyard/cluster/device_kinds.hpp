@@ -21,7 +21,7 @@ struct KindRates {
 /// A GPU or CPU model that cluster files and presets can name instead of spelling out its numbers.
 struct DeviceKind {
   std::string name;                  // "V100-SXM2-16GB"
-  std::vector<std::string> aliases;  // "V100": accepted wherever the name is
+  std::vector<std::string> aliases;  // "V100": accepted in place of the name
   std::string device_class;          // "gpu", "cpu"
   Bytes memory;                      // nominal size, in GiB; drivers reserve 1 to 3 % of it
   FlopsPerSecond peak;               // at the precision below, without sparsity

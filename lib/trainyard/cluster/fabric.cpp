@@ -283,7 +283,7 @@ BytesPerSecond FabricRoutes::bandwidth(std::size_t way) const {
 std::vector<std::size_t> FabricRoutes::pair_counts() const {
   const std::size_t of_host = spec_.devices_per_host;
   std::vector<std::size_t> counts(way_count(), 0);
-  for (std::size_t to = 1; to < of_host; ++to) counts[way(0, to)] += seats_.size();  // alike from every device
+  for (std::size_t to = 1; to < of_host; ++to) counts[way(0, to)] += seats_.size();  // the same from every device
   const std::size_t within = seats_.size() * (of_host - 1);
   // A leaf has the same number of devices from each of its hosts.
   const std::size_t of_host_on_leaf = network(spec_) && rail_ ? spec_.devices_per_card() : of_host;

@@ -37,7 +37,7 @@ class Packer {
     if constexpr (std::is_trivially_copyable_v<Value>)
       bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
     else
-      archive_fields(*this, const_cast<Value&>(value));  // only read
+      archive_fields(*this, const_cast<Value&>(value));  // archive_fields() only reads here
   }
   template <class Value>
   void add(const std::vector<Value>& values) {

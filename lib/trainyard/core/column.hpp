@@ -27,7 +27,7 @@ class Column {
   void shrink_to_fit() { values_.shrink_to_fit(); }
   std::size_t memory_bytes() const { return values_.capacity() * sizeof(Value); }
 
-  friend bool operator==(const Column&, const Column&) = default;  // equal contents are stored alike
+  friend bool operator==(const Column&, const Column&) = default;  // equal contents have equal representations
 
  private:
   std::size_t size_ = 0;

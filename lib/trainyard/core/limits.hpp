@@ -17,12 +17,12 @@ inline constexpr std::size_t kRouteSteps = std::size_t{1} << 28;
 /// Ops made by all rewrites of a schedule together, and their inputs and dependencies: half a gigabyte.
 inline constexpr std::size_t kRewrittenOps = std::size_t{1} << 20;
 inline constexpr std::size_t kRewrittenReads = std::size_t{1} << 23;
-/// Larger results are allowed up to this multiple of the graph's size, but never above the next two limits (5 GB): the
-/// largest published plans need them (GPT of 10^12 parameters on 512 GPUs with 512 microbatches: 5.5 million ops).
+/// This multiple of the graph's size is allowed as well, up to the next two limits (5 GB): the largest published plans
+/// need it (GPT of 10^12 parameters on 512 GPUs with 512 microbatches: 5.5 million ops).
 inline constexpr std::size_t kRewrittenTimes = 1'024;
 inline constexpr std::size_t kMostRewrittenOps = 6'000'000;
 inline constexpr std::size_t kMostRewrittenReads = 24'000'000;
-/// Ops of all steps together when more than a few consecutive steps are simulated: 2 GB.
+/// Ops of all steps of a simulation of several steps, unless the steps are few: 2 GB.
 inline constexpr std::size_t kStepOps = 2'000'000;
 /// Columns of an integer program, and numbers in the tables of a MiniZinc model: about a gigabyte of text.
 inline constexpr std::size_t kColumns = 2'000'000;

@@ -164,7 +164,7 @@ void GraphBuilder::add_output(const OpView& view, OpId op, std::size_t number) {
   check_bytes(output.bytes, "bytes", view, &output, op, number, true);
 }
 
-// --- checks: what a message says is put together only where there is one ---
+// --- checks: messages are only formatted for errors ---
 
 void GraphBuilder::check(const OpView& op, OpId id, OpId same_name) {
   if (op.name.empty())

@@ -101,7 +101,7 @@ class Graph {
   /// Every op after all its predecessors; among the ops that are free to go, the lowest id first.
   const std::vector<OpId>& topological_order() const { return topological_order_; }
 
-  // --- the edges as whole arrays, for loops over the graph ---
+  // --- edges as whole arrays, for loops over the graph ---
   /// Id of the first output of each op, followed by the number of tensors.
   const std::vector<std::uint32_t>& first_outputs() const { return first_output_; }
   const CompressedRows<TensorId, OpId>& consumer_rows() const { return consumers_; }

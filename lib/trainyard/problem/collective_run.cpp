@@ -100,7 +100,7 @@ BoxLines box_lines(const Cluster& cluster, const std::vector<DeviceId>& devices)
   std::size_t box = 1, stride = 1;
   for (const std::size_t size : fabric->torus) {
     std::set<std::size_t> places;
-    std::map<std::size_t, std::vector<DeviceId>> lines;  // by the device at the line's place 0
+    std::map<std::size_t, std::vector<DeviceId>> lines;  // by the device at position 0 of the line
     for (const DeviceId device : sorted) {
       const std::size_t place = device.index() / stride % size;
       places.insert(place);

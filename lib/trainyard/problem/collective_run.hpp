@@ -41,7 +41,7 @@ namespace trainyard {
 /// its devices, if that is faster than rings. With g the most devices on a host, and A and a the longest latencies
 /// between hosts and within a host among the hops of a ring, it takes
 ///
-///     2 (ceil(log2 h) A + (g - 1) a) + 2 n x what the bytes of step(S / (n r)) take without latencies
+///     2 (ceil(log2 h) A + (g - 1) a) + 2 n x (the time of step(S / (n r)) without latencies)
 ///
 /// in pieces so small that latencies count only once along the path. There are two trees; each host is a leaf in one
 /// and an inner node in the other. They send 2 S over each card, while rings send 2 (n - 1) / n S (Sanders et al.,

@@ -31,7 +31,7 @@ Problem::Problem(Graph graph, const Problem& of, const IdMap<OpId, OpId>& origin
     const OpId like = original[op];
     if (like.is_none()) {
       data->durations.resize(data->durations.size() + from.columns, Nanoseconds{0});
-      data->source.resize(data->source.size() + from.columns, 0);  // given by the graph
+      data->source.resize(data->source.size() + from.columns, 0);  // source 0: times given by the graph
       if (!from.sensitivities.empty()) data->sensitivities.resize(data->sensitivities.size() + from.columns, 0);
       assert(g.outputs(op).empty());
       continue;

@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-/// The devices that those of a folded graph stand for, their images (graph/rewrite.hpp: Replicate::fold,
+/// Images of the devices of a folded graph: the devices that they stand for (graph/rewrite.hpp: Replicate::fold,
 /// TensorParallel::fold). Among the devices with ops, rank 0 of replica r on stage i is device base + (i replicas + r)
 /// ranks. The devices of a stage belong to the classes of Replicate, in their order.
 class FoldImages {

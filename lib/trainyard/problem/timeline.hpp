@@ -48,7 +48,7 @@ struct OutOfMemory {
   std::optional<std::size_t> transfer;  // index into Timeline::transfers
   Bytes over;                           // peak minus capacity
   Bytes resident, produced, arrived, workspace;  // the parts of the peak
-  std::vector<Holding> largest;                  // the largest tensors held at the peak, at most 5, largest first
+  std::vector<Holding> largest;                  // the largest holdings at the peak, at most 5, largest first
 
   friend bool operator==(const OutOfMemory&, const OutOfMemory&) = default;
 };

@@ -211,7 +211,7 @@ struct DeltaSimulation::State {
     steps.clear();
   }
 
-  // --- what the caller asks for ---
+  // --- calls of the public functions ---
 
   std::string name(OpId op) const { return std::string{problem.problem.graph().name(op)}; }
   Position checked(OpId op) const {

@@ -31,10 +31,10 @@ struct OpNoise {
 /// passes through the n recorded factors in order, which preserves their correlation, from a start b(d) that is uniform
 /// in each sample.
 ///
-/// Sample n has the random stream (seed, n), and each op takes the number at its id. So schedules of one graph are
-/// compared under the same noise (common random numbers), and the number of threads has no effect. Results are the same
-/// bits on every machine (core/portable_math.hpp). The starts b(d) have a separate stream, so jitter changes no other
-/// random number.
+/// Sample k uses the random stream (seed, k), in which each op takes the number at its id. So schedules of one graph
+/// are compared under the same noise (common random numbers), and the number of threads has no effect. Results are the
+/// same bits on every machine (core/portable_math.hpp). The starts b(d) have a separate stream, so jitter changes no
+/// other random number.
 struct NoiseOptions {
   OpNoise noise = {};
   std::vector<double> jitter = {};

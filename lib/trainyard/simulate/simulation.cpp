@@ -55,7 +55,8 @@ Nanoseconds Simulation::run(const Schedule& schedule, const Nanoseconds* duratio
   check_sizes(problem(), schedule);
   assert(std::ranges::all_of(schedule.placement, [&](DeviceId on) { return on.index() < problem().device_count(); }));
   const Nanoseconds makespan = detail::run_engine(*problem_, schedule, durations, record, state_->workspace);
-  if (makespan <= Nanoseconds{0}) check_schedule(problem(), schedule);  // a deadlock, or ops where they cannot run
+  // A deadlock, or ops on devices that cannot run them.
+  if (makespan <= Nanoseconds{0}) check_schedule(problem(), schedule);
   return makespan;
 }
 

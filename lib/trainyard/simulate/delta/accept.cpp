@@ -129,7 +129,7 @@ class Acceptance {
     order.insert(std::ranges::lower_bound(order, key(slot), {}, key), slot);
   }
 
-  // --- what was run again ---
+  // --- tasks that were run again ---
 
   template <class Visit>
   void each_tensor(const Visit& visit) const {

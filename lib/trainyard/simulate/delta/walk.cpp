@@ -59,7 +59,7 @@ class Walk : public ClosedLinks<Walk<Queue, kLinks, kRecord>, kLinks, kRecord> {
  private:
   using Base::problem_, Base::graph_, Base::work_, Base::ops_, Base::device_free_, Base::channel_free_, Base::sent_;
 
-  // --- where runs part and meet ---
+  // --- start from a snapshot, and meeting the current run ---
 
   bool restore() {
     const Change& change = state_.change;

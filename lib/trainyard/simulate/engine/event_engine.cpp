@@ -35,7 +35,7 @@ TaskTimes run_rule(const Problem& problem, const Schedule& schedule, const Plann
 }
 
 [[noreturn]] void report_held_back(const Problem& problem, const Schedule& schedule, const TaskTimes& times) {
-  // The first op in topological order that never started has all its dependencies.
+  // All dependencies of the first op in topological order that never started are met.
   const auto& ops = problem.graph().topological_order();
   const OpId op = *std::ranges::find(ops, kNotYet, [&](OpId id) { return times.ops[id].start; });
   refuse("held-back",

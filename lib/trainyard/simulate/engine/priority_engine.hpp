@@ -11,7 +11,7 @@ namespace trainyard::detail {
 ///
 /// priority. A device that is free at time f next starts an op at
 ///
-///     t = max(f, the least ready time among its ops that are known),
+///     t = max(f, the least ready time among its known ops),
 ///
 /// and takes the most urgent op that is ready by then. The device with the least t goes first. An op whose ready time
 /// is not known yet depends on an uncommitted task that starts at t or later and takes time, so it becomes ready after

@@ -34,7 +34,7 @@ class StrictTurns {
       to_run_.push_back(device);
     }
   }
-  /// Reports that an op that takes a turn has all its dependencies.
+  /// Reports that all dependencies of an op that takes a turn are met.
   [[gnu::always_inline]] void ready(OpId op, DeviceId device) {
     Turn& turn = devices_[device];
     if (turn.listed || *turn.next != op) return;

@@ -323,7 +323,7 @@ class EventLoop {
       push(Nanoseconds{end.time}, Event::Kind::transfer_ends, end.flow);
   }
 
-  // --- ops that copies slow: their ends move as those of flows do ---
+  // --- ops slowed by copies: their ends move like those of flows ---
 
   bool is_slowed(OpId op) const { return slowed_ && run_.duration_[op] != Nanoseconds{0}; }
   void update_ops() {
