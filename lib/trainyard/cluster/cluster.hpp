@@ -30,7 +30,7 @@ struct Device {
   BytesPerSecond memory_bandwidth{};  // 0: unknown
   Nanoseconds launch_overhead{};      // added to every op time that the graph does not give
   Nanoseconds gap{};                  // idle time after each op of non-zero duration
-  std::string part_of = {};           // if equal, the devices are parts of one GPU and share its memory bandwidth
+  std::string part_of = {};           // name of the GPU that it is a part of; the parts share the memory bandwidth
 
   friend bool operator==(const Device&, const Device&) = default;
 };
@@ -208,7 +208,7 @@ std::vector<Device> numbered_devices(const Device& like, std::size_t count);
 /// ("missing-route"), a given route that does not connect its ends ("broken-route"), a fabric together with links
 /// ("fabric"), or a fabric whose numbers are not positive or do not fit its devices ("fabric-size"). For fair links or
 /// a fair fabric: a gap ("fair-gap"), a bus whose links are not all fair and equally fast ("fair-bus"), a bandwidth
-/// more than kWidestFairRange below that of the fastest fair link ("fair-range").
+/// smaller than that of the fastest fair link by more than a factor of kWidestFairRange ("fair-range").
 Cluster make_cluster(ClusterSpec spec);
 
 }  // namespace trainyard

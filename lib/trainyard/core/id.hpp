@@ -34,7 +34,7 @@ using OpId = Id<struct OpTag>;
 using TensorId = Id<struct TensorTag>;
 using DeviceId = Id<struct DeviceTag>;
 using LinkId = Id<struct LinkTag>;        // a link as declared in the cluster file
-using ChannelId = Id<struct ChannelTag>;  // a serialized resource: one direction of a link, a bus, an egress
+using ChannelId = Id<struct ChannelTag>;  // a shared resource: one direction of a link, a bus, an egress
 
 /// The ids from `first` to `last` (excluded), for range loops.
 template <class IdType>

@@ -32,10 +32,10 @@ namespace trainyard {
 /// Box in a torus: n(1), ..., n(D) devices per dimension, without the dimensions of size 1. It is reduced dimension by
 /// dimension (Ying et al., Image Classification at Supercomputer Scale, 2018, 2.3), on all links at once: the bytes are
 /// divided into D equal parts; part j passes the dimensions j, j + 1, ... in consecutive phases, half of it in each
-/// direction. A phase along dimension k after which m devices hold different shares takes 2 (n(k) - 1) times step(S /
-/// (2 D m)) for an all-reduce, and half of that for the others. The slowest part determines the time of a phase. So an
-/// all-reduce on a cube with n devices per dimension takes the sum over p = 1, ..., D of 2 (n - 1) step(S / (2 D n^p));
-/// its bytes alone take (1 - n^-D) S / (D B), with B the bandwidth of a link in one direction.
+/// direction. A phase along dimension k, after which m devices hold different shares, takes 2 (n(k) - 1) steps of S /
+/// (2 D m) bytes for an all-reduce, and half as many for the others. The slowest part determines the time of a phase.
+/// So an all-reduce on a cube with n devices per dimension takes the sum over p = 1, ..., D of 2 (n - 1) step(S / (2 D
+/// n^p)); its bytes alone take (1 - n^-D) S / (D B), with B the bandwidth of a link in one direction.
 ///
 /// Trees. On h > 1 hosts of a fabric, an all-reduce goes up and down trees of hosts, in which each host is the chain of
 /// its devices, if that is faster than rings. With g the most devices on a host, and A and a the longest latencies
@@ -45,8 +45,8 @@ namespace trainyard {
 ///
 /// in pieces so small that latencies count only once along the path. There are two trees; each host is a leaf in one
 /// and an inner node in the other. They send 2 S over each card, while rings send 2 (n - 1) / n S (Sanders et al.,
-/// Two-tree algorithms for full bandwidth broadcast, reduction and scan, 2009). NCCL also uses rings for
-/// reduce-scatters and all-gathers. The trees occupy the same channels as the rings.
+/// Two-tree algorithms for full bandwidth broadcast, reduction and scan, 2009). NCCL also uses such trees, and rings
+/// for reduce-scatters and all-gathers. The trees occupy the same channels as the rings.
 ///
 /// Contention. Collectives that share a serial link wait for each other. On fair links each collective is a flow
 /// (simulate/model/fair_flows.hpp) that counts on a channel as often as the hops of a step pass it, on average, rounded
@@ -71,8 +71,8 @@ std::size_t host_count(const Cluster& cluster, const std::vector<DeviceId>& devi
 /// ring per network card of these devices, so that all cards send at once. Ring j enters the first, third, ... host at
 /// the first device of its card and passes it forwards; it passes the other hosts in the opposite direction. So it
 /// leaves a host by the card by which it enters the next one, like NCCL's rings on rails; with an odd number of hosts
-/// the last hop changes cards. Devices with several cards form one ring each, whose hops use all of the cards. A box in
-/// a torus has one ring per direction along each of its lines.
+/// the last hop changes cards. If each device has several cards, there are g rings, whose hops use all cards of a
+/// device. A box in a torus has one ring per direction along each of its lines.
 std::vector<std::vector<DeviceId>> collective_rings(const Cluster& cluster, const std::vector<DeviceId>& devices);
 
 /// Throws InputError ("size") if there are no devices. They must be distinct.

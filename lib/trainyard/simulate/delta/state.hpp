@@ -36,7 +36,7 @@ struct Snapshot {
     std::uint32_t pending;
     Nanoseconds ready;
   };
-  std::vector<Touched> frontier;  // ops without or with arrived inputs that have not run yet
+  std::vector<Touched> frontier;  // ops not run yet that some input has reached or that wait for nothing
   struct Flight {
     TensorPosition tensor;
     DeviceId from, to;

@@ -13,7 +13,7 @@ Nanoseconds run_commits(const DenseProblem& problem, const Schedule& schedule, c
   using Links = DenseProblem::Links;
   assert(!schedule.by_priority());
   assert(!problem.problem.cluster().has_fair_channels());
-  // Ops of zero duration are finished beside the queue; only the general form supports that.
+  // Ops of zero duration are finished outside the queue; only the general form supports that.
   Links links = problem.zero_durations ? Links::queued : problem.links;
   GivenDurations given{durations, true};
   Nanoseconds horizon = problem.horizon;

@@ -35,8 +35,9 @@ namespace trainyard::detail {
 /// costs three to four times a topological sweep; with an event loop it costs seven to thirty times as much as a sweep.
 ///
 /// `durations`: op times by op id in place of the problem's; null: the problem's. Returns the makespan, or kDeadlock if
-/// the strict orders contradict the graph. Writes workspace.record if `record` is set. Otherwise the schedule must have
-/// passed check_schedule(), with policy fifo or strict and fifo links; the cluster must have no fair channels.
+/// the strict orders contradict the graph. Writes workspace.record if `record` is set. Apart from deadlocks the
+/// schedule must have passed check_schedule(), with policy fifo or strict and fifo links; the cluster must have no fair
+/// channels.
 Nanoseconds run_commits(const DenseProblem& problem, const Schedule& schedule, const Nanoseconds* durations,
                         bool record, Workspace& workspace);
 

@@ -116,7 +116,7 @@ struct DenseProblem {
   Nanoseconds horizon;
   /// Mean time between two ops that become ready, if all devices were busy.
   Nanoseconds mean_gap{1};
-  /// Whether some op may take no time on some device, as collectives do except on links.
+  /// Whether some op may take no time on some device; the ops of collectives take none.
   bool zero_durations = false;
   bool collectives = false;
 

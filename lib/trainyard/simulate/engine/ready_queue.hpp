@@ -22,7 +22,7 @@ namespace trainyard::detail {
 /// not needed for a task that enters once and never moves.
 
 /// An implicit heap with four children per node, and time and task packed into one 64-bit key. Taking a task leaves a
-/// hole at the root that the next insertion fills: most tasks that end make another one ready, which saves one of two
+/// hole at the root that the next insertion fills. Most tasks that end make another one ready, so this saves one of two
 /// heap walks. Tasks that become ready in order, such as the followers of a collective, may be kept in a sorted row
 /// beside the heap instead: the cost of the heap is mostly mispredicted branches.
 class PackedHeap {
