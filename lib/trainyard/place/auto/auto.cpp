@@ -1,7 +1,6 @@
 #include "trainyard/place/auto/auto.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <chrono>
 #include <list>
@@ -17,12 +16,12 @@
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/auto/auto_completion.hpp"
 #include "trainyard/place/auto/auto_load.hpp"
+#include "trainyard/place/auto/first_schedules.hpp"
 #include "trainyard/place/auto/island.hpp"
 #include "trainyard/place/auto/members.hpp"
 #include "trainyard/place/auto/multilevel.hpp"
 #include "trainyard/place/auto/relief.hpp"
 #include "trainyard/place/auto/split_moves.hpp"
-#include "trainyard/place/baechi/m_topo.hpp"
 #include "trainyard/place/exact/branch_and_bound.hpp"
 #include "trainyard/place/fastt/dpos.hpp"
 #include "trainyard/place/fastt/os_dpos.hpp"
@@ -51,15 +50,8 @@ constexpr double kAlike = 0.03;
 /// How much longer than the best of all, as a share, the best schedule of another graph may be for a search on it to be
 /// hopeful. kYetHopeful is for when kHopeful leaves fewer graphs than islands.
 constexpr double kHopeful = 0.2, kYetHopeful = 1;
-/// The share of the evaluations that best orders of members' schedules may take.
-constexpr double kOrdersShare = 0.25;
 /// Offloading is not tried on a schedule longer than offload_goal() by at most 1/50 of that goal.
 constexpr std::int64_t kHardlyLonger = 50;
-/// The share of the seconds after which the placer `plan` ends, and on large graphs relay_on_fewer().
-constexpr double kPatience = 0.7;
-/// The shares after which members that run ahead of `plan` end, so that time is left for it, and end when they run
-/// again.
-constexpr double kAhead = 0.15, kAgain = 0.8;
 /// Limits of a quick search: evaluations x ops, and (op, device) pairs beyond which nothing is searched.
 constexpr std::uint64_t kQuickOps = 1'500'000;
 constexpr std::size_t kSearchedPairs = 10'000;
@@ -89,7 +81,11 @@ class AutoPlacer {
 
   Schedule run() {
     if (base().op_count() == 0) return {};
-    ask();
+    FirstSchedules first = first_schedules(base(), members_, options_, effort_);
+    found_ = std::move(first.found);
+    evaluations_ = first.evaluations;
+    plan_bound_ = first.plan_bound;
+    evaluation_ = first.seconds_of_evaluation;
 
     if (options_.budget.quick && !options_.budget.given()) {
       if (base().op_count() * base().device_count() > kSearchedPairs) return best();
@@ -133,138 +129,14 @@ class AutoPlacer {
   /// The best schedule of all.
   Ordered& leader() { return raced_ && raced_->outcome < found_.front().outcome ? *raced_ : found_.front(); }
 
-  bool hurries() const { return options_.budget.seconds.has_value(); }
-  /// Whether best orders of all members' schedules would take more than kOrdersShare of the evaluations.
-  bool rations() const {
-    return !hurries() &&
-           static_cast<double>(members_.size()) * kOrders > kOrdersShare * static_cast<double>(effort_.left());
-  }
-  /// The members' share of the seconds; larger on large graphs, where the few evaluations of a search find nothing.
-  double members_share() const { return is_large(base()) ? 0.8 : 0.4; }
-
-  /// Steps 2 and 3. Sorts found_ by outcome, ties in the order of the members. If seconds or evaluations are short, all
-  /// members run before any schedule gets its best order, the best schedule first.
-  void ask() {
-    std::optional<Ordered> fewer = first_on_fewer();
-    if (!fewer || !effort_.late(members_share())) found_ = members_answers();
-    if (fewer) found_.push_back(std::move(*fewer));
-    if (hurries()) fit_by_one_walk();
-    sort_by(found_, &Ordered::outcome);
-    if (hurries()) order_in_time();
-    if (rations()) order_first();
-    for (const Ordered& each : found_) {
-      evaluations_ += each.evaluations;
-      if (each.schedule.plan_bound) plan_bound_ = each.schedule.plan_bound;
-    }
-    sort_by(found_, &Ordered::outcome);
-  }
-
-  /// Runs relay_on_fewer() before the members on large graphs. It judges by the first ops which block sizes are worth
-  /// the time.
-  std::optional<Ordered> first_on_fewer() {
-    std::vector<std::optional<Ordered>> answers(1);
-    if (is_large(base()) && is_mine(team_, 0))
-      if (const auto schedule = relay_on_fewer(base(), kLongestTime, [this] { return effort_.late(kPatience); }))
-        answers[0] = judge(*schedule);
-    share_values(team_, answers);
-    return std::move(answers[0]);
-  }
-
-  std::vector<Ordered> members_answers() {
-    const double share = members_share();
-    std::optional<double> seconds = effort_.seconds_left();
-    if (seconds) seconds = std::max(0.0, *seconds - (1 - share) * *options_.budget.seconds);
-    return ask_members(
-        base(), members_, options_,
-        [&](Waiting waiting) {
-          return effort_.late(waiting == Waiting::patient ? std::max(kPatience, share)
-                              : waiting == Waiting::again ? std::max(kAgain, share)
-                              : waiting == Waiting::ahead ? std::max(kAhead, is_large(base()) ? share : 0)
-                                                          : share);
-        },
-        [this](const Schedule& schedule) { return judge(schedule); }, seconds);
-  }
-
-  /// A member's schedule and its outcome, under its best order, or under its own if seconds or evaluations are short.
-  /// None if the schedule has rewrites and these are not allowed. Throws InputError if the schedule is invalid,
-  /// OutOfTime if its graph is not made in time and another member has answered.
-  std::optional<Ordered> judge(const Schedule& schedule) {
-    if (!options_.rewrites && !schedule.rewrites.empty()) return std::nullopt;
-    const Problem problem =
-        scheduled_problem(base(), schedule, Checkpoint{[this] { return judged_ && hurries() && effort_.late(); }});
-    check_schedule(problem, schedule);
-    if (!hurries() && !rations()) return best_order_of(problem, schedule);
-    const Clock::time_point start = Clock::now();
-    Ordered answer{schedule, Evaluator{problem}.outcome(schedule), 1};
-    judged_ = true;
-    evaluation_ = std::max(evaluation_.load(), std::chrono::duration<double>(Clock::now() - start).count());
-    return answer;
-  }
-
-  static Ordered best_order_of(const Problem& problem, const Schedule& schedule) {
-    Evaluator evaluator{problem};
-    Ordered answer = best_order(evaluator, schedule);
-    answer.schedule.rewrites = schedule.rewrites;
-    answer.schedule.parallel = schedule.parallel;
-    answer.schedule.plan_bound = schedule.plan_bound;
-    return answer;
-  }
-
-  /// If no answer fits in memory, the memory-aware members ran out of time: places the graph in one pass (m-TOPO).
-  void fit_by_one_walk() {
-    if (std::ranges::any_of(found_, [](const Ordered& each) { return each.outcome.excess.count == 0; })) return;
-    try {
-      if (auto topological = judge(m_topo(base()))) found_.push_back(std::move(*topological));
-    } catch (const InputError&) {  // m-TOPO has no answer
-    }
-  }
-
-  /// Gives the answers their best orders, the best answer first, as long as there is time. On graphs that are not
-  /// large, the best answer gets its best order in any case, if its own graph is made in time.
-  void order_in_time() {
-    const bool large = is_large(base());
-    parallel_for(threads_, found_.size(), [&](std::size_t i) {
-      const bool ends = !large || *effort_.seconds_left() > kOrdersTime * evaluation_;
-      if ((i > 0 || large) && (!ends || effort_.late(members_share() + 0.1))) return;
-      try {
-        found_[i] = best_order_of(graph_in_time(found_[i].schedule), found_[i].schedule);
-      } catch (const OutOfTime&) {  // keeps its own order
-      }
-    });
-  }
-
-  /// Gives the best answers their best orders, one answer for each placement, within their share of the evaluations;
-  /// the best answer in any case.
-  void order_first() {
-    const auto share = static_cast<std::uint64_t>(kOrdersShare * static_cast<double>(effort_.left()));
-    std::uint64_t spent = found_.size();
-    std::vector<std::size_t> chosen;
-    for (std::size_t i = 0; i < found_.size() && (chosen.empty() || spent + kOrders <= share); ++i) {
-      const Schedule& schedule = found_[i].schedule;
-      if (std::ranges::any_of(chosen, [&](std::size_t j) {
-            return alike(found_[j], found_[i]) && found_[j].schedule.placement == schedule.placement;
-          }))
-        continue;
-      chosen.push_back(i);
-      spent += kOrders;
-    }
-    parallel_for(threads_, chosen.size(), [&](std::size_t turn) {
-      Ordered& each = found_[chosen[turn]];
-      each = best_order_of(scheduled_problem(base(), each.schedule), each.schedule);
-    });
-  }
-
   /// Runs an extra member. Its schedule is kept only if it beats every schedule found so far; otherwise the search goes
   /// on as if it had not run. `place` returns the schedule, or nothing.
   template <class Place>
   void hear(const Place& place) {
     std::vector<std::optional<Ordered>> answers(1);
     if (is_mine(team_, 0)) try {
-        if (const std::optional<Schedule> schedule = place()) {
-          Evaluator evaluator{scheduled_problem(base(), *schedule)};
-          answers[0] = best_order(evaluator, *schedule);
-          answers[0]->schedule.rewrites = schedule->rewrites;
-        }
+        if (const std::optional<Schedule> schedule = place())
+          answers[0] = best_order(scheduled_problem(base(), *schedule), *schedule);
       } catch (const InputError&) {  // the extra member has no answer
       } catch (const OutOfTime&) {
       }
@@ -274,7 +146,7 @@ class AutoPlacer {
     found_.insert(found_.begin(), std::move(*answers[0]));
   }
 
-  /// Tries fewer devices, except on large graphs, where ask() has done so.
+  /// Tries fewer devices, except on large graphs, where first_schedules() has done so.
   void take_fewer_devices() {
     if (is_large(base()) || effort_.late(0.5)) return;
     hear([&] { return relay_on_fewer(base(), found_.front().outcome.makespan, [this] { return effort_.late(0.5); }); });
@@ -547,8 +419,6 @@ class AutoPlacer {
     return options_.budget.seconds && is_large(base()) && *effort_.seconds_left() < kFewEvaluations * evaluation_;
   }
   static constexpr double kFewEvaluations = 32;
-  static constexpr std::uint64_t kOrders = 5;  // most evaluations of best_order()
-  static constexpr double kOrdersTime = 8;     // time of best_order(), in full simulations
 
   /// Measured seconds of a full simulation of the best schedule, whose graph `problem` is.
   double seconds_of_evaluation(const Problem& problem) const {
@@ -579,7 +449,8 @@ class AutoPlacer {
 
   /// The problem with the schedule's rewrites. Throws OutOfTime if it is not made in time.
   Problem graph_in_time(const Schedule& schedule) const {
-    return scheduled_problem(base(), schedule, Checkpoint{[this] { return hurries() && effort_.late(); }});
+    return scheduled_problem(base(), schedule,
+                             Checkpoint{[this] { return options_.budget.seconds && effort_.late(); }});
   }
 
   /// The problem with the schedule's rewrites and its search data, made on first use.
@@ -756,8 +627,7 @@ class AutoPlacer {
   std::vector<std::size_t> owner_;                // the rank of each island; empty without a team
   std::optional<PlanBound> plan_bound_;           // from the placer `plan`
   Nanoseconds proven_{};                          // lower bound from branch and bound; 0: none
-  std::atomic<bool> judged_ = false;              // a member's schedule was judged; if time is short
-  std::atomic<double> evaluation_ = 0;            // longest simulation of a member's schedule, in s
+  double evaluation_ = 0;                         // longest simulation of a member's schedule, in s
   std::uint64_t evaluations_ = 0, retired_ = 0;
 };
 

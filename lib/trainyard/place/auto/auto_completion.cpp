@@ -19,7 +19,6 @@
 #include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/kit/schedule_archive.hpp"
 #include "trainyard/place/kit/successors.hpp"
-#include "trainyard/place/talos/talos.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/rewrite/models.hpp"
 

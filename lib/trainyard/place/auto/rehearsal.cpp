@@ -36,10 +36,6 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-Problem first_ops(const Problem& problem, std::size_t count) {
-  return problem.with_graph(piece_of(problem.graph(), std::span{problem.graph().topological_order()}.first(count)));
-}
-
 double work_of(const Problem& problem) {
   const auto ops = static_cast<double>(problem.op_count());
   return ops * std::log(ops);

@@ -174,7 +174,7 @@ Problem coarse_problem(const Problem& problem, const Coarsening& coarsening) {
       spec.times.push_back({name, time});
       spec.device_kinds.push_back(name);
     }
-    std::map<std::set<std::size_t>, Bytes> sent;
+    std::map<std::pair<std::set<std::size_t>, bool>, Bytes> sent;  // by readers, and whether it is kept
     std::set<std::string> after;
     for (const OpId op : members) {
       spec.parameter_bytes += graph.parameter_bytes(op);
@@ -185,7 +185,7 @@ Problem coarse_problem(const Problem& problem, const Coarsening& coarsening) {
         for (const OpId reader : graph.consumers(tensor))
           if (coarsening.cluster[reader].index() != c) readers.insert(coarsening.cluster[reader].index());
         if (!readers.empty())
-          sent[readers] += graph.bytes(tensor);
+          sent[{readers, graph.kept(tensor)}] += graph.bytes(tensor);
         else if (graph.kept(tensor))
           spec.state_bytes += graph.bytes(tensor);
       }
@@ -193,9 +193,10 @@ Problem coarse_problem(const Problem& problem, const Coarsening& coarsening) {
         if (coarsening.cluster[earlier].index() != c) after.insert(cluster_name(coarsening.cluster[earlier].index()));
     }
     spec.after.assign(after.begin(), after.end());
-    for (const auto& [readers, bytes] : sent) {
+    for (const auto& [key, bytes] : sent) {
+      const auto& [readers, kept] = key;
       const std::string name = spec.name + "." + std::to_string(spec.outputs.size());
-      spec.outputs.push_back({name, bytes});
+      spec.outputs.push_back({name, bytes, kept});
       for (const std::size_t reader : readers) specs[reader].inputs.push_back(name);
     }
   }
@@ -246,18 +247,19 @@ Schedule expand(const Problem& problem, const Coarsening& coarsening, const Prob
 Schedule place_coarsened(const Problem& problem, const CoarsenOptions& how, const Placer& placer,
                          const PlaceOptions& options) {
   using Rule = CoarsenOptions::Rule;
-  if (placer.replicates || (how.target > 0 && problem.op_count() <= how.target)) return placer.place(problem, options);
+  if (placer.replicates || (how.target > 0 && problem.op_count() <= how.target))
+    return place_by(placer, problem, options);
   PlaceOptions whole = options;
   whole.rewrites = false;
   if (how.rule == Rule::merge || how.rule == Rule::parse) {
-    Schedule schedule = placer.place(merged_problem(problem, how.target, how.rule), whole);
+    Schedule schedule = place_by(placer, merged_problem(problem, how.target, how.rule), whole);
     assert(schedule.rewrites.empty());
     if (schedule.search) schedule.search->lower_bound.reset();
     return schedule;
   }
   const Coarsening coarsening = coarsen(problem, how);
   const Problem coarse = coarse_problem(problem, coarsening);
-  const Schedule schedule = placer.place(coarse, whole);
+  const Schedule schedule = place_by(placer, coarse, whole);
   Schedule expanded = expand(problem, coarsening, coarse, schedule);
   if (schedule.search) expanded.search = {.evaluations = schedule.search->evaluations};
   return expanded;

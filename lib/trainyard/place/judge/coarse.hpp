@@ -44,8 +44,8 @@ Coarsening coarsen_packs(const Problem& problem);
 Coarsening coarsen(const Problem& problem, const CoarsenOptions& how);
 
 /// The problem whose ops are the clusters, on the same devices. A cluster's time is the sum of its ops' times. It holds
-/// the ops' resident bytes, and the kept tensors that no other cluster reads. It sends the tensors that other clusters
-/// read, those with the same readers as one tensor. Throws InputError ("coarsening") if the clusters are not of the
+/// the ops' resident bytes and their kept tensors. It sends the tensors that other clusters read; those with the same
+/// readers are one tensor, apart from kept ones. Throws InputError ("coarsening") if the clusters are not of the
 /// problem's ops, as expand() does.
 Problem coarse_problem(const Problem& problem, const Coarsening& coarsening);
 

@@ -134,7 +134,14 @@ Ordered best_order(Evaluator& evaluator, const Schedule& schedule) {
   best->evaluations = evaluations;
   best->schedule.plan = schedule.plan;
   best->schedule.rewrites = schedule.rewrites;
+  best->schedule.parallel = schedule.parallel;
+  best->schedule.plan_bound = schedule.plan_bound;
   return std::move(*best);
+}
+
+Ordered best_order(const Problem& problem, const Schedule& schedule) {
+  Evaluator evaluator{problem};
+  return best_order(evaluator, schedule);
 }
 
 }  // namespace trainyard

@@ -26,4 +26,8 @@ Graph piece_of(const Graph& graph, std::span<const OpId> ops) {
   return std::move(builder).build();
 }
 
+Problem first_ops(const Problem& problem, std::size_t count) {
+  return problem.with_graph(piece_of(problem.graph(), std::span{problem.graph().topological_order()}.first(count)));
+}
+
 }  // namespace trainyard

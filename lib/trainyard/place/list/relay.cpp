@@ -219,8 +219,7 @@ RelayOptions usual(const Problem& problem, RelayOptions options) {
 RelayOptions by_first_ops(const Problem& problem, RelayOptions options) {
   if (problem.op_count() <= kFirstOps || options.devices) return options;
   try {
-    const std::span<const OpId> first = std::span{problem.graph().topological_order()}.first(kFirstOps);
-    const Problem part{piece_of(problem.graph(), first), problem.cluster(), problem.costs()};
+    const Problem part = first_ops(problem, kFirstOps);
     Relay relay{part, options};
     relay.run(sizes_up_to(part.device_count(), is_small(problem)));
     options.devices = relay.size();

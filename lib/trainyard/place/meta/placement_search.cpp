@@ -19,9 +19,6 @@
 namespace trainyard {
 namespace {
 
-/// Most simulations of best_order().
-constexpr std::uint64_t kOrders = 5;
-
 using Clock = std::chrono::steady_clock;
 
 }  // namespace
