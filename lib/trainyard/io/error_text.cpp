@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kBold = "\x1b[1m", kRed = "\x1b[1;31m", kCyan = "\x1b[36m", kPlain = "\x1b[0m";
 
-/// Length of the underlined text from byte `at`: a string with its quotes, else up to the next delimiter; at least one
-/// character.
+/// The text to underline from byte `at` on: a quoted string with its quotes, otherwise everything up to the next
+/// delimiter; at least one character unless the line has ended.
 std::string_view token_at(std::string_view line, std::size_t at) {
   if (at >= line.size()) return {};
   std::size_t end = at + 1;
@@ -30,7 +30,8 @@ std::string_view token_at(std::string_view line, std::size_t at) {
   return line.substr(at, end - at);
 }
 
-/// A message may have further lines, which begin with kIndent; a name that holds the end of a line makes none.
+/// Makes the message printable line by line. Only a line break followed by the indentation (kIndent) starts a new line;
+/// a line break inside a name is escaped.
 std::string printable_message(std::string_view message) {
   constexpr std::string_view kIndent = "\n      ";
   std::string out;
@@ -49,7 +50,7 @@ std::string excerpt(const Location& at, bool color) {
   for (int i = 1; i < column && byte < line.size(); ++i) do
       ++byte;
     while (byte < line.size() && detail::continues_character(line[byte]));
-  std::string space;  // as wide as what stands before the caret
+  std::string space;  // blanks as wide as the text before the caret
   for (const char c : line.substr(0, byte))
     if (!detail::continues_character(c)) space += c == '\t' ? '\t' : ' ';
   const std::string_view token = token_at(line, byte);

@@ -7,22 +7,24 @@
 namespace trainyard {
 
 struct ErrorTextOptions {
-  bool color = false;  // ANSI escapes: whether the terminal wants them is the program's business
+  // ANSI escapes. The program decides whether its terminal supports them.
+  bool color = false;
 };
 
-/// All findings as a person reads them, each ended by a line break:
+/// The findings in readable form. Each ends with a line break:
 ///
 ///     graph.json:3:41: error[negative-bytes]: "bytes" must be 0 or more, got -4096
 ///         3 |     {"name": "embed.out", "bytes": -4096}
 ///           |                                    ^^^^^
 ///     help: a negative number of bytes is often an overflow or a missing size
 ///
-/// Unknown parts (the file, the line, the help) are left out.
+/// Parts that are unknown (file, line, help) are left out.
 std::string error_text(const Finding& finding, const ErrorTextOptions& options = {});
 std::string error_text(const InputError& error, const ErrorTextOptions& options = {});
 
-/// One line of JSON for programs: {"errors": [{"code", "file", "line", "column", "pointer", "message", "help"}]}. What
-/// is not known is an empty string or 0.
+/// The findings as one line of JSON for programs:
+///   {"errors": [{"code", "file", "line", "column", "pointer", "message", "help"}]}
+/// Unknown fields are empty strings or 0.
 std::string error_json(const InputError& error);
 
 }  // namespace trainyard

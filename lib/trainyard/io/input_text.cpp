@@ -18,7 +18,7 @@ namespace trainyard {
 namespace fs = std::filesystem;
 namespace {
 
-/// Longer lines are cut to about this many bytes around the fault.
+/// Longer lines are cut to about this many bytes around the reported position.
 constexpr std::size_t kLongestExcerpt = 160;
 constexpr std::string_view kCut = "...";
 
@@ -48,13 +48,13 @@ std::string help_for_missing(const fs::path& path) {
   return "check the name and the folder";
 }
 
-/// What of standard input was looked at (begin_of_input), and is still to be read.
+/// Bytes of standard input that begin_of_input() has consumed and read_input() has still to return.
 std::string& looked_at() {
   static std::string text;
   return text;
 }
 
-/// What is left of the file, behind `text`.
+/// Appends the rest of the file to `text` and returns it.
 std::string read_stream(std::FILE* file, const fs::path& path, std::size_t limit, std::string text = {}) {
   std::vector<char> block(std::size_t{1} << 16);
   errno = 0;
@@ -90,10 +90,10 @@ std::string read_raw(const fs::path& path, std::size_t limit) {
 
 bool is_gzip(std::string_view data) { return data.size() >= 2 && data[0] == '\x1f' && data[1] == '\x8b'; }
 
-/// Length of a gzip file's last member as its end says, modulo 2^32: that of the whole content for most files. No more
-/// than such data can hold.
+/// Length that the trailer of a gzip file gives for its last member, modulo 2^32. Most files have a single member, so
+/// this is the length of the whole content. It is capped by deflate's highest compression ratio.
 std::size_t length_of_last_member(std::string_view data) {
-  constexpr std::size_t kMostCompression = 1032;  // of deflate
+  constexpr std::size_t kMostCompression = 1032;  // highest ratio of deflate
   if (data.size() < 4) return 0;
   std::size_t length = 0;
   for (std::size_t byte = 1; byte <= 4; ++byte)
@@ -101,7 +101,7 @@ std::size_t length_of_last_member(std::string_view data) {
   return std::min(length, kMostCompression * data.size());
 }
 
-/// All members of a gzip file.
+/// Decompresses all members of a gzip file.
 std::string decompress(std::string_view data, const fs::path& path, std::size_t limit) {
   const std::string name = input_name(path);
   std::string text;
@@ -116,7 +116,7 @@ std::string decompress(std::string_view data, const fs::path& path, std::size_t 
     std::vector<char> block(std::size_t{1} << 17);
     int result = Z_OK;
     while (result == Z_OK) {
-      if (zip.avail_in == 0) {  // zlib counts in 32 bits
+      if (zip.avail_in == 0) {  // zlib's counters have 32 bits
         const std::size_t piece = std::min<std::size_t>(data.size(), std::size_t{1} << 30);
         zip.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
         zip.avail_in = static_cast<uInt>(piece);

@@ -17,7 +17,7 @@ MappedFile::MappedFile(const std::filesystem::path& path, std::size_t limit) {
     if (!gzip && bytes_.size() <= limit) return;
     unmap();
   }
-  read_ = read_input(path, std::min(limit, limits::kInput));  // also where mapping failed: it says why
+  read_ = read_input(path, std::min(limit, limits::kInput));  // also if mapping failed: it reports the reason
   bytes_ = read_;
 }
 

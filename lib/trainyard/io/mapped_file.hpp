@@ -8,11 +8,12 @@
 
 namespace trainyard {
 
-/// The bytes of a file, mapped rather than read where that is possible: what is never looked at is never loaded. Gzip
-/// data and standard input ("-") are read into memory.
+/// The bytes of a file, memory-mapped if possible, so that pages that are never accessed are never loaded. Gzip data
+/// and standard input ("-") are read into memory.
 class MappedFile {
  public:
-  /// Throws InputError, code "file", as read_input does: also where there are more than `limit` bytes.
+  /// Throws InputError, code "file", as read_input() does, also if the file has more than `limit` bytes. A file that
+  /// cannot be mapped is limited to limits::kInput bytes as well.
   explicit MappedFile(const std::filesystem::path& path, std::size_t limit = std::numeric_limits<std::size_t>::max());
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

@@ -21,14 +21,15 @@ namespace trainyard {
 namespace fs = std::filesystem;
 namespace detail {
 
-/// Writes to a descriptor and remembers the first failure; an interrupt is one, as the run is to end.
+/// Writes to a descriptor and keeps the first error. An interrupted write counts as an error, because the run is meant
+/// to stop.
 class DescriptorBuffer : public std::streambuf {
  public:
   explicit DescriptorBuffer(int descriptor) : descriptor_(descriptor) {
     setp(bytes_.data(), bytes_.data() + bytes_.size());
   }
 
-  /// The errno of the first failed write; 0 where none failed.
+  /// errno of the first failed write; 0 if none failed.
   int error() const { return error_; }
 
  protected:
@@ -55,7 +56,7 @@ class DescriptorBuffer : public std::streambuf {
   std::array<char, 1 << 16> bytes_;
 };
 
-/// Compresses what is put into it (gzip, without a time, so that equal contents give equal files).
+/// Compresses the data written to it with gzip. The header has no time stamp, so equal contents give equal files.
 class GzipBuffer : public std::streambuf {
  public:
   explicit GzipBuffer(std::ostream& target) : target_(target) {
@@ -66,7 +67,7 @@ class GzipBuffer : public std::streambuf {
   }
   ~GzipBuffer() override { deflateEnd(&zip_); }
 
-  /// Writes what is left, and the trailer.
+  /// Writes the remaining data and the trailer.
   void finish() { deflate_all(Z_FINISH); }
 
  protected:
@@ -132,7 +133,7 @@ std::string help_for(int error) {
 
 fs::path folder_of(const fs::path& target) { return target.has_parent_path() ? target.parent_path() : fs::path{"."}; }
 
-/// A name beside the target that no file has, short enough wherever the target's is.
+/// An unused name in the target's folder, short enough for any file system that accepts the target's name.
 fs::path temporary_name(const fs::path& target) {
   static std::atomic<unsigned> made{0};
   return folder_of(target) / fmt::format(".trainyard-{}-{}.tmp", getpid(), made++);
@@ -141,7 +142,7 @@ fs::path temporary_name(const fs::path& target) {
 }  // namespace
 
 fs::path followed_links(fs::path path) {
-  constexpr int kMostLinks = 40;  // as Linux has it
+  constexpr int kMostLinks = 40;  // Linux's limit
   std::error_code failed;
   for (int i = 0; i < kMostLinks && fs::is_symlink(path, failed); ++i) {
     const fs::path next = fs::read_symlink(path, failed);
@@ -153,8 +154,8 @@ fs::path followed_links(fs::path path) {
 
 struct OutputFile::State {
   fs::path shown;      // as the user wrote it
-  fs::path target;     // with links followed
-  fs::path temporary;  // empty: written directly, or not named yet
+  fs::path target;     // with symbolic links resolved
+  fs::path temporary;  // empty if written directly or not named yet
   int descriptor = -1;
   bool direct = false, finished = false;
   std::unique_ptr<detail::DescriptorBuffer> file;
@@ -170,11 +171,11 @@ struct OutputFile::State {
 
   std::string proc_name() const { return fmt::format("/proc/self/fd/{}", descriptor); }
 
-  /// A new file in the folder of the target: without a name where the system can do that, so that nothing of it stays
-  /// whatever ends the program.
+  /// Creates a new file in the target's folder. It has no name if the system supports that (O_TMPFILE), so that nothing
+  /// is left behind however the program ends.
   void open_new(mode_t permissions) {
     descriptor = open(folder_of(target).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    if (descriptor >= 0 && access(proc_name().c_str(), F_OK) != 0) {  // could not be named later
+    if (descriptor >= 0 && access(proc_name().c_str(), F_OK) != 0) {  // it could not be named later
       close(descriptor);
       descriptor = -1;
     }

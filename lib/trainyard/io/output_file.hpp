@@ -6,16 +6,16 @@
 
 namespace trainyard {
 
-/// The target of a path's symbolic links, which need not exist yet.
+/// Resolves the symbolic links of a path. The target need not exist.
 std::filesystem::path followed_links(std::filesystem::path path);
 
-/// An output that is there whole or not at all: it is written to a file in the folder of the target that has no name
-/// (or a temporary one, where the system knows no other) until commit() gives it the target's; without commit() nothing
-/// of it stays, however the program ends, and the target stays as it was.
+/// An output file that appears complete or not at all. The data go to an unnamed file in the target's folder (or a file
+/// with a temporary name, if the system has no unnamed files) until commit() gives it the target's name. Without
+/// commit(), the target is unchanged and the unnamed file disappears, however the program ends.
 ///
-/// A name that ends in ".gz" is compressed. "-" is standard output, and a target that is no regular file (/dev/null, a
-/// pipe) is written directly. A symbolic link keeps pointing to what it points to, there or not yet; an existing file
-/// keeps its permissions. Throws InputError, code "file", where the target cannot be written.
+/// Data for a name ending in ".gz" are compressed. "-" is standard output. A target that is not a regular file
+/// (/dev/null, a pipe) is written directly. A symbolic link is kept, whether or not its target exists; an existing file
+/// keeps its permissions. Throws InputError, code "file", if the target cannot be written.
 ///
 ///     OutputFile file{"graph.json.gz"};
 ///     write_graph(graph, file.stream());
@@ -29,10 +29,11 @@ class OutputFile {
 
   std::ostream& stream();
 
-  /// Ends the writing. Throws InputError, code "file", where not everything could be written (a full disk).
+  /// Flushes and ends writing. Throws InputError, code "file", if not all data could be written (for example, on a full
+  /// disk).
   void finish();
-  /// Ends the writing where finish() did not, and shows the file under its name. Of several outputs, finish() all
-  /// before the first commit().
+  /// Calls finish() if it has not been called, then gives the file its name. With several outputs, call finish() on all
+  /// of them before the first commit().
   void commit();
 
  private:

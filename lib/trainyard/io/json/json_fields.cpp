@@ -23,7 +23,7 @@ bool wrong_kind(const JsonValue& value, const char* expected, FindingList& findi
 double number_of(const JsonValue& value) {
   double number = 0;
   std::from_chars(value.text().data(), value.text().data() + value.text().size(), number);
-  return number;  // 0 also for what is smaller than the smallest double
+  return number;  // 0 also for magnitudes below the smallest double
 }
 
 }  // namespace

@@ -12,11 +12,12 @@
 
 namespace trainyard::detail {
 
-/// An object with a fixed set of keys: takes its members by key and finds what is missing, of the wrong kind, or
-/// unknown.
+/// Reads an object with a fixed set of keys. Members are taken by key; missing, ill-typed and unknown ones become
+/// findings.
 class ObjectReader {
  public:
-  /// `what` is "a transfer", for messages. A value that is no object is a finding, and has no members.
+  /// `what` is a phrase for messages, such as "a transfer". A value that is not an object adds a finding and has no
+  /// members.
   ObjectReader(const JsonValue& value, std::string what, FindingList& findings)
       : value_(value), what_(std::move(what)), findings_(findings) {}
 
@@ -43,11 +44,11 @@ class ObjectReader {
     const auto member = get(key, JsonKind::string);
     return member ? std::string{member->text()} : std::string{};
   }
-  /// Required counts.
+  /// Required counts; 0 with a finding if the key is missing.
   Nanoseconds time(const char* key) { return Nanoseconds{count(required(key), "nanoseconds", "negative-time")}; }
   Bytes bytes(const char* key) { return Bytes{count(required(key), "bytes", "negative-bytes")}; }
 
-  /// Call last: what was not asked for is unknown.
+  /// Reports every key that has not been asked for as unknown. Call it last.
   void check_unknown_keys() {
     if (!is_object_) return;
     for (const JsonValue member : value_.children()) {

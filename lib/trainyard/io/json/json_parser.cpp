@@ -7,7 +7,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Takes note of the one fault.
+/// Records the parse error and ignores everything else.
 class Witness : public nlohmann::json_sax<json> {
  public:
   bool null() override { return true; }

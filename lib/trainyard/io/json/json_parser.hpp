@@ -11,35 +11,35 @@
 
 namespace trainyard::detail {
 
-/// Values that nest deeper are refused.
+/// Deepest nesting that readers accept.
 inline constexpr std::size_t kDeepestJson = 100;
 
 enum class JsonKind : std::uint8_t { null, boolean, number, string, array, object };
 
 inline bool blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-/// Message of the library's parser for a text that is not JSON.
+/// Error report of nlohmann's parser for a text that is not JSON.
 struct JsonFault {
-  std::size_t position = 0;  // how many bytes it had read
+  std::size_t position = 0;  // number of bytes read
   std::string last_token, message;
   int id = 0;
 };
-/// None where the text is JSON.
+/// Why the text is not JSON; nothing if it is.
 std::optional<JsonFault> explain_json(std::string_view text);
-/// Resolves the escapes of a string, given with its quotes; false where it is no JSON string.
+/// Resolves the escapes of a string, given with its quotes. Returns false if it is not a JSON string.
 bool unescape_json(std::string_view token, std::string& text);
-/// Whether the text of a number or a string with its quotes is one that JSON allows: not beyond the largest double, and
-/// UTF-8.
+/// Whether JSON allows this token, a number or a string with its quotes: a number must not exceed the largest double, a
+/// string must be UTF-8.
 bool accepts_json(std::string_view token);
 
-/// Walks a JSON text of any size and tells the handler each token and where it stands. It knows only right texts: where
-/// one is wrong, it stops, and nlohmann's parser says why (explain_json); that one also decides on what is rare:
-/// escapes, characters beyond ASCII, numbers at the edge of a double. nlohmann's own walk costs 5 times as much
-/// (bench: 9 ns a byte), and gives no positions.
+/// Walks a JSON text of any size and passes each token with its position to the handler. It only recognizes valid
+/// texts. At an error it stops, and nlohmann's parser explains the error (explain_json). That parser also decides the
+/// rare cases: escapes, characters beyond ASCII, numbers near the limit of a double. nlohmann's own walk takes 5 times
+/// as long (9 ns per byte in our benchmark) and reports no positions.
 ///
-/// The handler has `value(kind, begin, text)` for leaves, `key(begin, text)`, `open(kind, begin)`, `close()`: each
-/// returns false to stop. `begin` is an offset; the text of a key or a string is a view of the input, or of a buffer
-/// where it has escapes.
+/// The handler has `value(kind, begin, text)` for leaves, `key(begin, text)`, `open(kind, begin)` and `close()`. Each
+/// returns false to stop the walk. `begin` is a byte offset. The text of a key or a string is a view of the input, or
+/// of a buffer if it contains escapes.
 template <class Handler>
 class JsonParser {
  public:
@@ -58,16 +58,16 @@ class JsonParser {
     return whole ? Outcome::done : stopped_ ? Outcome::stopped : Outcome::wrong;
   }
 
-  /// Offset of the token after the last one.
+  /// Offset of the token that follows the last one read.
   std::size_t begin_of_next() const {
     const char* at = token_end_;
-    // Digits that cannot belong to the number before them are counted to it.
+    // Digits directly after a number that cannot belong to it are skipped with it.
     if (number_)
       while (at < end_ && std::string_view{"+-.0123456789eE"}.find(*at) != std::string_view::npos) ++at;
     while (at < end_ && (blank(*at) || *at == ',' || *at == ':')) ++at;
     return offset(at);
   }
-  /// The text of this key or string is in a buffer, until the next token.
+  /// Whether the text of the current key or string is in a buffer that the next token overwrites.
   bool copied() const { return copied_; }
 
  private:
@@ -80,7 +80,7 @@ class JsonParser {
   bool walk() {
     for (;;) {
       if (!take_value()) return false;
-      // After a value: close what ends here, until a comma asks for the next value.
+      // After a value: close the containers that end here, until a comma announces the next value.
       for (;;) {
         skip_blanks();
         if (open_.empty()) return at_ == end_;
@@ -96,7 +96,7 @@ class JsonParser {
     }
   }
 
-  /// A leaf, an empty array or object, or the opening of one up to its first leaf.
+  /// Takes a leaf or an empty container. Containers that are not empty are opened down to their first leaf.
   bool take_value() {
     for (;;) {
       skip_blanks();
@@ -186,7 +186,7 @@ class JsonParser {
       if (at == digits) return false;
     }
     const std::string_view number{at_, at};
-    constexpr std::size_t kFewDigits = 300;  // fewer are less than the largest double
+    constexpr std::size_t kFewDigits = 300;  // a number with fewer digits is below the largest double
     if ((exponent || number.size() > kFewDigits) && !accepts_json(number)) return false;
     const std::size_t begin = offset(at_);
     token_end_ = at_ = at;
@@ -194,7 +194,7 @@ class JsonParser {
     return go_on(handler_.value(JsonKind::number, begin, number));
   }
 
-  /// Leaves its characters in string_.
+  /// Reads a string and leaves its characters in string_.
   bool take_string() {
     const char* const first = at_ + 1;
     const char* at = after_plain(first);
@@ -221,7 +221,7 @@ class JsonParser {
     return true;
   }
 
-  /// The first character of a string that is a quote, a backslash, a control character, or beyond ASCII; eight at a
+  /// The first character that is a quote, a backslash, a control character or beyond ASCII. Tests eight bytes at a
   /// time.
   const char* after_plain(const char* at) const {
     constexpr std::uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
@@ -230,7 +230,7 @@ class JsonParser {
         std::uint64_t eight = 0;
         std::memcpy(&eight, at, sizeof eight);
         const std::uint64_t quote = eight ^ (kOnes * '"'), backslash = eight ^ (kOnes * '\\');
-        // Each term has the top bit of a byte that it looks for; bytes above the first such may be marked too.
+        // Each term sets the top bit of the bytes it looks for. Bytes above the first match may be marked in error.
         const std::uint64_t found = ((eight - kOnes * ' ') | (quote - kOnes) | (backslash - kOnes) | eight) & kTops;
         if (found) break;
       }

@@ -9,7 +9,7 @@
 namespace trainyard::detail {
 namespace {
 
-/// Follows keys and indices through the text and notes the places asked for.
+/// Tracks the pointer of the current value along the text and fills in the requested places.
 class PlaceFinder {
  public:
   explicit PlaceFinder(std::span<JsonPlace> places) {
@@ -24,7 +24,7 @@ class PlaceFinder {
     }
   }
 
-  /// The offset of the innermost existing value on the pointer's way.
+  /// The offset of the innermost existing value along the pointer.
   std::optional<std::size_t> find(const std::string& pointer) const {
     for (std::size_t end = pointer.size();; end = pointer.rfind('/', end - 1)) {
       const auto at = prefixes_.find(pointer.substr(0, end));

@@ -9,13 +9,13 @@
 namespace trainyard::detail {
 namespace {
 
-/// Builds the tree.
+/// Builds the tree from the parser's events.
 class TreeBuilder {
  public:
   TreeBuilder(std::string_view text, JsonTree& tree, FindingList& findings, const JsonStream& stream)
       : text_(text), tree_(tree), findings_(findings), stream_(stream), parser_(text, *this) {}
 
-  /// Whether the text was read to its end.
+  /// Returns whether the text was read to its end.
   bool build() {
     const auto outcome = parser_.parse();
     if (outcome == JsonParser<TreeBuilder>::Outcome::wrong) report(explain_json(text_));
@@ -67,10 +67,10 @@ class TreeBuilder {
     return node;
   }
 
-  /// An element of the streamed array is complete: hands it out and drops it.
+  /// If `element` completes an element of the streamed array, passes it on and drops it.
   bool hand_out(std::uint32_t element) {
     if (streamed_depth_ == 0 || open_.size() != streamed_depth_) return true;
-    tree_.nodes[0].next = element;  // the root as far as it is kept
+    tree_.nodes[0].next = element;  // the root with the members that are kept
     if (!stream_.each(JsonValue{tree_, 0}, JsonValue{tree_, element})) return false;
     tree_.nodes.resize(element);
     tree_.unescaped.resize(kept_strings_);
@@ -102,7 +102,7 @@ class TreeBuilder {
   std::size_t kept_strings_ = 0;
 };
 
-/// One bit of 64; equal keys have the same, and the keys of one of our objects mostly different ones.
+/// A 64-bit mask with one bit set, a function of the key. Most keys of the objects in our formats have different bits.
 std::uint64_t sketch_of(std::string_view key) {
   const auto letter = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(key[i])); };
   return std::uint64_t{1} << (key.empty() ? 0 : (letter(0) + 5 * letter(key.size() - 1) + 11 * key.size()) % 64);
@@ -139,7 +139,7 @@ void TreeBuilder::check_repeated_keys(std::uint32_t object) {
   }
 }
 
-/// Says in plain words what the parser found.
+/// Turns the parser's error into a plain message.
 void TreeBuilder::report(const std::optional<JsonFault>& fault) {
   if (!fault) throw std::logic_error("two parsers disagree on whether a text is JSON");
   if (constexpr int kOutOfRange = 406; fault->id == kOutOfRange)

@@ -15,22 +15,24 @@
 
 namespace trainyard::detail {
 
-/// One value of a parsed JSON text, where it stands in the text, and the key that it is the value of.
+/// One value of a parsed JSON text, with its position and its key.
 struct JsonNode {
-  std::string_view key;   // empty for elements of arrays and the root
-  std::string_view text;  // of a string: its characters; of a number, true, false or null: as written
+  std::string_view key;  // empty for elements of arrays and the root
+  // text: a string's characters; a number, true, false or null as written
+  std::string_view text;
   std::size_t key_begin = 0, begin = 0;
-  std::uint32_t next = 0;  // index of the node after this one and all that it holds
+  std::uint32_t next = 0;  // index of the next node after this value and its contents
   JsonKind kind = JsonKind::null;
 };
 
-/// A parsed text as one array of nodes, each followed by what it holds. Strings without escapes are views of the text.
+/// A parsed text as one array of nodes, in which the contents of each value follow it. Strings without escapes are
+/// views of the text.
 struct JsonTree {
   std::vector<JsonNode> nodes;
   std::deque<std::string> unescaped;
 };
 
-/// A value in a tree: what readers walk.
+/// A value in a tree, as readers see it.
 class JsonValue {
  public:
   JsonValue(const JsonTree& tree, std::uint32_t index) : tree_(&tree), index_(index) {}
@@ -40,11 +42,11 @@ class JsonValue {
   std::string_view text() const { return node().text; }
   std::size_t begin_offset() const { return node().begin; }
   std::size_t key_offset() const { return node().key_begin; }
-  /// The member of this object with the key.
+  /// The member with this key; nothing if this is not an object or has none.
   std::optional<JsonValue> find(std::string_view key) const;
   std::size_t size() const;
 
-  /// Members or elements, in the order of the text.
+  /// Members of an object or elements of an array, in the order of the text.
   class Children {
    public:
     class Iterator {
@@ -75,20 +77,21 @@ class JsonValue {
   std::uint32_t index_;
 };
 
-/// An array of the root object whose elements are handed out one by one and then dropped, so that a large file needs
-/// little memory beside its text. `each` returns false to stop reading.
+/// An array of the root object whose elements are passed to `each` one by one and then dropped, so that a large file
+/// takes little memory beyond its text. `each` returns false to stop reading.
 struct JsonStream {
   std::string_view key;
   std::function<bool(JsonValue root, JsonValue element)> each;
 };
 
-/// Parses a whole text, whose root must be an object. Syntax errors, repeated keys and nesting beyond 100 levels are
-/// added to `findings`; the root comes back where reading reached its end.
+/// Parses a whole text, whose root must be an object. Syntax errors, repeated keys and nesting beyond 100 levels become
+/// findings. Returns the root if the text could be read to its end.
 std::optional<JsonValue> parse_json(std::string_view text, JsonTree& tree, FindingList& findings,
                                     const JsonStream& stream = {});
 
-/// Fills in what is missing of each (pointer, offset) pair: the offset of the value that the pointer names (or of the
-/// innermost existing one around it), or the pointer of the value or key at the offset.
+/// A JSON pointer and a byte offset of the same place. locate_json() fills in the missing one. For a pointer it finds
+/// the offset of the value that the pointer names, or of the innermost existing value around it. For an offset it finds
+/// the pointer of the value or key at the offset.
 struct JsonPlace {
   std::string pointer;
   std::optional<std::size_t> offset;

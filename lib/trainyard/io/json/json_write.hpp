@@ -9,7 +9,8 @@ namespace trainyard::detail {
 
 /// Appends the text as a JSON string. Bytes that are not UTF-8 become U+FFFD.
 void append_json(std::string& out, std::string_view text);
-/// Appends the shortest decimal that reads back as the same double. Throws InputError ("range") where it is not finite.
+/// Appends the shortest decimal that reads back as the same double. Throws InputError ("range") if the number is not
+/// finite.
 void append_json(std::string& out, double number);
 void append_json(std::string& out, std::int64_t number);
 void append_json(std::string& out, std::uint64_t number);
@@ -20,8 +21,8 @@ inline std::string json_string(std::string_view text) {
   return out;
 }
 
-/// Writes a text that has grown to a block, so that no file is held as a whole; its last character stays, by which
-/// writers see whether a list begins.
+/// Writes `text` to `out` once it has grown to a block (64 KiB), so that a file is never held in memory as a whole. The
+/// last character is kept, because writers test it to see whether a list has just begun.
 void pass_on(std::string& text, std::ostream& out);
 
 }  // namespace trainyard::detail

@@ -15,10 +15,10 @@
 
 namespace trainyard::detail {
 
-/// One table of a TOML file: takes its keys by name and finds what is wrong with them.
+/// Reads one table of a TOML file: keys are taken by name, and errors become findings.
 class TableReader {
  public:
-  /// `what` is "a device", for messages.
+  /// `what` is a phrase for messages, such as "a device".
   TableReader(const toml::table& table, std::string pointer, std::string what, TomlFindings& findings)
       : table_(table), pointer_(std::move(pointer)), what_(std::move(what)), findings_(findings) {}
 
@@ -32,10 +32,10 @@ class TableReader {
   bool truth(const char* key);
   std::optional<std::int64_t> whole(const char* key);
   std::optional<double> number(const char* key);
-  /// One of a few words, by its position among them; the first where it is absent.
+  /// Index in `words` of the value; 0, the first word, if the key is absent.
   std::size_t word(const char* key, const std::vector<std::string>& words);
 
-  /// A quantity. `parse` is one of the unit parsers of core/units.hpp.
+  /// A quantity with a unit. `parse` is one of the unit parsers of core/units.hpp.
   template <class Parse>
   auto quantity(const char* key, Parse parse)
       -> std::optional<decltype(parse(std::string_view{}, std::string_view{}))> {
@@ -50,20 +50,20 @@ class TableReader {
     }
   }
 
-  /// Each table of `[[key]]`.
+  /// Calls `take` for each table of `[[key]]`. `what` is a phrase for messages.
   void for_each(const char* key, const std::string& what, const std::function<void(TableReader&)>& take);
 
-  /// The table `[key]`; false where there is none.
+  /// Calls `take` for the table `[key]`. Returns false if the key is absent.
   bool for_one(const char* key, const std::string& what, const std::function<void(TableReader&)>& take);
 
   void missing(const char* key, const std::string& help);
   void fail(const toml::node& at, const char* key, std::string code, std::string message, std::string help = "");
 
-  /// Call last: what was not asked for is unknown.
+  /// Reports every key that has not been asked for as unknown. Call it last.
   void check_unknown_keys();
 
  private:
-  /// The value as written; a bare number too, so that the unit parser says what it lacks.
+  /// The value as written. A bare number is passed on as well, so that the unit parser reports the missing unit.
   std::optional<std::string> quantity_text(const char* key);
 
   const toml::table& table_;

@@ -14,7 +14,7 @@
 namespace trainyard::detail {
 namespace {
 
-/// The innermost existing value on the pointer's way.
+/// The innermost existing value along the pointer.
 const toml::node& follow(const toml::table& root, std::string_view pointer) {
   const toml::node* node = &root;
   while (!pointer.empty()) {
@@ -34,7 +34,8 @@ const toml::node& follow(const toml::table& root, std::string_view pointer) {
   return *node;
 }
 
-/// The end of the string, quotes and all, that begins at `at`; the end of its line where it has none.
+/// The end, after the closing quotes, of the string that begins at `at`. A string without closing quotes ends at its
+/// line break if it is single-line, otherwise at the end of the text.
 std::size_t string_end(std::string_view text, std::size_t at) {
   const char quote = text[at];
   const std::string_view three = text.substr(at, 3);
@@ -50,7 +51,7 @@ std::size_t string_end(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-/// Where a key has more than limits::kTomlDots dots.
+/// Position of the dot with which a key exceeds limits::kTomlDots dots; nothing if no key does.
 std::optional<std::size_t> long_key(std::string_view text) {
   std::size_t dots = 0;
   for (std::size_t i = 0; i < text.size();) {
@@ -111,7 +112,7 @@ toml::table parse_toml(std::string_view text, const std::string& name) {
 }
 
 std::string toml_string(std::string_view text) {
-  std::string out = json_string(text);  // the escapes of JSON are those of TOML, which forbids DEL besides
+  std::string out = json_string(text);  // JSON's escapes are valid in TOML, which also forbids DEL
   for (std::size_t at = out.find('\x7F'); at != std::string::npos; at = out.find('\x7F', at))
     out.replace(at, 1, "\\u007F");
   return out;
