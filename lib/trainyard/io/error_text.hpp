@@ -23,7 +23,7 @@ std::string error_text(const Finding& finding, const ErrorTextOptions& options =
 std::string error_text(const InputError& error, const ErrorTextOptions& options = {});
 
 /// The findings as one line of JSON for programs:
-///   {"errors": [{"code", "file", "line", "column", "pointer", "message", "help"}]}
+///     {"errors": [{"code", "file", "line", "column", "pointer", "message", "help"}]}
 /// Unknown fields are empty strings or 0.
 std::string error_json(const InputError& error);
 

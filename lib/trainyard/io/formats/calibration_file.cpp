@@ -16,7 +16,7 @@ namespace detail {
 constexpr std::string_view kCalibrationFormat = "trainyard-calibration/1";
 constexpr double kLongest = 0x1p42;  // nanoseconds
 
-/// [low, high], low <= high; zeros where the array has something else.
+/// Reads [low, high] with low <= high; zeros if the array has anything else, with a finding.
 static Interval read_interval(const JsonValue& value, FindingList& findings) {
   std::vector<double> ends;
   if (!expect(value, JsonKind::array, findings)) return {};
@@ -44,7 +44,7 @@ static void range(RecordWriter& fields, const char* key, double low, double high
   out += ']';
 }
 
-/// An interval of whole nanoseconds; as it was where the key is absent.
+/// Reads an interval of whole nanoseconds. Leaves `low` and `high` unchanged if the key is absent.
 static void time_range(RecordReader& fields, const char* key, Nanoseconds& low, Nanoseconds& high) {
   const auto interval = fields.object().get(key);
   if (!interval) return;
@@ -74,7 +74,7 @@ static void overhead(RecordWriter& fields, const char* key, const std::optional<
   if (value) fields.time(key, *value);
 }
 
-/// A share of the device's peak, required.
+/// A required fraction of the device's peak, above 0 and at most 1.
 static void share(RecordReader& fields, const char* key, double& to) {
   fields.number(key, to, true);
   const auto at = fields.object().get(key, JsonKind::number);
@@ -165,7 +165,7 @@ void describe(CalibratedEfficiency& entry, Fields& fields) {
   fields.end();
 }
 
-/// A segment of a link with the intervals of its coefficients, which it may have.
+/// A segment of a link's transfer times, with the confidence intervals of its coefficients if the file has them.
 struct SegmentRow {
   TransferSegment line;
   std::optional<Interval> latency, slope;
@@ -199,7 +199,7 @@ static void read_segments(const JsonValue& rows, CalibratedLink& link, FindingLi
     if (!fields.object().is_object()) continue;
     const TransferSegment& line = segment.line;
     const auto refuse = [&](const char* message) { findings.add(row.begin_offset(), "segments", message); };
-    // Slower than 1 byte/s, or faster than 10^18: no link, and rates that do not compute.
+    // Slower than 1 byte/s or faster than 10^18 bytes/s: not a real link, and later computations fail with such rates.
     if (line.ns_per_byte < 1e-9 || line.ns_per_byte > 1e9) refuse("\"ns_per_byte\" must lie between 1e-9 and 1e9");
     if (line.latency_ns > kLongest) refuse("\"latency_ns\" is over 2^42 ns (73 minutes)");
     if (line.to < line.from) refuse("a segment ends before it begins");
@@ -281,7 +281,7 @@ void describe(CollectivePoint& point, Fields& fields) {
   fields.end();
 }
 
-/// What a table of a collective must be beside its kinds of values.
+/// Checks the ranks and points of a collective's table; their types have been checked.
 static void check_table(const CollectiveTable& table, const JsonValue& value, FindingList& findings) {
   const auto refuse = [&](std::string message) {
     findings.add(value.begin_offset(), "collective", std::move(message));
@@ -339,7 +339,7 @@ void describe(Calibration& calibration, Fields& fields) {
   fields.end();
 }
 
-/// Adds a finding for each row that says again what `key_of` has of an earlier one.
+/// Adds a finding for each row whose `key_of` equals that of an earlier row.
 template <class Record, class KeyOf>
 static void find_twins(const JsonValue& root, const char* key, const std::vector<Record>& records, const KeyOf& key_of,
                        FindingList& findings) {
@@ -393,7 +393,7 @@ Calibration parse_calibration(std::string_view text, const std::string& name) {
 void write_calibration(const Calibration& calibration, std::ostream& out) {
   std::string text;
   detail::RecordWriter fields{text};
-  describe(const_cast<Calibration&>(calibration), fields);  // a writer changes nothing
+  describe(const_cast<Calibration&>(calibration), fields);  // a writer does not modify the record
   text += '\n';
   parse_calibration(text, "the calibration");
   out << text;

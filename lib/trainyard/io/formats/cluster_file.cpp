@@ -22,7 +22,7 @@ using namespace detail;
 
 constexpr std::string_view kUnlimited = "unlimited";
 
-/// All but the name.
+/// Reads all properties of a device except its name and `part_of`.
 Device read_device_facts(TableReader& table) {
   Device device;
   const auto kind_name = table.text("kind");
@@ -30,7 +30,7 @@ Device read_device_facts(TableReader& table) {
   const DeviceKind* kind = kind_name ? find_device_kind(*kind_name) : nullptr;
   device.kind = kind_name.value_or("");
   if (kind) {
-    device.kind = kind->name;  // an alias stands for it
+    device.kind = kind->name;  // replaces an alias by the kind's name
     device.device_class = kind->device_class;
     device.memory = kind->memory;
     device.peak = kind->peak;
@@ -117,14 +117,14 @@ MeasuredRoute read_measured(TableReader& table) {
   return route;
 }
 
-/// Zero where it is negative; checked later.
+/// Reads a count. A negative one becomes 0, which make_cluster() rejects later.
 std::size_t read_count(TableReader& table, const char* key, std::optional<std::size_t> left_out = {}) {
   if (!left_out && !table.get(key)) table.missing(key, fmt::format("give it, as in {} = 8", key));
   const auto count = table.whole(key);
   return count ? static_cast<std::size_t>(std::max<std::int64_t>(0, *count)) : left_out.value_or(1);
 }
 
-/// Zeros as of read_count().
+/// Reads the torus's dimensions; negative ones become 0, as in read_count().
 std::vector<std::size_t> read_torus(TableReader& table) {
   std::vector<std::size_t> sizes;
   const toml::node* node = table.get("torus");
@@ -141,7 +141,7 @@ std::vector<std::size_t> read_torus(TableReader& table) {
   return sizes;
 }
 
-/// Fills in the devices too, unless they are listed.
+/// Reads the fabric, and creates its devices unless the file lists them.
 void read_fabric(TableReader& table, ClusterSpec& spec) {
   FabricSpec& fabric = spec.fabric.emplace();
   fabric.hosts = read_count(table, "hosts");
@@ -151,7 +151,7 @@ void read_fabric(TableReader& table, ClusterSpec& spec) {
     of_torus = std::min(of_torus.value_or(1), FabricSpec::kMostDevices) * std::min(size, FabricSpec::kMostDevices);
   fabric.devices_per_host = read_count(table, "devices_per_host", of_torus);
   const bool one_device = fabric.devices_per_host == 1, one_host = fabric.hosts == 1;
-  // What a single device, or a single host, does not need may be there all the same.
+  // Keys that a single device or a single host does not need are accepted.
   const auto bandwidth = [&](const char* key, bool needed) {
     return needed || table.get(key) ? read_bandwidth(table, key) : BytesPerSecond{};
   };
@@ -210,7 +210,7 @@ void write_text(std::string& out, const char* key, const std::string& text) {
 
 void write_device_facts(std::string& out, const Device& device) {
   const DeviceKind* known = device.kind.empty() ? nullptr : find_device_kind(device.kind);
-  Device usual;  // what the reader would take for what is left out
+  Device usual;  // the values that a reader assumes for missing keys
   if (known) {
     usual.device_class = known->device_class;
     usual.memory = known->memory;
@@ -237,7 +237,7 @@ void write_device(std::string& out, const Device& device) {
   write_text(out, "part_of", device.part_of);
 }
 
-/// Returns whether the devices are written with it.
+/// Writes [fabric]; returns whether it covers the devices as well.
 bool write_fabric(std::string& out, const ClusterSpec& spec) {
   const FabricSpec& fabric = *spec.fabric;
   const auto count = [&](const char* key, std::size_t value) { out += fmt::format("{} = {}\n", key, value); };
@@ -310,7 +310,7 @@ void write_cluster(const ClusterSpec& spec, std::ostream& out) {
     text += "]\n";
   }
   for (const MeasuredRoute& route : spec.measured) {
-    if (route.curve != 0) continue;  // a calibration's
+    if (route.curve != 0) continue;  // of a calibration
     text += fmt::format("\n[[measured]]\nfrom = {}\nto = {}\nbandwidth = \"{}\"\n", toml_string(route.from),
                         toml_string(route.to), exact_rate(route.bandwidth));
     write_times(text, route.latency, {});

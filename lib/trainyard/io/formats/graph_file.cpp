@@ -118,7 +118,7 @@ void read_collective(const JsonValue& value, std::optional<CollectiveTask>& out,
                  "give the size of the whole array");
 }
 
-/// Fills in `op` again.
+/// Reads an op into `op`, which is reused from op to op.
 void read_op(const JsonValue& value, OpView& op, FindingList& findings) {
   op.clear();
   if (!expect(value, JsonKind::object, findings)) return;
@@ -168,7 +168,7 @@ void read_op(const JsonValue& value, OpView& op, FindingList& findings) {
                  "an op that makes no tensor says \"outputs\": []");
 }
 
-/// A list of names, left out where it is empty.
+/// Appends a list of names unless it is empty.
 template <class Items, class Name>
 void append_names(std::string& out, const char* key, const Items& items, const Name& name) {
   if (items.empty()) return;
@@ -258,7 +258,7 @@ Graph parse_graph(std::string_view text, const std::string& name) {
   GraphBuilder builder;
   OpView op;
   const auto take_op = [&](JsonValue root, JsonValue element) {
-    // A file of another format is refused before its contents are.
+    // Refuse a file of another format before reading its ops, which would only add findings.
     if (builder.op_count() == 0 && root.find("format") && !check_format(root, kGraphFormat, findings)) return false;
     read_op(element, op, findings);
     builder.add_view(op);

@@ -12,13 +12,14 @@ namespace trainyard {
 /// Reads a `trainyard-graph/1` file ("-" is standard input, .gz is decompressed). Throws InputError with up to
 /// kMostFindings findings, each with line, column and the line itself:
 ///
-///     "json"           not JSON, cut short, not text, nested too deep      "format"         another file format
+///     "json"           not JSON, truncated, not text, nested too deep      "format"         another file format
 ///     "duplicate-key"  a key twice in one object                           "unknown-key"    with the nearest known one
-///     "type"           a string where a number belongs, and so on          "missing-key"    no "ops", no "name"
+///     "type"           a value of another type than the key's              "missing-key"    no "ops", no "name"
+///     "unknown-phase", "unknown-collective", "collective": values that the format does not have
 ///     "fraction", "too-large", "negative-bytes", "negative-time", "negative-flops", "number": bad numbers
 ///
-/// and everything that GraphBuilder::build finds. Keys for the author, "comment" and "x-...", may stand in the file, in
-/// an op and in an output.
+/// and the findings of GraphBuilder::build(). The author's own keys, "comment" and "x-...", are allowed in the file, in
+/// an op, in an output and in a collective.
 Graph read_graph(const std::filesystem::path& path);
 /// Reads a text; `name` is the file in messages.
 Graph parse_graph(std::string_view text, const std::string& name);
@@ -26,8 +27,9 @@ Graph parse_graph(std::string_view text, const std::string& name);
 /// "forward", "backward", "update".
 const char* name_of(Phase phase);
 
-/// Writes the graph so that reading it gives an equal graph, one op per line; what has its default is left out. The
-/// same graph gives the same bytes. Bytes of names that are not UTF-8 become U+FFFD: such a graph is read as another.
+/// Writes the graph so that reading it gives an equal graph, one op per line, without values that equal the default.
+/// Equal graphs give equal bytes. Bytes of names that are not UTF-8 become U+FFFD, so that such a graph is not read
+/// back as equal.
 void write_graph(const Graph& graph, std::ostream& out);
 
 }  // namespace trainyard

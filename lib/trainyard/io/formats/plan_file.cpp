@@ -17,7 +17,7 @@ namespace {
 using namespace detail;
 
 constexpr std::string_view kPlanFormat = "trainyard-plan/1";
-/// Products of three stay far below what a word holds.
+/// Largest degree. The product of three degrees fits easily in 64 bits.
 constexpr std::int64_t kMostDegree = std::int64_t{1} << 20;
 
 PipelineSchedule read_task_order(const JsonValue& value, FindingList& findings) {
@@ -39,7 +39,7 @@ DeviceOrder read_order(const JsonValue& value, FindingList& findings) {
   return DeviceOrder::given;
 }
 
-/// true, false, "attention", how many blocks, or {"attention": how many}.
+/// Reads true, false, "attention", a number of blocks, or {"attention": number of blocks}.
 StageRecomputation read_recompute(const JsonValue& value, FindingList& findings) {
   if (value.kind() == JsonKind::string) {
     if (value.text() == "attention") return StageRecompute::attention;
@@ -73,7 +73,7 @@ std::string text_of(const StageRecomputation& recompute) {
 
 bool recomputes(const ParallelPlan& plan) { return plan.recomputing(StageRecompute::no) < plan.recompute.size(); }
 
-/// Throws InputError ("stages") unless what a plan has by stage is of those that begin there.
+/// Throws InputError ("stages") unless `recompute` and `degrees` match the number of stages in the file.
 void check_stages(const PlanFile& file) {
   const ParallelPlan& plan = file.plan;
   const std::size_t stages = file.begins.size() + 1;
@@ -87,7 +87,7 @@ void check_stages(const PlanFile& file) {
            "give those of each device in the row, or none");
 }
 
-/// Throws InputError for what the file has no place for.
+/// Throws InputError for parts of a plan that the file cannot express.
 void check_unwritten(const ParallelPlan& plan) {
   if (!plan.cuts.empty())
     refuse("plan", "the plan has cuts, and its file the names of blocks", "make it by plan_file()");
@@ -118,7 +118,7 @@ std::size_t read_degree(ObjectReader& reader, const char* key, const char* unit,
   return static_cast<std::size_t>(std::clamp(number, range.least, range.most));
 }
 
-/// Degrees of the stages, in their order; none where no stage says any.
+/// Degrees of the stages in order; empty if no stage gives any.
 using StageList = std::vector<StageDegrees>;
 
 StageList read_stages(const JsonValue& list, PlanFile& file, FindingList& findings) {
@@ -144,8 +144,8 @@ StageList read_stages(const JsonValue& list, PlanFile& file, FindingList& findin
   return any ? degrees : StageList{};
 }
 
-/// Degrees of stages to those of the devices in the row, each of which has several stages; to those of the plan where
-/// all have the same.
+/// Converts degrees by stage to degrees by device in the row, each of which runs several stages. If all are equal, they
+/// become the plan's degrees.
 void take_degrees(const StageList& stages, const JsonValue& list, ParallelPlan& plan, FindingList& findings) {
   const std::size_t row = stages.size() / plan.chunks;
   plan.degrees.assign(stages.begin(), stages.begin() + static_cast<std::ptrdiff_t>(row));
@@ -198,7 +198,7 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
         findings.add(exchange->begin_offset(), "exchange", "no ranks share a sequence, and so none exchange anything",
                      "give \"context\", or leave \"exchange\" out");
     }
-    if (file.plan.context == 1) file.plan.exchange = {};  // nothing is exchanged
+    if (file.plan.context == 1) file.plan.exchange = {};  // no ranks to exchange with
     if (const auto sequence = reader.get("sequence")) read(*sequence, file.plan.sequence, findings);
     file.plan.microbatch = count("microbatch", "samples");
     reader.required("microbatch");
@@ -228,7 +228,7 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
           (list ? *list : *root).begin_offset(), "stages",
           fmt::format("{} takes {} stages a device, and there are {}", name_of(file.plan.schedule), chunks, stages),
           less > 0 ? fmt::format("give {} or {} stages", less, less + chunks) : fmt::format("give {} stages", chunks));
-    else if (degrees.size() == stages)  // a stage without a beginning is found already
+    else if (degrees.size() == stages)  // otherwise a stage has no "from", reported above
       take_degrees(degrees, *list, file.plan, findings);
     reader.check_unknown_keys();
   }
@@ -267,7 +267,7 @@ void write_plan(const PlanFile& file, std::ostream& out) {
     text += fmt::format("{}\n  {{{}}}", s > 0 ? "," : "", fmt::join(members, ", "));
   }
   text += "]}\n";
-  parse_plan(text, "the plan");  // refuses numbers that its reader would not take
+  parse_plan(text, "the plan");  // refuses numbers that the reader would reject
   out << text;
 }
 

@@ -41,7 +41,7 @@ LearnedPolicy::Weights read_weights(const JsonValue& value, FindingList& finding
       findings.add(element.begin_offset(), "number", fmt::format("weight {} is too large", element.text()));
       return weights;
     }
-    // A product of two such counts could overflow.
+    // The product of two counts can overflow, hence the second test.
     if (weights.values.size() != weights.rows * weights.columns || weights.rows > weights.values.size())
       findings.add(values->begin_offset(), "weight-count",
                    fmt::format("the weights '{}' of {} x {} have {} values", weights.name, weights.rows,

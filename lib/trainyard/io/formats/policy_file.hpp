@@ -9,8 +9,8 @@
 
 namespace trainyard {
 
-/// Reads a policy file, format tag "trainyard-policy/1" (FORMATS.md). Throws InputError: not a policy file, a damaged
-/// one, weights whose number is not what their shape says, or that are not finite.
+/// Reads a policy file, format "trainyard-policy/1" (FORMATS.md). Throws InputError if the file is not a policy file or
+/// is damaged, if an array of weights does not have rows x columns values, or if a weight is not finite.
 LearnedPolicy read_policy(const std::filesystem::path& path);
 /// Reads a text; `name` is the file in messages.
 LearnedPolicy parse_policy(std::string_view text, const std::string& name);

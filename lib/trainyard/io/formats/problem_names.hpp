@@ -14,12 +14,13 @@
 
 namespace trainyard::detail {
 
-/// Looks up the ops, tensors and devices of a problem by the names in a file. Refers to both: keep them alive.
+/// Looks up the ops, tensors and devices of a problem by the names in a file. Holds references to the problem and the
+/// findings, which must outlive it.
 class ProblemNames {
  public:
   ProblemNames(const Problem& problem, FindingList& findings) : problem_(problem), findings_(findings) {}
 
-  /// A finding, code "unknown-op", where there is none. `offset` is where the name stands.
+  /// Adds a finding, code "unknown-op", if no op has the name. `offset` is the position of the name in the file.
   std::optional<OpId> op(std::string_view name, std::size_t offset) {
     const auto found = ops_.find(name);
     if (!found) {
@@ -68,7 +69,7 @@ class ProblemNames {
     return device(value.text(), value.begin_offset());
   }
 
-  /// How many names were asked for that there are not, each counted once.
+  /// Number of distinct names that were looked up and not found.
   std::size_t unknown_ops() const { return unknown_ops_.size(); }
   std::size_t unknown_devices() const { return unknown_devices_.size(); }
 

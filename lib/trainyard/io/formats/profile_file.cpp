@@ -14,13 +14,13 @@ namespace detail {
 
 constexpr std::string_view kProfileFormat = "trainyard-profile/1";
 
-/// Reads records that name the profile's devices, which stand first.
+/// Reads records that refer to the profile's devices, which the file lists first.
 class ProfileReader : public RecordReader {
  public:
   ProfileReader(const JsonValue& value, const char* what, FindingList& findings, std::vector<std::string>& devices)
       : RecordReader(value, what, findings), devices_(devices) {}
 
-  /// A device's own name.
+  /// Reads the name of a new device.
   void new_device(const char* key, std::string& to) {
     name(key, to);
     if (std::ranges::find(devices_, to) != devices_.end())
@@ -31,7 +31,7 @@ class ProfileReader : public RecordReader {
       findings().add(value().begin_offset(), "too-large",
                      fmt::format("a profile of one machine names at most {} devices", limits::kProfiledDevices));
   }
-  /// The name of one of them, or "host" where that is one.
+  /// Reads a device's name, or "host" if `host_is_one`.
   void device(const char* key, std::string& to, bool host_is_one = false) {
     const auto value = object().required(key, JsonKind::string);
     if (!value) return;
@@ -186,7 +186,7 @@ Profile parse_profile(std::string_view text, const std::string& name) {
 void write_profile(const Profile& profile, std::ostream& out) {
   std::string text;
   detail::ProfileWriter fields{text};
-  describe(const_cast<Profile&>(profile), fields);  // a writer changes nothing
+  describe(const_cast<Profile&>(profile), fields);  // a writer does not modify the record
   text += '\n';
   parse_profile(text, "the profile");
   out << text;

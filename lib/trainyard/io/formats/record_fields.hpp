@@ -14,12 +14,12 @@
 
 namespace trainyard::detail {
 
-// A record of a file is described once: describe(record, fields) names each member with its key, in the order of the
-// file. With a RecordReader it fills the record, with a RecordWriter it writes it; where the two must differ,
-// `if constexpr (Fields::reads)` says so. Keys are optional unless it is said otherwise.
+// A record of a file format is described once, by describe(record, fields), which names each member with its key in the
+// order of the file. A RecordReader fills the record and a RecordWriter writes it. Code for only one of the two stands
+// under `if constexpr (Fields::reads)`. Keys are optional unless a comment says otherwise.
 
-/// Whole numbers of a field: at least `least`; `otherwise` where the key is absent, and with `omit` the key is not
-/// written for it.
+/// Range and default of a whole number: at least `least`, and `otherwise` if the key is absent. With `omit`, the
+/// default is not written.
 struct WholeRule {
   std::int64_t least = 0, otherwise = 0;
   bool omit = false;
@@ -30,48 +30,48 @@ class RecordReader {
  public:
   static constexpr bool reads = true;
 
-  /// `what` is "a link", for messages.
+  /// `what` is a phrase for messages, such as "a link".
   RecordReader(const JsonValue& value, const char* what, FindingList& findings)
       : value_(value), object_(value, what, findings), findings_(findings) {}
-  /// Call last: what was not asked for is unknown.
+  /// Reports every key that has not been asked for as unknown. Call it last.
   void end() { object_.check_unknown_keys(); }
 
-  /// The first key; the caller has checked it.
+  /// Accepts the key "format", the first one; the caller has checked its value.
   void format(std::string_view) { object_.get("format"); }
-  /// Required text, written even where it is empty.
+  /// A required text, written even if it is empty.
   void name(const char* key, std::string& to);
   void text(const char* key, std::string& to) { to = object_.text(key); }
   void texts(const char* key, std::vector<std::string>& to);
-  void details(Details& to);  // "details": words by name
+  void details(Details& to);  // "details": texts by name
   void mode(MeasureMode& to);
   void flag(const char* key, bool& to);
-  /// A number of any sign; 0 where the key is absent.
+  /// A number with any sign; 0 if the key is absent.
   void number(const char* key, double& to, bool required = false);
   /// A number that is not negative.
   void amount(const char* key, double& to, bool required = false);
   void amount(const char* key, std::optional<double>& to);
-  /// The amount of a quantity, which is not written where it is 0.
+  /// The value of a quantity; 0 is not written.
   template <class Quantity>
   void rate(const char* key, Quantity& to) {
     amount(key, to.value);
   }
   void whole(const char* key, std::int64_t& to, const WholeRule& rule = {});
-  /// Required.
+  /// Required times and sizes.
   void time(const char* key, Nanoseconds& to) { to = object_.time(key); }
   void bytes(const char* key, Bytes& to) { to = object_.bytes(key); }
-  /// Optional, but written.
+  /// An optional time, always written.
   void given_time(const char* key, Nanoseconds& to) {
     if (object_.get(key)) to = object_.time(key);
   }
   void counts(const char* key, std::map<std::string, std::int64_t, std::less<>>& to);
-  /// Required: the samples of a measurement, as members of it.
+  /// The samples of a measurement, required, as members of the measurement's own object.
   void samples(Samples& to);
-  /// An object of its own, absent where it is as by default.
+  /// A nested object, left out if it equals its default.
   template <class Record>
   void part(const char* key, const char* what, Record& to) {
     if (const auto value = object_.get(key)) read_record(*value, what, to);
   }
-  /// An array of objects, each on a line of its own.
+  /// An array of objects, one per line.
   template <class Record>
   void rows(const char* key, const char* what, std::vector<Record>& to, bool required = false) {
     if (const auto array = required ? object_.required(key, JsonKind::array) : object_.get(key, JsonKind::array))
@@ -93,7 +93,7 @@ class RecordReader {
   FindingList& findings_;
 };
 
-/// Appends the members of one object. Texts, lists and details that are empty are left out.
+/// Appends the members of one object. Empty texts, lists and details are left out.
 class RecordWriter {
  public:
   static constexpr bool reads = false;
@@ -101,7 +101,7 @@ class RecordWriter {
   explicit RecordWriter(std::string& out, std::size_t indent = 1) : out_(out), indent_(indent) { out_ += '{'; }
   void end() { out_ += '}'; }
 
-  /// The key, after which the caller appends the value.
+  /// Appends the key and returns the text, to which the caller appends the value.
   std::string& key(const char* name);
   void format(std::string_view format) { name("format", std::string{format}); }
   void name(const char* key, const std::string& value);
@@ -134,7 +134,7 @@ class RecordWriter {
     RecordWriter fields{out_, indent_ + 1};
     describe(record, fields);
   }
-  /// Required arrays are written even where they are empty; those of the root on a line of their own.
+  /// An empty array is left out unless it is required. Arrays of the root begin on a new line.
   template <class Fields = RecordWriter, class Record>
   void rows(const char* key, const char*, std::vector<Record>& records, bool required = false) {
     if (records.empty() && !required) return;
@@ -152,7 +152,7 @@ class RecordWriter {
   void begin_row();
 
   std::string& out_;
-  std::size_t indent_;  // of lines within
+  std::size_t indent_;  // of the lines inside this object
   bool first_ = true;
 };
 
@@ -164,7 +164,7 @@ void describe(ToolInfo& tool, Fields& fields) {
   fields.end();
 }
 
-/// Swings of the same work on a machine.
+/// Relative scatter of equal work on a machine: (largest - smallest) / median.
 struct NoiseFloor {
   std::optional<double> compute, copy;
 

@@ -23,7 +23,7 @@ void describe(RecordedRuns& runs, Fields& fields) {
   fields.details(runs.details);
 }
 
-/// Reads one file: the findings and the names that all rows need.
+/// Reads one file. Holds the findings and names that all rows use.
 class RunsReader {
  public:
   RunsReader(const Problem& problem, FindingList& findings) : problem_(problem), findings_(findings) {}
@@ -43,7 +43,7 @@ class RunsReader {
   }
 
  private:
-  /// The graph's, in its order: steps have their times so.
+  /// Checks that the ops are the graph's, in the graph's order, since steps list their times in it.
   void check_ops(const JsonValue& names) {
     std::vector<std::string_view> given;
     if (!read(names, given, findings_)) return;
@@ -112,7 +112,7 @@ class RunsReader {
     return step;
   }
 
-  /// Two times each, one after the other; as many as asked for, or none.
+  /// Reads alternating start and end times. Returns `count` spans, or none after an error.
   std::vector<Span> read_spans(const std::optional<JsonValue>& times, std::size_t count, const char* what) {
     if (!times) return {};
     std::vector<Nanoseconds> read;
@@ -155,7 +155,7 @@ class RunsWriter {
     fields.format(kRunsFormat);
     fields.text("graph", problem_.graph().name());
     fields.text("cluster", problem_.cluster().name());
-    describe(const_cast<RecordedRuns&>(runs), fields);  // a writer changes nothing
+    describe(const_cast<RecordedRuns&>(runs), fields);  // a writer does not modify the record
     out_ += ",\n \"ops\": [";
     for (const OpId op : problem_.ops()) out_ += (op.index() ? ", " : "") + json_string(problem_.graph().name(op));
     out_ += "],\n \"runs\": [";

@@ -13,17 +13,17 @@
 
 namespace trainyard {
 
-/// One step as another program ran and timed it, from its start gate.
+/// One step that another program ran and timed. Times count from the step's start gate.
 struct RecordedStep {
   Nanoseconds makespan;
   IdMap<OpId, Span> ops;
-  std::vector<Span> transfers;  // as RecordedRun::transfers
-  std::string dropped;          // why its times do not count ("launches"); empty: they do
+  std::vector<Span> transfers;  // in the order of RecordedRun::transfers
+  std::string dropped;          // reason why its times are not used ("launches"); empty if they are
 
   friend bool operator==(const RecordedStep&, const RecordedStep&) = default;
 };
 
-/// The steps of one schedule.
+/// The recorded steps of one schedule.
 struct RecordedRun {
   struct Sent {
     TensorId tensor;
@@ -31,20 +31,20 @@ struct RecordedRun {
 
     friend bool operator==(const Sent&, const Sent&) = default;
   };
-  std::string name;             // of the schedule
-  std::string key;              // schedule_key(): which one it is
-  double loss = 0;              // of its first step
-  bool outputs_agree = true;    // loss and gradients of that step with those of one device
-  Nanoseconds clock_skew;       // by which times of different devices may be apart
-  Bytes allocated;              // the most of the machine's memory that its tensors took at once; 0: not known
-  std::vector<Sent> transfers;  // one tensor to one device each
+  std::string name;             // the schedule's name
+  std::string key;              // schedule_key() of the schedule, which identifies it
+  double loss = 0;              // loss of the first step
+  bool outputs_agree = true;    // whether the first step's loss and gradients agree with those of one device
+  Nanoseconds clock_skew;       // bound on the difference between the clocks of devices
+  Bytes allocated;              // peak memory that tensors took on the whole machine; 0 if unknown
+  std::vector<Sent> transfers;  // each of one tensor to one device
   std::vector<RecordedStep> steps;
-  std::vector<Nanoseconds> plain;  // makespans of further steps, in which nothing else was timed
+  std::vector<Nanoseconds> plain;  // makespans of further steps that were not traced
 
   friend bool operator==(const RecordedRun&, const RecordedRun&) = default;
 };
 
-/// Runs of schedules on one machine.
+/// Recorded runs of schedules on one machine.
 struct RecordedRuns {
   std::string created;
   ToolInfo tool;
@@ -55,11 +55,12 @@ struct RecordedRuns {
   friend bool operator==(const RecordedRuns&, const RecordedRuns&) = default;
 };
 
-/// Reads a `trainyard-runs/1` file ("-" is standard input) of the problem's graph and cluster.
+/// Reads a `trainyard-runs/1` file ("-" is standard input) for the problem's graph and cluster.
 ///
-/// Throws InputError with positions: those of every JSON file (read_graph), "unknown-tensor" and "unknown-device" with
-/// the nearest name, "other-graph" where its ops are not the problem's, "duplicate-name", "size" where a step has not
-/// two times for each op and transfer, "negative-time" where one ends before it starts.
+/// Throws InputError with positions. The codes are those of every JSON file (read_graph), "unknown-tensor" and
+/// "unknown-device" with the nearest name, "other-graph" if the file's ops are not the problem's, "duplicate-name" for
+/// two runs of one schedule, "size" for a run without steps or a step without two times for each op and transfer, and
+/// "negative-time" for an end before its start.
 RecordedRuns read_runs(const std::filesystem::path& path, const Problem& problem);
 /// Reads a text; `name` is the file in messages.
 RecordedRuns parse_runs(std::string_view text, const std::string& name, const Problem& problem);

@@ -31,7 +31,7 @@ void for_each_op(const JsonValue& object, ProblemNames& names, const Take& take)
     if (const auto op = names.op(member.key(), member.key_offset())) take(*op, member);
 }
 
-/// Ops that `given` leaves out, as one finding.
+/// Reports the ops that `given` leaves out, as one finding.
 void find_missing(const Problem& problem, const IdMap<OpId, std::uint8_t>& given, const JsonValue& object,
                   const char* what, FindingList& findings) {
   std::size_t missing = 0;
@@ -116,7 +116,7 @@ Policy read_policy(const std::optional<JsonValue>& value, const Schedule& schedu
   return policy;
 }
 
-/// Unknown names in a file that was made for something else come from that: one finding says so.
+/// Replaces findings about unknown ops or devices by a single one if the file was made for another graph or cluster.
 void find_other_problem(const JsonValue& root, const Problem& problem, const ProblemNames& names,
                         FindingList& findings) {
   const auto other = [&](const char* key, const char* code, const std::string& name, std::size_t unknown,
@@ -145,7 +145,7 @@ void read_algorithm(ObjectReader& reader, Collective& algorithm, FindingList& fi
   algorithm = found.value_or(algorithm);
 }
 
-/// Members of a rewrite into replicas beside their number.
+/// Reads the members of a rewrite into replicas other than their number.
 void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& findings) {
   read_algorithm(reader, replicate.collective, findings);
   const auto count = [&](const char* key, std::int64_t least, std::int64_t otherwise) {
@@ -278,7 +278,7 @@ std::vector<Rewrite> read_rewrites(const JsonValue& list, FindingList& findings)
   return rewrites;
 }
 
-/// The problem that the schedule places; a fault of a rewrite is found where the list stands.
+/// The problem that the schedule places. An error in a rewrite is reported at the list of rewrites.
 Problem rewritten(const Problem& whole, const Schedule& schedule, const std::optional<JsonValue>& list,
                   FindingList& findings) {
   try {
@@ -387,7 +387,8 @@ void append_rewrites(std::string& out, const std::vector<Rewrite>& rewrites) {
   out += ']';
 }
 
-/// {"a": x, "b": y}, one per line, from what `value` appends for each op (nothing: left out).
+/// Appends {"a": x, "b": y} with one op per line. `append_value` appends an op's value; an op for which it appends
+/// nothing is left out.
 template <class AppendValue>
 void append_per_op(std::string& out, std::ostream& stream, const Problem& problem, const AppendValue& append_value) {
   out += '{';
@@ -464,7 +465,7 @@ Schedule parse_schedule(std::string_view text, const std::string& name, const Pr
 
 namespace {
 
-/// Throws InputError for what the reader of these rewrites would not take.
+/// Throws InputError if the reader would reject these rewrites.
 void check_written(const std::string& rewrites) {
   const std::string text = fmt::format("{{\"format\": \"{}\"{}}}", kScheduleFormat, rewrites);
   FindingList findings{"the schedule", text};
@@ -476,8 +477,8 @@ void check_written(const std::string& rewrites) {
   findings.raise_if_any();
 }
 
-/// Checks what check_schedule() leaves out, as no simulation reads it: the placer's plan, and an order that is not
-/// strict.
+/// Checks the parts that check_schedule() ignores because no simulation reads them: the placer's plan, and an order
+/// under a policy other than strict.
 void check_unread(const Problem& problem, const Schedule& schedule) {
   if (schedule.plan && schedule.plan->start.size() != problem.op_count())
     refuse("size",

@@ -20,7 +20,7 @@ using namespace detail;
 constexpr std::string_view kTimelineFormat = "trainyard-timeline/1";
 constexpr std::array<std::string_view, 4> kHoldings{"resident", "produced", "arrived", "workspace"};
 
-/// Reads one file: the findings and the names that all rows need.
+/// Reads one file. Holds the findings and names that all rows use.
 class TimelineReader {
  public:
   TimelineReader(const Problem& problem, FindingList& findings) : problem_(problem), findings_(findings) {}
@@ -296,7 +296,7 @@ class TimelineWriter {
   const Problem& problem_;
 };
 
-/// Checks that what is held has a name.
+/// Checks that the ops and tensors of out-of-memory reports exist.
 void check_names(const Problem& problem, const Timeline& timeline) {
   const auto check_op = [&](OpId op) {
     if (!op.is_none()) check_id("unknown-op", "an op of the timeline", op.index(), problem.op_count(), "ops");

@@ -44,7 +44,7 @@ std::size_t string_end(std::string_view text, std::size_t at) {
     if (text[i] == '\\' && quote == '"')
       ++i;
     else if (lines && text.substr(i, 3) == three)
-      return std::min(text.find_first_not_of(quote, i), text.size());  // quotes may stand before the last three
+      return std::min(text.find_first_not_of(quote, i), text.size());  // more quotes may precede the last three
     else if (!lines && (text[i] == quote || text[i] == '\n'))
       return i + (text[i] == quote ? 1 : 0);
   }
