@@ -5,9 +5,9 @@
 
 namespace trainyard {
 
-/// The workload as its authors' programs see it, exactly: kind 0 "gpu" (its accelerators, devices 0, 1, ...), kind 1
-/// "cpu" (devices after them; they pay nothing and have all the memory they need). Nodes without a color have one of
-/// their own. Throws InputError as LoadProblem does.
+/// The workload exactly as its authors' programs model it. Kind 0 is "gpu": the accelerators, devices 0, 1, ... Kind 1
+/// is "cpu": the devices after them, whose transfers are free and whose memory is unlimited. A node without a color
+/// gets a color of its own. Throws InputError as LoadProblem does.
 LoadProblem workload_load_problem(const DnnWorkload& workload);
 
 }  // namespace trainyard

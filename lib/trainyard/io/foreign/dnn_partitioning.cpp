@@ -17,7 +17,7 @@ namespace {
 
 using namespace detail;
 
-constexpr double kBytesPerMillisecond = 2147483.648;  // 2 GiB/s: what the files' costs were made with
+constexpr double kBytesPerMillisecond = 2147483.648;  // 2 GiB/s, with which the files' costs were computed
 constexpr BytesPerSecond kAcceleratorLink{2147483648.0};
 constexpr BytesPerSecond kHostLink{1e15};
 constexpr double kLargestTime = 1e12;  // ms: 31 years
@@ -46,7 +46,7 @@ class WorkloadReader {
       findings_.add(root.begin_offset(), "too-large",
                     fmt::format("{} accelerators and {} CPUs are more than {} devices", workload_.accelerators,
                                 workload_.cpus, limits::kRoutedDevices));
-    // Sizes are whole bytes: of a capacity that is not, the whole ones count.
+    // Sizes are whole bytes, so a fractional capacity is rounded down.
     workload_.accelerator_memory = Bytes{
         static_cast<std::int64_t>(std::floor(number(object.required("maxSizePerFPGA"), 0x1p61, "negative-bytes")))};
     if (const auto nodes = object.required("nodes", JsonKind::array))
@@ -117,7 +117,7 @@ class WorkloadReader {
     return static_cast<std::int64_t>(std::floor(number(value, 0x1p61, "negative-bytes") + 0.5));
   }
 
-  /// true, false, 0 or 1.
+  /// Reads true, false, 0 or 1.
   bool flag(const std::optional<JsonValue>& value) {
     if (!value) return false;
     if (value->kind() == JsonKind::number) return number(value, 1, "number") != 0;

@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::size_t kMostGpusHere = 64, kDeepestXml = 200;
 
-/// The value of an attribute of a tag: word="value". What escapes there is (&quot;) does not occur in what is read.
+/// The value of a tag's attribute: word="value". Escapes (&quot;) are not resolved; the attributes that are read have
+/// none.
 std::string_view attribute(std::string_view tag, std::string_view word) {
   for (std::size_t at = tag.find(word); at != std::string_view::npos; at = tag.find(word, at + 1)) {
     const std::size_t value = at + word.size() + 2;
@@ -32,11 +33,12 @@ std::string_view attribute(std::string_view tag, std::string_view word) {
 
 struct FoundGpu {
   std::string address, name;
-  std::vector<std::size_t> bridges;  // around it, from the outermost, by number; the host's own left out
+  // Numbers of the bridges around the GPU, from the outermost, without the host bridge.
+  std::vector<std::size_t> bridges;
   std::size_t package;
 };
 
-/// lstopo's XML, as far as it is needed: objects within objects, their attributes, and infos.
+/// Reads the parts of lstopo's XML that are needed: nested objects with their attributes, and infos.
 class LstopoReader {
  public:
   LstopoReader(std::string_view text, const std::string& name) : text_(text), findings_(name, text) {}
@@ -61,7 +63,7 @@ class LstopoReader {
     throw std::logic_error("a finding was added");
   }
 
-  /// The ">" that ends the tag: not one within quotes.
+  /// Position of the ">" that ends the tag, outside quotes.
   std::size_t end_of_tag(std::size_t begin) {
     bool quoted = false;
     for (std::size_t at = begin; at < text_.size(); ++at) {
@@ -71,7 +73,7 @@ class LstopoReader {
     fail(begin, "the file is cut short within a tag");
   }
 
-  /// True where it ends the file.
+  /// Reads one tag. Returns true at the end of the topology.
   bool read_tag(std::string_view tag) {
     if (tag == "/topology") return true;
     if (tag == "/object") {
@@ -113,7 +115,7 @@ class LstopoReader {
 
   GpuTopology topology() const {
     GpuTopology result;
-    std::map<std::size_t, std::vector<std::size_t>> below;  // the outermost bridge that others share
+    std::map<std::size_t, std::vector<std::size_t>> below;  // GPUs by their outermost bridge
     for (std::size_t i = 0; i < gpus_.size(); ++i) {
       result.addresses.push_back(gpus_[i].address);
       result.names.push_back(gpus_[i].name);
@@ -134,7 +136,7 @@ class LstopoReader {
   std::size_t packages_ = 0, bridges_ = 0;
 };
 
-/// The text without the terminal's colours, byte for byte.
+/// Replaces the terminal's color escapes by blanks, so that byte offsets stay valid.
 std::string without_escapes(std::string_view text) {
   std::string plain{text};
   for (std::size_t at = plain.find('\x1b'); at != std::string::npos; at = plain.find('\x1b', at)) {
@@ -149,7 +151,7 @@ bool is_gpu_word(std::string_view word) {
   return word.starts_with("GPU") && word.size() > 3 && detail::number_of<std::size_t>(word.substr(3)).has_value();
 }
 
-/// The devices that a header names: GPUs, and network cards behind them, up to "CPU".
+/// The devices that a header names: GPUs, then network cards, up to "CPU". Empty if the line is not a header.
 std::vector<std::string_view> header_devices(const detail::LogLine& line) {
   std::vector<std::string_view> devices;
   if (line.words.size() < 2 || !is_gpu_word(line.words[0])) return devices;
@@ -157,7 +159,7 @@ std::vector<std::string_view> header_devices(const detail::LogLine& line) {
     if (word == "CPU" || word == "NUMA") break;
     devices.push_back(word);
   }
-  // A row of a single GPU begins as a header does.
+  // The row of a single GPU begins like a header.
   return std::ranges::all_of(devices, [](std::string_view word) { return word != "X"; })
              ? devices
              : std::vector<std::string_view>{};
@@ -221,7 +223,7 @@ class TopoMatrixReader {
     std::map<std::string_view, std::size_t> packages;
     for (const std::string_view word : affinity_)
       result.package.push_back(packages.try_emplace(word, packages.size()).first->second);
-    // Those that are near one column's device, or each other, are below one switch.
+    // GPUs that are close to each other, or to the device of one column, are below one switch.
     std::vector<std::size_t> group(gpus_);
     std::iota(group.begin(), group.end(), std::size_t{0});
     const auto near = [&](std::size_t i, std::size_t j) {

@@ -12,13 +12,13 @@
 
 namespace trainyard::detail {
 
-/// A line of what a program printed, in words; all are views of the text.
+/// A line of a program's output, split into words. All strings are views of the text.
 struct LogLine {
-  std::string_view text;  // without what ends it
+  std::string_view text;  // without the line break
   std::vector<std::string_view> words;
 };
 
-/// Lines that hold a word; what "#" begins is words too.
+/// All lines with at least one word. Comments ("#") are split into words as well.
 inline std::vector<LogLine> log_lines(std::string_view text) {
   std::vector<LogLine> lines;
   while (!text.empty()) {
@@ -37,7 +37,7 @@ inline std::vector<LogLine> log_lines(std::string_view text) {
   return lines;
 }
 
-/// The whole word as a finite number that is not negative.
+/// The number that the whole word denotes; nothing unless it is finite and not negative.
 template <class Number>
 std::optional<Number> number_of(std::string_view word) {
   Number value{};

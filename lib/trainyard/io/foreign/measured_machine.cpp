@@ -19,10 +19,11 @@ namespace {
 using Peers = BandwidthReport::Peers;
 
 constexpr double kGiga = 1e9;
-// As of the built-in clusters (presets.cpp): half a copy over NVLink at each port, PCIe at each end.
+// Latencies as in the built-in clusters (presets.cpp): an NVLink copy, half of one at each switch port, and one PCIe
+// end.
 constexpr Nanoseconds kNvLinkCopy{5'000}, kNvSwitchPort{2'500}, kPciePort{4'000};
-/// Bandwidth of one link in GB/s: the largest that PCIe reaches, and NVLink 2's, of which V100s have one or two between
-/// a pair.
+/// Bandwidths in GB/s: the most that PCIe reaches, and that of one link of NVLink 2. V100s have one or two between a
+/// pair.
 constexpr double kMostOfPcie = 60, kOneNvLink2 = 24.2;
 constexpr int kMostNvLinks = 18;  // of one GPU
 constexpr double kHalfDuplex = 0.75, kSharedWay = 1.08;
@@ -64,7 +65,8 @@ class MachineMaker {
     return machine_.peers.empty() ? std::nullopt : machine_.peers[from][to];
   }
 
-  /// GPU i is the topology's GPU seats_[i]: by address where both have them, else in its order.
+  /// Sets seats_[i] to the topology's index of GPU i. GPUs are matched by address if both have addresses, otherwise by
+  /// order.
   void seat_gpus() {
     std::iota(seats_.begin(), seats_.end(), std::size_t{0});
     if (!topology_) return;
@@ -83,7 +85,7 @@ class MachineMaker {
     }
   }
 
-  /// What GPU i is called; empty where nobody says.
+  /// Name of GPU i; empty if unknown.
   std::string_view name_of_gpu(std::size_t i) const {
     if (i < machine_.gpus.size() && !machine_.gpus[i].empty()) return machine_.gpus[i];
     return topology_ && !topology_->names.empty() ? std::string_view{topology_->names[seats_[i]]} : "";
@@ -121,7 +123,7 @@ class MachineMaker {
     if (std::ranges::max(cells) <= kMostOfPcie && !nvlink2) return Peers::pcie;
     if (count() == 2 || cells.size() < count() * (count() - 1)) return Peers::links;
     const double median = median_of(cells);
-    // Copies to all others at once: of links of one's own their sum, of a port the port.
+    // Copies to all others at once: separate links add up, a port is shared.
     if (!machine_.one_to_all.empty())
       return median_of(machine_.one_to_all) < 1.25 * median ? Peers::ports : Peers::links;
     if (topology_ && !topology_->nvlinks.empty()) {
@@ -132,7 +134,8 @@ class MachineMaker {
     return even && median > 150 ? Peers::ports : Peers::links;
   }
 
-  /// How many share what copying at once leaves of GPU i's own bandwidth; to the host (0) or from it (1).
+  /// Slowdown of GPU i's copies to the host (direction 0) or from it (1) when all GPUs copy at once: the apparent
+  /// number of GPUs that share the path.
   double sharing(std::size_t direction, std::size_t i) const {
     return direction == 0 ? machine_.to_host[i] / machine_.all_to_host[i]
                           : machine_.from_host[i] / machine_.host_to_all[i];
@@ -191,7 +194,7 @@ class MachineMaker {
   }
   std::size_t package(std::size_t i) const { return topology_ ? topology_->package[seats_[i]] : 0; }
 
-  /// Half where both directions at once reach little more than one.
+  /// Half duplex if both directions at once reach little more than one.
   Duplex duplex_to_host() {
     if (machine_.to_host_both.empty() || machine_.from_host_both.empty()) return Duplex::full;
     std::vector<double> ratios;
@@ -202,7 +205,8 @@ class MachineMaker {
     return *report_.host_both < kHalfDuplex ? Duplex::half : Duplex::full;
   }
 
-  /// A link to the host for each GPU, with buses. Without copies to the host, where pairs have no other way.
+  /// Adds a link to the host for each GPU, with buses. Without measured copies to the host, uses the bandwidths of
+  /// pairs that have no other path.
   void add_host() {
     std::vector<double> way;
     for (std::size_t i = 0; i < count(); ++i) {
@@ -228,7 +232,7 @@ class MachineMaker {
     }
   }
 
-  /// Both directions of a pair at once, over the sum of each alone.
+  /// Bandwidth of both directions of a pair at once over the sum of each alone.
   std::optional<double> both_of(std::size_t a, std::size_t b) const {
     if (machine_.peers_both.empty() || !machine_.peers_both[a][b] || !peer(a, b) || !peer(b, a)) return std::nullopt;
     return *machine_.peers_both[a][b] / (*peer(a, b) + *peer(b, a));
@@ -284,7 +288,8 @@ class MachineMaker {
          .bandwidth = BytesPerSecond{(there ? *there : around(from, to, derived)) * kGiga}});
   }
 
-  /// Without peer access: as measured so, else a copy up and then one down, the sum of their times.
+  /// Bandwidth of a pair without peer access in GB/s: as measured, or that of a copy to the host followed by one from
+  /// it, whose times add up.
   double around(std::size_t from, std::size_t to, std::size_t& derived) const {
     if (!machine_.through_host.empty() && machine_.through_host[from][to]) return *machine_.through_host[from][to];
     ++derived;
@@ -300,8 +305,8 @@ class MachineMaker {
     return report_.cluster.links.back();
   }
 
-  /// Each pair in the cluster beside its cell; and one GPU's writes to all others: over links of its own, equal amounts
-  /// end with the slowest; over a port they share it.
+  /// Compares each pair's bandwidth in the cluster with its measurement, and the writes of one GPU to all others. Over
+  /// separate links, equal amounts end with the slowest link; over a port they share its bandwidth.
   void verify() {
     const Cluster cluster = make_cluster(report_.cluster);
     for (std::size_t from = 0; from < count(); ++from)

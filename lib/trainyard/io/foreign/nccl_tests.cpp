@@ -31,13 +31,13 @@ constexpr Program kNcclPrograms[]{{"all_reduce_perf", CollectiveKind::all_reduce
                                   {"broadcast_perf", CollectiveKind::broadcast}};
 constexpr std::string_view kOtherNcclPrograms[]{"reduce_perf", "sendrecv_perf", "gather_perf", "scatter_perf",
                                                 "hypercube_perf"};
-/// Bandwidths have two digits behind the point, times and large bandwidths five or so in all.
+/// Tolerances. Bandwidths are printed with two decimals; times and large bandwidths have about five digits.
 constexpr double kDigit = 0.006, kNcclTolerance = 0.03;
 constexpr double kLongestTestMicroseconds = 4e9;
 
-/// The columns of a line, by the header; the first three are size, count and type.
+/// Indices of a line's columns, from the header. The first three are size, count and type.
 struct Columns {
-  std::size_t redop = 0, time = 0, bandwidth = 0, bus = 0, wrong = 0;  // 0: not there
+  std::size_t redop = 0, time = 0, bandwidth = 0, bus = 0, wrong = 0;  // 0 if absent
   std::size_t count = 0;
 };
 
@@ -52,7 +52,7 @@ bool is_header(const LogLine& line) {
   return has("size") && has("count") && has("type") && has("time") && has("algbw") && has("busbw");
 }
 
-/// Lines begin with "#", or have lost it on a page.
+/// Index of the first word after a leading "#". Logs copied from a web page may have lost the "#".
 std::size_t first_word(const LogLine& line) { return line.words.front() == "#" ? 1 : 0; }
 
 class NcclTestsReader {
@@ -172,7 +172,7 @@ class NcclTestsReader {
       missing(fmt::format("{} ranks are not {} equal nodes", log_.table.ranks, log_.table.nodes));
   }
 
-  /// Bus bandwidth over bandwidth, of the fastest size.
+  /// Bus bandwidth over bandwidth of the row with the highest bandwidth.
   double bus_ratio() const {
     const Row& fastest = *std::ranges::max_element(rows_, {}, &Row::bandwidth);
     return fastest.bandwidth > 0 ? fastest.bus / fastest.bandwidth : 0;

@@ -8,24 +8,27 @@
 
 namespace trainyard {
 
-/// A log of nccl-tests (all_reduce_perf, all_gather_perf, reduce_scatter_perf, alltoall_perf, broadcast_perf), of
-/// any version since 2.0.
+/// A log of nccl-tests (all_reduce_perf, all_gather_perf, reduce_scatter_perf, alltoall_perf, broadcast_perf), version
+/// 2.0 or later.
 struct NcclTestsLog {
-  CollectiveTable table;  // out of place; sizes that were run several times have their median
-  std::string gpu;        // of rank 0, as the driver names it: "NVIDIA A100-SXM4-40GB"
+  CollectiveTable table;  // out-of-place times; the median if a size was run several times
+  std::string gpu;        // driver's name of rank 0's GPU: "NVIDIA A100-SXM4-40GB"
 };
 
 bool is_nccl_tests(std::string_view text);
 
-/// Reads the log's text; `name` is the file in messages. Columns are found by the header's words, ranks and nodes by
-/// the lines "# Rank ... on HOST". The collective is that of the program's name where the log has it; else an operation
-/// such as "sum" is an all-reduce or a reduce-scatter, told apart by bus bandwidth over bandwidth; all-gathers,
-/// all-to-alls and broadcasts need `kind`. Lines of other programs in between (NCCL INFO) are passed over.
+/// Reads the text of a log; `name` is the file in messages. Columns are found by the words of the header, ranks and
+/// nodes by the lines "# Rank ... on HOST".
 ///
-/// Throws InputError with positions: "nccl-tests" for a log without header, ranks, sizes or summary (one that is cut
-/// short), for a line of other columns, and for ranks that are not one communicator; "number"; "wrong-results" where
-/// the test found wrong values; "bandwidth" where bytes over time is not the bandwidth beside it, or the bus bandwidth
-/// not that of the collective and ranks; "collective" where the log does not say which, or another than `kind`.
+/// The collective is that of the program if the log names it. Otherwise a reduction operation such as "sum" means an
+/// all-reduce or a reduce-scatter, which the ratio of bus bandwidth to bandwidth tells apart; all-gathers, all-to-alls
+/// and broadcasts need `kind`. Lines of other programs (NCCL INFO) are skipped.
+///
+/// Throws InputError with positions: "nccl-tests" for a log without header, ranks, sizes or summary (a truncated log),
+/// for a line with another number of columns, and for ranks that do not form one communicator; "number";
+/// "wrong-results" if the test found wrong values; "bandwidth" if the printed bandwidth is not bytes over time, or the
+/// bus bandwidth does not fit the collective and the ranks; "collective" if the log does not tell its collective, or
+/// tells another one than `kind`.
 NcclTestsLog parse_nccl_tests(std::string_view text, const std::string& name,
                               std::optional<CollectiveKind> kind = std::nullopt);
 

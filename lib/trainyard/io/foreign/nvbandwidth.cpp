@@ -18,17 +18,17 @@ namespace {
 
 using namespace detail;
 
-/// GB/s; nothing where the file says "N/A".
+/// A bandwidth in GB/s; nothing if the file has "N/A".
 using Cell = std::optional<double>;
-/// GPUs of one machine: far more than there are.
+/// Most GPUs accepted, far more than one machine has.
 constexpr std::size_t kMostGpus = 64;
 
-/// The tests of a file by name.
+/// The test cases of a file, by name.
 class Tests {
  public:
   Tests(const JsonValue& list, FindingList& findings) : list_(list), findings_(findings) {}
 
-  /// The matrix of a test; nothing where it is missing or did not pass.
+  /// The matrix of a test; nothing if the test is missing or did not pass.
   std::optional<RateMatrix> matrix(std::string_view name) {
     for (const JsonValue test : list_.children()) {
       if (test.kind() != JsonKind::object) continue;
@@ -45,7 +45,7 @@ class Tests {
     }
     return std::nullopt;
   }
-  /// A test of one row, which has to be there.
+  /// The values of a required test with a single row.
   std::vector<Cell> required_row(std::string_view name) {
     auto all = matrix(name);
     if (all && all->size() == 1 && !all->front().empty()) return std::move(all->front());
@@ -70,14 +70,14 @@ class Tests {
   FindingList& findings_;
 };
 
-/// "Tesla V100-SXM2-16GB" of "0: Tesla V100-SXM2-16GB (00000000:00:17.0)".
+/// Extracts "Tesla V100-SXM2-16GB" from "0: Tesla V100-SXM2-16GB (00000000:00:17.0)".
 std::string_view gpu_name(std::string_view gpu) {
   gpu.remove_prefix(std::min(gpu.size(), gpu.find(": ") == std::string_view::npos ? 0 : gpu.find(": ") + 2));
   return gpu.substr(0, gpu.find(" ("));
 }
 
-/// "0000:00:17" of "0: Tesla V100-SXM2-16GB (00000000:00:17): (host)": some versions leave out the device, and all the
-/// function.
+/// Extracts "0000:00:17" from "0: Tesla V100-SXM2-16GB (00000000:00:17): (host)". Some versions omit the device number,
+/// and all omit the function.
 std::string gpu_address(std::string_view gpu) {
   const std::size_t open = gpu.find(" (");
   if (open == std::string_view::npos) return "";
@@ -171,7 +171,7 @@ class Reader {
       fail(fmt::format("'device_to_device_memcpy_write_ce' is no matrix of {0} x {0} GPUs", count()));
     machine_.peers = turned(*write, 0);
     machine_.one_to_all = row_of(tests, "one_to_all_write_ce");
-    // One way, the other way, and their sum, one below the other.
+    // The file stacks three matrices: one direction, the other direction, and their sum.
     const auto both = tests.matrix("device_to_device_bidirectional_memcpy_write_ce");
     if (both && is_square(*both, 2 * count(), 3 * count())) machine_.peers_both = turned(*both, 2 * count());
   }
@@ -181,7 +181,8 @@ class Reader {
            std::ranges::all_of(matrix, [&](const auto& row) { return row.size() == count(); });
   }
 
-  /// From row to column of rows from `begin` on in which the column writes to the row.
+  /// Transposes the rows from `begin` on, in which the column's GPU writes to the row's, to bandwidths from row to
+  /// column.
   RateMatrix turned(const RateMatrix& matrix, std::size_t begin) const {
     RateMatrix from(count(), std::vector<Cell>(count()));
     for (std::size_t to = 0; to < count(); ++to)

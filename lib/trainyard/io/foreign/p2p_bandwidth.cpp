@@ -50,7 +50,7 @@ class P2pReader {
  private:
   std::size_t offset(std::string_view part) const { return static_cast<std::size_t>(part.data() - text_.data()); }
 
-  /// "Unidirectional P2P=Enabled" of "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)".
+  /// Extracts "Unidirectional P2P=Enabled" from "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)".
   static std::string title_of(std::string_view line) {
     if (line.find("Matrix") == std::string_view::npos) return "";
     if (line.find("Connectivity") != std::string_view::npos) return "Connectivity";
@@ -63,7 +63,7 @@ class P2pReader {
     return "";
   }
 
-  /// "Device: 0, Tesla V100-SXM2-16GB, pciBusID: 1b, ...".
+  /// Reads a line such as "Device: 0, Tesla V100-SXM2-16GB, pciBusID: 1b, ...".
   void read_device(const LogLine& line) {
     if (line.words.front() != "Device:" || line.words.size() < 3 || !line.words[1].ends_with(',')) return;
     const auto number = detail::number_of<std::size_t>(line.words[1].substr(0, line.words[1].size() - 1));
@@ -72,7 +72,7 @@ class P2pReader {
     names_[*number] = std::string{rest.substr(0, rest.find(','))};
   }
 
-  /// A header of column numbers, and a row for each that begins with its number.
+  /// Reads a matrix: a header of column numbers, then one row per number.
   void read_matrix(const std::string& title, std::size_t at) {
     if (at + 1 == lines_.size()) return cut(lines_[at].text, title);
     const LogLine& header = lines_[at + 1];
@@ -121,7 +121,7 @@ class P2pReader {
     for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i][i].reset();
     return matrix;
   }
-  /// Without the pairs that have no peer access: there the sample copies through the host all the same.
+  /// Removes the pairs without peer access: for them the sample copies through the host.
   RateMatrix where_connected(RateMatrix matrix) const {
     const RateMatrix* connected = find("Connectivity");
     for (std::size_t i = 0; i < matrix.size(); ++i)

@@ -7,16 +7,17 @@
 
 namespace trainyard {
 
-/// Whether the text is what CUDA's sample p2pBandwidthLatencyTest prints.
+/// Whether the text is the output of p2pBandwidthLatencyTest, a sample program of CUDA.
 bool is_p2p_bandwidth(std::string_view text);
 
-/// Reads it as a cluster (machine_cluster); `name` is the file in messages. Pairs are those of the unidirectional
-/// matrix with peer access (from the row's GPU to the column's) where the connectivity matrix has a 1, else of that
-/// without; both directions at once and the GPU's latencies (of copies of 16 bytes) in the same way. The sample has no
-/// copies to the host: a machine without peer access everywhere gets its ways to the host from the copies without it.
+/// Reads the output as a cluster (machine_cluster); `name` is the file in messages. The bandwidth of a pair, from the
+/// row's GPU to the column's, is that of the unidirectional matrix with peer access if the connectivity matrix has a 1,
+/// otherwise that of the matrix without. Bandwidths of both directions at once and latencies (GPU, copies of 16 bytes)
+/// are chosen in the same way. The sample makes no copies to the host. If pairs lack peer access, the paths to the host
+/// get the bandwidth of the copies without peer access.
 ///
-/// Throws InputError with positions: "p2p" where a matrix that is needed is missing (unidirectional, P2P=Disabled and
-/// P2P=Enabled), or cut short, "cell" for what is no number; and what machine_cluster throws.
+/// Throws InputError with positions: "p2p" if a required matrix is missing (unidirectional, P2P=Disabled and
+/// P2P=Enabled) or truncated, "cell" for a value that is not a number, and the codes of machine_cluster().
 BandwidthReport parse_p2p_bandwidth(std::string_view text, const std::string& name, const std::string& kind = {},
                                     const GpuTopology* topology = nullptr);
 

@@ -35,7 +35,7 @@ class LayerProfileReader {
       std::string_view line = text_.substr(begin, end - begin);
       if (line.ends_with('\r')) line.remove_suffix(1);
       const std::string_view after_spaces = line.substr(std::min(line.find_first_not_of(' '), line.size()));
-      // One of DAPPLE's profiles has spaces in place of the tab.
+      // One of DAPPLE's profiles has blanks instead of the tab.
       if (after_spaces.starts_with('\t'))
         edges_.push_back(after_spaces.substr(1));
       else if (line.starts_with(' ') && split(line, kSeparator).size() == 2)
@@ -111,7 +111,7 @@ class LayerProfileReader {
     return Bytes{static_cast<std::int64_t>(std::floor(number(numbers, key) + 0.5))};
   }
 
-  /// The sum of what stands behind "key=": one number, or "[a; b]".
+  /// The value after "key=": one number, or the sum of a list "[a; b]".
   double number(std::string_view numbers, std::string_view key) {
     for (const std::string_view field : split(numbers, ", ")) {
       if (!field.starts_with(key) || field.size() == key.size() || field[key.size()] != '=') continue;

@@ -17,7 +17,7 @@
 namespace trainyard {
 namespace {
 
-/// Letters, digits and underscores, at most 100, distinct.
+/// Distinct names of letters, digits and underscores, cut to 100 characters before a suffix is added.
 std::vector<std::string> plain_names(const std::vector<std::string>& names) {
   std::set<std::string> taken;
   std::vector<std::string> plain;
@@ -40,7 +40,7 @@ std::string list(const Items& items, const Text& text) {
   return "[" + all + "]";
 }
 
-/// A table of MiniZinc: [| 1, 2 | 3, 4 |].
+/// A two-dimensional MiniZinc array: [| 1, 2 | 3, 4 |].
 template <class Cell>
 std::string table(std::size_t rows, std::size_t columns, const Cell& cell) {
   std::string all = "[|";
@@ -87,7 +87,7 @@ void write_lp(const Problem& problem, const MakespanProgram& makespan, std::ostr
 
 namespace {
 
-/// A tensor on its way to a device.
+/// The transfer of a tensor to a device.
 struct Crossing {
   TensorId tensor;
   DeviceId to;
@@ -95,7 +95,7 @@ struct Crossing {
 
 std::string op_number(OpId op) { return fmt::format("{}", op.index() + 1); }
 
-/// The parts of a MiniZinc model, in its order.
+/// Writes the parts of a MiniZinc model, in their order.
 class MiniZinc {
  public:
   MiniZinc(const Problem& problem, std::ostream& out)
@@ -109,7 +109,7 @@ class MiniZinc {
       for (const DeviceId to : problem.devices())
         if (std::ranges::any_of(graph_.consumers(tensor), [&](OpId reader) { return problem.can_run(reader, to); }))
           crossings_.push_back({tensor, to});
-    const std::size_t tables = 1 + (devices_ > 1 ? 1 + cluster_.channels().size() : 0);  // at most
+    const std::size_t tables = 1 + (devices_ > 1 ? 1 + cluster_.channels().size() : 0);  // an upper bound
     if ((ops_ + crossings_.size() * tables) > limits::kTableNumbers / devices_)
       refuse("too-large", fmt::format("the tables of the model have more than {} numbers", limits::kTableNumbers),
              "a smaller graph (--coarsen), or fewer devices");

@@ -7,12 +7,13 @@
 
 namespace trainyard {
 
-/// The integer program of placement and order (place/pesto/makespan_program.hpp) in the LP format of CPLEX, which CBC,
-/// GLPK, SCIP, HiGHS and Gurobi read. The program is of this problem; times are in its unit.
+/// Writes the integer program of placement and order (place/pesto/makespan_program.hpp) in the LP format of CPLEX,
+/// which CBC, GLPK, SCIP, HiGHS and Gurobi read. `program` must be that of `problem`. Times are in the program's unit.
 void write_lp(const Problem& problem, const MakespanProgram& program, std::ostream& out);
 
-/// The problem for MiniZinc, in nanoseconds: devices as variables, cumulative constraints on devices and links.
-/// `limit`: a makespan that some schedule has.
+/// Writes the problem as a MiniZinc model with times in nanoseconds: variables for the ops' devices, cumulative
+/// constraints for devices and links. `limit` is an upper bound, the makespan of some schedule. Throws InputError
+/// ("too-large") if the tables have more than limits::kTableNumbers numbers.
 void write_minizinc(const Problem& problem, Nanoseconds limit, std::ostream& out);
 
 }  // namespace trainyard

@@ -22,17 +22,17 @@
 namespace trainyard {
 namespace {
 
-/// A JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD: viewers reject the whole file otherwise.
+/// A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD, because viewers would reject the whole file.
 std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Microseconds with three decimals: every nanosecond exactly.
+/// Microseconds with three decimals, which represent every nanosecond exactly.
 std::string microseconds(Nanoseconds time) {
   return fmt::format("{}.{:03}", time.count / 1000, std::abs(time.count % 1000));
 }
 
-/// Track and time of the slice of an op or a transfer.
+/// Thread and time of the slice of an op or a transfer.
 struct Slice {
   std::size_t pid = 0, tid = 0;
   Span span;
@@ -68,7 +68,7 @@ class TraceWriter {
   std::size_t pid_of(const Lane& lane) const {
     return lane.kind == Lane::Kind::device ? lane.device.index() : links_pid();
   }
-  /// Lanes of links are numbered from 0 in their process; a device has the one thread 0.
+  /// Thread of a lane. The lanes of links are numbered from 0 in their process; a device has thread 0 only.
   std::size_t tid_of(std::size_t lane) const {
     return lane < problem_.device_count() ? 0 : lane - problem_.device_count();
   }
@@ -161,8 +161,7 @@ class TraceWriter {
     return Slice{schedule_.placement[op].index(), 0, span};
   }
 
-  /// An arrow through the slices, one point in each: the first leaves in its last nanosecond, the others are met in
-  /// their first.
+  /// Writes an arrow through one point in each slice: the last nanosecond of the first slice, the start of each other.
   void write_arrow(const std::vector<Slice>& through, const char* category) {
     if (through.size() < 2) return;
     for (std::size_t i = 0; i < through.size(); ++i) {
@@ -230,7 +229,7 @@ class TraceWriter {
           microseconds(at), bytes);
   }
 
-  /// Rate over each channel, and over each other lane: the sum over transfers side by side.
+  /// Writes the rate of each channel, and of each lane without a channel: the sum over simultaneous transfers.
   void write_link_use() {
     for (std::size_t first = 0, last = 0; first < lanes_.size(); first = last) {
       const Lane& lane = lanes_[first];
@@ -263,7 +262,7 @@ class TraceWriter {
   const Timeline& timeline_;
   std::ostream& out_;
   std::vector<Lane> lanes_;
-  std::vector<std::optional<Slice>> transfer_slices_;  // on its first lane; none: of zero duration
+  std::vector<std::optional<Slice>> transfer_slices_;  // on the transfer's first lane; empty for zero duration
   std::string text_;
   bool first_ = true;
   std::size_t next_arrow_ = 1;

@@ -18,7 +18,7 @@ namespace trainyard::detail {
 /// One value of a parsed JSON text, with its position and its key.
 struct JsonNode {
   std::string_view key;  // empty for elements of arrays and the root
-  // text: a string's characters; a number, true, false or null as written
+  // Characters of a string; a number, true, false or null as written.
   std::string_view text;
   std::size_t key_begin = 0, begin = 0;
   std::uint32_t next = 0;  // index of the next node after this value and its contents
