@@ -33,7 +33,7 @@ std::string_view view_of(pbf_reader& reader) {
   return {view.data(), view.size()};
 }
 
-/// A value of an attribute: a whole number of any kind, or a text.
+/// The value of an attribute: an integer of any kind, or a text.
 struct AttributeValue {
   std::string_view name, text;
   std::int64_t number = 0;
@@ -228,7 +228,7 @@ class ChakraReader {
     trace_.nodes.push_back(std::move(node));
   }
 
-  /// Checks what both forms may have wrong.
+  /// Checks the nodes of either form and returns the trace.
   ChakraTrace finish() {
     if (trace_.nodes.empty())
       refuse_chakra(file_, "the trace has no nodes", "give a file that Chakra's tools have written");
@@ -250,7 +250,7 @@ class ChakraReader {
     }
     return std::move(trace_);
   }
-  /// Without what JSON would not take for other reasons.
+  /// Replaces characters that JSON strings cannot contain for reasons other than their encoding.
   static std::string escaped(std::string text) {
     for (char& c : text)
       if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ') c = '_';
@@ -262,7 +262,7 @@ class ChakraReader {
   ChakraTrace trace_;
 };
 
-/// Appends to `out`, each after its length.
+/// Appends a message after its length (a varint).
 void append_message(std::string& out, const std::string& message) {
   std::size_t length = message.size();
   for (; length > 127; length >>= 7) out += static_cast<char>((length & 127) | 128);
@@ -270,7 +270,7 @@ void append_message(std::string& out, const std::string& message) {
   out += message;
 }
 
-/// Attributes by field: 7 int32, 9 int64, 13 uint64, 27 bool, 29 string.
+/// Adds an attribute. Fields by type: 7 int32, 9 int64, 13 uint64, 27 bool, 29 string.
 void add_attribute(protozero::pbf_writer& node, const char* name, std::uint32_t field, std::int64_t value) {
   protozero::pbf_writer attribute{node, 10};
   attribute.add_string(1, name);

@@ -31,7 +31,7 @@ std::string collective_name(const ChakraNode& node) {
 }
 bool is_kind(const ChakraNode& node, ChakraKind kind) { return node.collective == static_cast<std::int64_t>(kind); }
 
-/// What each node of a rank waits for, as places in its list of nodes.
+/// The dependencies of each node of a rank, as indices into the rank's nodes.
 class WaitsFor {
  public:
   explicit WaitsFor(const ChakraRank& rank) : rank_(rank) {
@@ -96,7 +96,7 @@ class WaitsFor {
   bool dropped_control_ = false;
 };
 
-/// A node: the number of its rank in the list, and its place in the rank.
+/// Indices of a node: its rank in the list, and its position in the rank.
 struct NodeAt {
   std::size_t rank = 0, node = 0;
 };
@@ -114,7 +114,7 @@ class ChakraProblem {
   ChakraGraph build(std::string name) {
     builder_.set_name(std::move(name));
     if (!alone_) {
-      match_collectives();  // first: they change the names of what nodes wait for
+      match_collectives();  // first, because they rename the nodes that others wait for
       match_messages();
     }
     std::size_t on_host = 0, waiting = 0;
@@ -154,7 +154,7 @@ class ChakraProblem {
     return alone_ ? name : fmt::format("r{}/{}", rank.rank, name);
   }
 
-  /// An op of the rank that takes no time.
+  /// An op of the rank without duration.
   OpSpec relay_of(std::size_t rank) const {
     OpSpec op{.name = "", .type = kRelayType, .times = {{"gpu", Nanoseconds{0}}, {"cpu", Nanoseconds{0}}}};
     if (!alone_) op.device_kinds = {fmt::format("gpu{}", ranks_[rank].rank)};
@@ -190,7 +190,7 @@ class ChakraProblem {
     friend auto operator<=>(const Message&, const Message&) = default;
   };
 
-  /// Nodes of the rank of a type, in the order of their ids.
+  /// The rank's nodes of this type, in the order of their ids.
   std::vector<NodeAt> nodes_of(std::size_t rank, ChakraType type) const {
     std::vector<NodeAt> list;
     const auto& nodes = ranks_[rank].trace.nodes;
@@ -252,7 +252,7 @@ class ChakraProblem {
   }
 
   void match_collectives() {
-    std::map<std::string, std::map<std::size_t, std::vector<NodeAt>>> groups;  // by name and rank
+    std::map<std::string, std::map<std::size_t, std::vector<NodeAt>>> groups;  // by group and rank
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       for (const NodeAt at : nodes_of(r, ChakraType::collective)) {
         const std::string& group = node_at(at).group;
@@ -305,7 +305,8 @@ class ChakraProblem {
     std::vector<OpSpec> ranks;
   };
 
-  /// Ops for what all members do, from "NAME/in@I", which come after what the members wait for, to "NAME/out@I".
+  /// Adds the ops of a collective. They begin with "NAME/in@I", after the nodes that member I waits for, and end with
+  /// "NAME/out@I".
   void expand(const Meeting& one, const std::vector<std::size_t>& places) {
     const ChakraNode& first = node_at(one.members.front());
     const std::size_t n = one.members.size();
@@ -343,7 +344,7 @@ class ChakraProblem {
     const bool replayed = ends.front().empty();
     for (std::size_t i = 0; i < n; ++i) ops.join(i, "out", ends[i], {});
     for (OpSpec op : ops.ops()) {
-      // What only replays its duration starts when all ranks have come to it.
+      // A collective that only replays its duration starts when all ranks have reached it.
       if (replayed) {
         for (std::size_t i = 0; i < n; ++i) op.after.push_back(fmt::format("{}/in@{}", one.name, i + 1));
         op.times = {{"gpu", Nanoseconds{static_cast<std::int64_t>(first.duration) * 1000}}};
@@ -356,19 +357,19 @@ class ChakraProblem {
   const std::vector<ChakraRank>& ranks_;
   bool alone_;
   std::vector<WaitsFor> waits_;
-  std::vector<std::vector<std::string>> names_;  // of the ops that end nodes, by rank and place
+  std::vector<std::vector<std::string>> names_;  // of the op that ends each node, by rank and position
   std::map<std::pair<std::size_t, std::size_t>, bool> expanded_;
   struct Entry {
     OpSpec op;
     NodeAt member;
   };
-  std::vector<Entry> entries_;  // of collectives; their names are known when all collectives are
+  std::vector<Entry> entries_;  // first ops of collectives, added once all collectives have their names
   std::size_t replayed_ = 0;
   GraphBuilder builder_;
   ChakraGraph result_;
 };
 
-/// 3 of "step.3.et" and of "step.3.et.gz", and "step".
+/// Splits "step.3.et" or "step.3.et.gz" into "step" and rank 3.
 std::optional<std::pair<std::string, std::int64_t>> rank_of(const std::filesystem::path& path) {
   std::string name = path.filename().string();
   if (name.ends_with(".gz")) name.resize(name.size() - 3);

@@ -21,26 +21,28 @@ struct ChakraGraph {
   std::vector<std::string> notes;
 };
 
-/// One rank's trace as a graph: each node an op NAME.ID, after all that it waits for; messages and collectives are ops
-/// that take the durations of the file. ctrl_deps are orders, but callers where Chakra's converter wrote the file (a
-/// node has an rf_id, or names one that is not there); they are left out, too, where they make a cycle. What a node
-/// does on the host takes none of a GPU's time. A node without a duration has FLOPs and bytes, by which its time is
-/// estimated. Throws InputError: "chakra" (a node waits for one that is not there), and as GraphBuilder::build does
-/// ("cycle").
+/// One rank's trace as a graph. Each node becomes an op NAME.ID after all nodes that it waits for; messages and
+/// collectives become ops with the durations of the file. ctrl_deps are dependencies unless Chakra's converter wrote
+/// the file, in which they are callers (a node has an rf_id, or names a ctrl_dep that is not in the file). They are
+/// also dropped if they make a cycle. Host nodes take no GPU time. A node without a duration has FLOPs and bytes, from
+/// which its time is estimated. Throws InputError: "chakra" if a node waits for one that is not in the file, and as
+/// GraphBuilder::build() does ("cycle").
 ChakraGraph chakra_graph(const ChakraRank& rank);
 
-/// All ranks of a run as one graph: ops "rR/NAME.ID" run on the device "gpuR" alone. A send and its receive (by source,
-/// destination and tag, in the order of their ids) are a tensor of the message's bytes. Collectives (the k-th of each
-/// group, in the order of ids) start when all ranks have come to them: all-reduce, all-gather and reduce-scatter as
-/// rings, all-to-all as a message of an n-th of the bytes for each pair; the others take the durations of the file.
-/// Throws InputError also "ranks" (a rank without a file), "partner" (a send or receive without its partner, a
-/// collective that a rank of the group lacks, or that differs between ranks).
+/// All ranks of a run as one graph. Op "rR/NAME.ID" can run on device "gpuR" only. A send and its receive become a
+/// tensor of the message's bytes; they are matched by source, destination and tag, in the order of their ids.
+/// Collectives are matched by group, in the order of their ids, and start when all ranks have reached them. All-reduce,
+/// all-gather and reduce-scatter become rings, and all-to-all becomes one message of 1/n of the bytes for each pair of
+/// the n ranks; other collectives take the durations of the file.
+///
+/// Also throws InputError "ranks" for a rank without a file, and "partner" for a send or receive without its partner,
+/// and for a collective that a rank of the group lacks or that differs between ranks.
 ChakraGraph chakra_graph(std::vector<ChakraRank> ranks, const std::string& folder);
 
-/// The files NAME.RANK.et of a folder, or one file. Throws InputError also as read_input does, "ranks" (no .et files,
-/// or those of several runs).
+/// Reads the files NAME.RANK.et of a folder, or a single file. Also throws InputError as read_input() does, and "ranks"
+/// for a folder without .et files or with those of several runs.
 ChakraGraph read_chakra(const std::filesystem::path& path);
-/// Whether it is a folder with files of the name NAME.RANK.et, or a file of that kind by its name.
+/// Whether the path is a folder with files named NAME.RANK.et, or a file that ends in .et or .et.gz.
 bool is_chakra_path(const std::filesystem::path& path);
 
 }  // namespace trainyard

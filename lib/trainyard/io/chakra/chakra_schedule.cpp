@@ -17,16 +17,16 @@ namespace {
 
 std::uint64_t whole_microseconds(Nanoseconds time) { return static_cast<std::uint64_t>((time.count + 500) / 1000); }
 
-/// A node before it has its id: when it is issued, and whom it waits for on its device.
+/// A node without its id: when it is issued, and on which nodes of its device it depends.
 struct Issue {
   Nanoseconds at;
-  int kind = 0;  // receives, ops and collectives, sends: where they are issued at one time
-  OpId op;       // that runs; of a send the producer
+  int kind = 0;  // order of nodes issued at one time: 0 receives, 1 ops and collectives, 2 sends
+  OpId op;       // the op that runs; for a send, the producer
   ChakraNode node;
-  std::vector<OpId> readers;  // of a receive, and members of a collective
+  std::vector<OpId> readers;  // of a receive; the members of a collective
 };
 
-/// None: a shift, which is sends and receives.
+/// Chakra's kind; nothing for a shift, which becomes sends and receives.
 std::optional<ChakraNode::Collective> chakra_kind(CollectiveKind kind) {
   using Chakra = ChakraNode::Collective;
   switch (kind) {
@@ -52,7 +52,7 @@ class ChakraSchedule {
       : graph_(problem.graph()), placement_(placement), timeline_(timeline), issues_(problem.device_count()) {}
 
   std::vector<ChakraTrace> write() {
-    std::map<OpId, Span> collectives;  // when they ran
+    std::map<OpId, Span> collectives;  // the times in which they ran
     for (const Transfer& transfer : timeline_.transfers) {
       const OpId collective = collective_of(graph_, placement_, transfer);
       if (!collective.is_none()) {
@@ -89,7 +89,8 @@ class ChakraSchedule {
     issue.node.accessed_bytes = graph_.bytes_accessed(op).count;
     issues_[placement_[op].index()].push_back(std::move(issue));
   }
-  /// A node on each device, which starts when what the device gives is there, and ends before what it gets.
+  /// Adds a node on each device. It starts after the ops that give the device's part and ends before those that use its
+  /// result.
   void add_collective(OpId op, const CollectiveTask& task, Span span) {
     const auto kind = chakra_kind(task.kind);
     if (!kind) return;
@@ -114,7 +115,7 @@ class ChakraSchedule {
       issues_[device.index()].push_back(std::move(issue));
     }
   }
-  /// What a member gets of a shift, from the op before it on the device from which it comes.
+  /// Adds the message that a member of a shift receives from the op before the shift on the sending device.
   void add_part(const Transfer& part, OpId collective) {
     for (const OpId giver : graph_.after(collective))
       if (placement_[giver] == part.from)
@@ -145,8 +146,8 @@ class ChakraSchedule {
   ChakraTrace trace_of(std::vector<Issue>& issues) const {
     sort_by(issues, [](const Issue& issue) { return std::tuple{issue.at, issue.kind, issue.op}; });
     ChakraTrace trace{"0.0.4", {}};
-    std::map<OpId, std::uint64_t> ids;                    // of the device's ops
-    std::map<OpId, std::vector<std::uint64_t>> arrivals;  // by reader: receives and collectives
+    std::map<OpId, std::uint64_t> ids;                    // of the device's ops and collectives
+    std::map<OpId, std::vector<std::uint64_t>> arrivals;  // receives and collectives by reader
     std::uint64_t last = 0;
     for (std::size_t i = 0; i < issues.size(); ++i) {
       Issue& issue = issues[i];
@@ -181,8 +182,8 @@ class ChakraSchedule {
   const Placement& placement_;
   const Timeline& timeline_;
   std::vector<std::vector<Issue>> issues_;                      // by device
-  std::map<std::pair<DeviceId, DeviceId>, std::int64_t> tags_;  // next one
-  std::map<std::vector<DeviceId>, std::size_t> groups_;         // of collectives of some devices, from 1
+  std::map<std::pair<DeviceId, DeviceId>, std::int64_t> tags_;  // next tag
+  std::map<std::vector<DeviceId>, std::size_t> groups_;         // numbers, from 1, of groups of some of the devices
 };
 
 }  // namespace

@@ -9,14 +9,16 @@
 
 namespace trainyard {
 
-/// A run as Chakra traces, one for each device: its ops in the order in which they ran, each after the one before, and
-/// a send and a receive for each transfer, or a shift's part; any other collective is one node on each of its devices,
-/// of a group by number where it is not of all. What an op waits for on another device without a tensor is a message of
-/// 1 byte. ASTRA-sim's feeder accepts them: orders are data_deps, parents come before children, ids are in the order of
-/// the run, tags differ among the messages of two devices, a device without ops has one of no time.
+/// A simulated run as Chakra traces, one for each device. A device's ops are listed in the order in which they ran,
+/// each after the one before. Each transfer, and each part of a shift, becomes a send and a receive. Any other
+/// collective becomes one node on each of its devices, with a numbered group unless all devices take part. A dependency
+/// on an op of another device without a tensor becomes a message of 1 byte.
 ///
-/// Durations are whole microseconds: starts and ends are rounded, so that sums stay within one. What the format cannot
-/// say: which transfer goes first on a link, the links themselves, memory.
+/// The traces satisfy ASTRA-sim's feeder: dependencies are data_deps, parents precede children, ids follow the order of
+/// the run, messages between two devices have different tags, and a device without ops has one node of zero duration.
+///
+/// Durations are whole microseconds. Starts and ends are rounded, so that sums of durations are within one microsecond.
+/// The format cannot express the order of transfers on a link, the links themselves, or memory.
 std::vector<ChakraTrace> chakra_traces(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
 }  // namespace trainyard

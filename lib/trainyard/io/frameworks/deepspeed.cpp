@@ -15,10 +15,10 @@ using namespace detail;
 constexpr std::array<const char*, 3> kBatchKeys{"train_batch_size", "train_micro_batch_size_per_gpu",
                                                 "gradient_accumulation_steps"};
 
-/// The most of each: the product of the other two and of all devices stays below what a word holds.
+/// Largest values, with which the product of two of them and the devices fits in 64 bits.
 constexpr std::array<std::int64_t, 3> kMostBatches{std::int64_t{1} << 30, std::int64_t{1} << 20, std::int64_t{1} << 20};
 
-/// Positive counts by kBatchKeys; 0: not given.
+/// The counts by kBatchKeys; 0 if a key is absent.
 std::array<std::int64_t, 3> read_batches(const JsonValue& root, FindingList& findings) {
   std::array<std::int64_t, 3> counts{};
   for (std::size_t i = 0; i < counts.size(); ++i) {

@@ -7,18 +7,20 @@
 
 namespace trainyard {
 
-/// Whether the text begins as DeepSpeed's configuration does: one of its keys is among the first of an object.
+/// Whether the text looks like a DeepSpeed configuration: a JSON object in which one of its keys occurs.
 bool is_deepspeed(std::string_view begin);
 
-/// The plan in a DeepSpeed configuration: "train_batch_size", "train_micro_batch_size_per_gpu",
-/// "gradient_accumulation_steps", of which two are enough, and of "zero_optimization" the stage and
-/// "reduce_bucket_size", of gradients of 4 bytes. Replicas are what the three leave, else all devices. The notes name
-/// what a plan does not have: offloading. Throws InputError with positions: those of every JSON file (read_graph),
-/// "deepspeed" ("auto" in place of a number, numbers that are too large, fewer than two of the three, and those that do
-/// not divide).
+/// Reads the plan from a DeepSpeed configuration: "train_batch_size", "train_micro_batch_size_per_gpu" and
+/// "gradient_accumulation_steps", of which two suffice, and from "zero_optimization" the stage and "reduce_bucket_size"
+/// (in gradients of 4 bytes). If all three are given, the number of replicas follows from them; otherwise all devices
+/// are replicas. The notes list offloading, which a plan does not have.
+///
+/// Throws InputError with positions. The codes are those of every JSON file (read_graph) and "deepspeed": "auto"
+/// instead of a number, a number out of range, fewer than two of the three numbers, or numbers whose product does not
+/// fit.
 ForeignPlan parse_deepspeed(std::string_view text, const std::string& name, const PlanGround& ground);
 
-/// The plan as a configuration. Lost are stages, which its PipelineModule is given in the program, ranks
+/// The plan as a DeepSpeed configuration. It cannot express stages (the program passes them to PipelineModule), ranks
 /// that share layers or sequences, and recomputation.
 SaidPlan deepspeed_of(const ParallelPlan& plan, const PlanGround& ground);
 

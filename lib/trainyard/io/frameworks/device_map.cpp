@@ -25,7 +25,7 @@ namespace {
 
 using namespace detail;
 
-constexpr std::size_t kNamed = 5;  // names in a message
+constexpr std::size_t kNamed = 5;  // most names in a message
 
 /// "a, b, c and 12 more".
 std::string some_of(const std::vector<std::string>& names) {
@@ -41,14 +41,14 @@ std::string module_of(std::string_view layer) {
   return path;
 }
 
-/// "layers.4" of "layers.4.norm", "" of "layers", nothing of "".
+/// The enclosing module: "layers" for "layers.4", "" for "layers"; nothing for "".
 std::optional<std::string_view> enclosing(std::string_view module) {
   if (module.empty()) return std::nullopt;
   const std::size_t dot = module.rfind('.');
   return dot == std::string_view::npos ? std::string_view{} : module.substr(0, dot);
 }
 
-/// The number in "3" and "cuda:3".
+/// The number in "3" or "cuda:3"; 0 for "cuda".
 std::optional<std::size_t> gpu_number(std::string_view word) {
   if (word == "cuda") return 0;
   if (word.starts_with("cuda:")) word.remove_prefix(5);
@@ -67,7 +67,7 @@ std::vector<DeviceId> devices_of_class(const Problem& problem, std::string_view 
   return devices;
 }
 
-/// GPUs in the order of their numbers.
+/// The cluster's GPUs, or all devices if it has none, in the order of their numbers.
 std::vector<DeviceId> numbered_devices(const Problem& problem) {
   std::vector<DeviceId> devices = devices_of_class(problem, "gpu");
   if (devices.empty())
@@ -88,14 +88,14 @@ DeviceId device_of(const DeviceMap::Entry& entry, const Problem& problem) {
          "/" + pointer_token(entry.module));
 }
 
-/// What a map says a device is called.
+/// Name of a device in a map: its number, or "cpu".
 std::string word_of(DeviceId device, const Problem& problem) {
   const std::vector<DeviceId> devices = numbered_devices(problem);
   const auto at = std::ranges::find(devices, device);
   return at == devices.end() ? "cpu" : std::to_string(at - devices.begin());
 }
 
-/// The device of each layer: that on which most time of its ops is, the first of equals.
+/// For each layer, the device that runs most of its op time; the first one in a tie.
 LayerDevices main_devices(const Problem& problem, const Layers& layers, const Placement& placement) {
   LayerDevices devices(layers.size());
   std::vector<Nanoseconds> times(problem.device_count());
@@ -115,10 +115,11 @@ bool holds_parameters(const Graph& graph, const std::vector<OpId>& ops) {
   return std::ranges::any_of(ops, [&](OpId op) { return graph.parameter_bytes(op) > Bytes{0}; });
 }
 
-/// The shortest keys that say where each module is.
+/// A map with the shortest keys that cover all modules.
 DeviceMap shortest_map(const Problem& problem, const std::vector<std::string>& modules, const LayerDevices& devices) {
   constexpr std::size_t kMixed = static_cast<std::size_t>(-1);
-  std::unordered_map<std::string_view, std::size_t> below;  // of each prefix: the one device, or kMixed
+  // For each prefix: the device of all modules below it, or kMixed.
+  std::unordered_map<std::string_view, std::size_t> below;
   const auto device = [&](std::size_t i) { return devices[LayerId{i}].index(); };
   for (std::size_t i = 0; i < modules.size(); ++i)
     for (std::optional<std::string_view> at = modules[i]; at; at = enclosing(*at))
@@ -135,7 +136,8 @@ DeviceMap shortest_map(const Problem& problem, const std::vector<std::string>& m
   return map;
 }
 
-/// What a map leaves out of the schedule's rewrites.
+/// Adds descriptions of the parts of a rewrite that a map cannot express, and refuses rewrites that make a map
+/// impossible.
 void add_lost(const Rewrite& rewrite, std::vector<std::string>& lost) {
   if (const auto* replicate = std::get_if<Replicate>(&rewrite))
     refuse("device-map",
@@ -218,12 +220,12 @@ void write_device_map(const DeviceMap& map, std::ostream& out) {
 }
 
 Schedule schedule_of(const DeviceMap& map, const Problem& problem) {
-  std::unordered_map<std::string_view, std::pair<DeviceId, bool>> entries;  // and whether it covers something
+  std::unordered_map<std::string_view, std::pair<DeviceId, bool>> entries;  // with whether the key covers a layer
   for (const DeviceMap::Entry& entry : map.entries) entries[entry.module] = {device_of(entry, problem), false};
   const Layers layers = find_layers(problem.graph());
   LayerDevices devices(layers.size());
   std::vector<std::string> uncovered, idle;
-  std::optional<DeviceId> last;  // of a covered layer
+  std::optional<DeviceId> last;  // device of the last covered layer
   std::size_t covered = 0;
   for (const LayerId layer : layers.ops.ids()) {
     const std::string module = module_of(layers.names[layer.index()]);

@@ -21,8 +21,8 @@ bool is_split_spec(std::string_view text) {
   return text.substr(0, 200).find("\"trainyard-split/") != std::string_view::npos;
 }
 
-/// A plan of one's own over the network's blocks. What it says of each stage is to be so; what is true of another
-/// network is noted.
+/// Reads a `trainyard-plan/1` file for the network's blocks. Refuses recomputation that a stage cannot do; notes if the
+/// plan was made for another batch or recomputes attention scores that the network lacks.
 ForeignPlan parse_own(std::string_view text, const std::string& name, const PlanGround& ground) {
   ForeignPlan read{parse_plan(text, name)};
   const ParallelPlan plan = plan_over(read.file, ground.blocks);

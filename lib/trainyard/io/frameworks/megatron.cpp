@@ -24,7 +24,7 @@ struct ShellWord {
   std::size_t at;  // byte
 };
 
-/// Words of a shell's command line, without quotes, comments and the ends of continued lines.
+/// Splits a shell command line into words. Removes quotes, comments and the line ends of continued lines.
 std::vector<ShellWord> shell_words(std::string_view text, const std::string& name) {
   std::vector<ShellWord> words;
   char quote = 0;
@@ -68,7 +68,7 @@ std::vector<ShellWord> shell_words(std::string_view text, const std::string& nam
   return words;
 }
 
-/// Arguments by name, with what follows them.
+/// The arguments by name, each with the word that follows it.
 class Arguments {
  public:
   Arguments(std::string_view text, const std::string& name) : text_(text), name_(name) {
@@ -83,8 +83,8 @@ class Arguments {
       } else if (i + 1 < words.size() && !words[i + 1].text.starts_with("--")) {
         value = words[i + 1];
       }
-      std::ranges::replace(key, '_', '-');  // as torchrun has them
-      given_[key] = value;                  // the last one counts, as in Python
+      std::ranges::replace(key, '_', '-');  // torchrun accepts underscores too
+      given_[key] = value;                  // the last one applies, as in Python
     }
   }
 
@@ -93,14 +93,14 @@ class Arguments {
     const auto at = given_.find(key);
     return at == given_.end() ? "" : at->second.text;
   }
-  /// The word, which is one of these where the argument is there.
+  /// The argument's word, which must be one of `known` if the argument is given.
   std::string word(const std::string& key, std::initializer_list<std::string_view> known) const {
     std::string said = word(key);
     if (has(key) && std::ranges::find(known, said) == known.end())
       refuse(key, fmt::format("--{} has '{}'", key, said), fmt::format("it is one of {}", fmt::join(known, ", ")));
     return said;
   }
-  /// A count from 1; products of three degrees stay far below what a word holds.
+  /// A count of at least 1. With the default limit, products of three degrees fit easily in 64 bits.
   std::optional<std::size_t> count(const std::string& key, std::size_t most = std::size_t{1} << 20) const {
     const auto at = given_.find(key);
     if (at == given_.end()) return std::nullopt;
@@ -127,13 +127,13 @@ class Arguments {
   std::map<std::string, ShellWord> given_;
 };
 
-/// The decoder layers among blocks: from `begin` to before `end`.
+/// Range [begin, end) of the decoder layers among the blocks.
 struct DecoderLayers {
   std::size_t begin = 0, end = 0;
   std::size_t count() const { return end - begin; }
 };
 
-/// "h." of "h.11"; nothing where no number is at the end.
+/// The block's name without the number at its end: "h." for "h.11"; empty if it has none.
 std::string_view stem_of(std::string_view block) {
   std::size_t digits = 0;
   while (digits < block.size() && block[block.size() - 1 - digits] >= '0' && block[block.size() - 1 - digits] <= '9')
@@ -164,7 +164,7 @@ DecoderLayers decoder_layers(const std::vector<std::string>& blocks) {
        .help = "transformers such as gpt2 and bert_base have one; --to torch-pipelining takes any network"});
 }
 
-/// Layers by stage, in the order of the model.
+/// Number of decoder layers by stage, in the order of the model.
 MegatronLayout layout_of(const Arguments& given, std::size_t layers, std::size_t row) {
   const auto virtual_layers = given.count("num-layers-per-virtual-pipeline-stage");
   const auto virtual_stages = given.count("num-virtual-stages-per-pipeline-rank");
@@ -275,7 +275,7 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
   if (const auto gradients = given.count("ddp-bucket-size", std::size_t{1} << 40))
     plan.bucket = bucket_of(static_cast<std::int64_t>(*gradients));
   plan.sequence = given.has("sequence-parallel") && plan.tensor > 1;
-  plan.cuts.assign(read.file.begins.size(), 0);  // as many stages
+  plan.cuts.assign(read.file.begins.size(), 0);  // for plan.stages() below
   read_recompute(given, plan, read.notes);
   plan.cuts.clear();
   return read;

@@ -7,30 +7,32 @@
 
 namespace trainyard {
 
-/// The plan in Megatron-LM's arguments, as a shell has them: words, quotes, comments and continued lines; those that
-/// say nothing of the plan are passed over. Decoder layers are the network's one run of numbered blocks ("h.0", "h.1",
-/// ...); what is before them is the embedding, what is behind them the loss.
+/// Reads a plan from Megatron-LM's arguments in shell syntax: words, quotes, comments and continued lines. Arguments
+/// that do not concern the plan are ignored. The decoder layers are the network's only run of numbered blocks ("h.0",
+/// "h.1", ...). Blocks before them count as the embedding, blocks after them as the loss.
 ///
-///     stages         --pipeline-model-parallel-size, and --pipeline-model-parallel-layout; else layers divided evenly
-///                    (--num-layers-per-virtual-pipeline-stage, --num-virtual-stages-per-pipeline-rank,
-///                    --decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers)
-///     order          1f1b, interleaved where a rank has several stages
-///     replicas       processes (--nnodes times --nproc-per-node of torchrun, else all devices) that tensor,
-///                    context and pipeline leave
-///     context        --context-parallel-size; --cp-comm-type a2a or all_gather, else a ring
-///     microbatch     --micro-batch-size; samples --global-batch-size
+///     stages         --pipeline-model-parallel-size, with --pipeline-model-parallel-layout; without a layout, layers
+///                    are divided evenly (--num-layers-per-virtual-pipeline-stage,
+///                    --num-virtual-stages-per-pipeline-rank, --decoder-first-pipeline-num-layers,
+///                    --decoder-last-pipeline-num-layers)
+///     schedule       1f1b; interleaved if a rank has several stages
+///     replicas       processes divided by the tensor, context and pipeline degrees; processes are --nnodes times
+///                    --nproc-per-node of torchrun, or all devices
+///     context        --context-parallel-size; --cp-comm-type a2a or all_gather, otherwise a ring
+///     microbatch     --micro-batch-size; the batch is --global-batch-size
 ///     ZeRO 1         --use-distributed-optimizer
-///     buckets        --ddp-bucket-size, of gradients of 4 bytes
-///     recompute      --recompute-granularity full, of all stages, with --recompute-method block of their first
-///                    --recompute-num-layers layers; selective, of attention
+///     buckets        --ddp-bucket-size, in gradients of 4 bytes
+///     recompute      --recompute-granularity full, for all stages; with --recompute-method block only their first
+///                    --recompute-num-layers layers; selective recomputes attention
 ///
-/// Throws InputError with line and column: "megatron" (a number or word that is none, an open quote, what is missing or
-/// contradicts, another number of layers than the network's), "layout"; "megatron-network" where the network is no such
-/// chain.
+/// Throws InputError with line and column: "megatron" (an invalid number or word, an open quote, a missing or
+/// contradictory argument, another number of layers than the network's), "layout"; and "megatron-network" if the
+/// network is not such a chain.
 ForeignPlan parse_megatron(std::string_view text, const std::string& name, const PlanGround& ground);
 
-/// The plan as a command for torchrun. Cuts within what is embedding or loss go to its border. Lost are other orders,
-/// folded stages, ZeRO beyond 1, and recomputation of some stages only. Throws InputError ("megatron-network").
+/// The plan as a command for torchrun. Cuts within the embedding or the loss move to its border. Other schedules,
+/// folded stages, ZeRO beyond stage 1, and recomputation that differs between stages are lost. Throws InputError
+/// ("megatron-network").
 SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground);
 
 }  // namespace trainyard

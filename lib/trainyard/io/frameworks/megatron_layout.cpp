@@ -16,7 +16,7 @@ constexpr std::size_t kMostLetters = std::size_t{1} << 20;
   refuse("layout", std::move(message), "as in \"Et|(tt|)*3tL\": stages between bars, E and L once, at the ends");
 }
 
-/// A layout without its repetitions, by one pass.
+/// Expands the repetitions of a layout in one pass.
 class LayoutExpander {
  public:
   explicit LayoutExpander(std::string_view text) : text_(text) {}
@@ -27,7 +27,7 @@ class LayoutExpander {
   }
 
  private:
-  /// A letter or a bracket, with its count.
+  /// Takes a letter or a bracket, with its repetitions.
   void take(bool bracket_allowed) {
     const std::size_t begin = out_.size();
     const char c = text_[at_++];
@@ -59,7 +59,7 @@ class LayoutExpander {
   std::string out_;
 };
 
-/// "ttt", "t*5".
+/// Decoder layers of a stage: "ttt", or "t*5" for more than three.
 std::string layers_text(std::size_t layers) {
   return layers > 3 ? fmt::format("t*{}", layers) : std::string(layers, 't');
 }
@@ -85,7 +85,7 @@ MegatronLayout parse_layout(std::string_view text) {
 std::string layout_text(const MegatronLayout& layout) {
   std::string text = "E";
   for (std::size_t i = 0; i < layout.size();) {
-    // Stages alike, but for the first and the last, which have letters of their own.
+    // Merges equal stages, except the first and the last, which have letters of their own.
     std::size_t end = i + 1;
     while (i > 0 && end + 1 < layout.size() && layout[end] == layout[i]) ++end;
     const std::string stage = layers_text(layout[i]);

@@ -7,17 +7,17 @@
 
 namespace trainyard {
 
-/// The stages of a pipeline in the order of the model, as Megatron-LM's --pipeline-model-parallel-layout has them: the
-/// decoder layers of each. The first has the embedding too, the last the loss.
+/// The number of decoder layers of each pipeline stage, in the order of the model, as in Megatron-LM's
+/// --pipeline-model-parallel-layout. The first stage also has the embedding, the last also the loss.
 using MegatronLayout = std::vector<std::size_t>;
 
-/// Reads a layout: "|" between stages, "E" embedding, "t" a decoder layer, "L" loss, "x*3" and "(tt|)*3" for what is
-/// repeated; commas are passed over. Throws InputError ("layout"): another letter, embedding and loss elsewhere than at
-/// the ends, "m" (layers of multi-token prediction, which no network here has), brackets that do not close or nest,
-/// more than 2^20 letters.
+/// Reads a layout: "|" between stages, "E" for the embedding, "t" for a decoder layer, "L" for the loss, "x*3" and
+/// "(tt|)*3" for repetitions; commas are ignored. Throws InputError ("layout") for another letter, embedding or loss
+/// elsewhere than at the ends, "m" (layers of multi-token prediction, which no network here has), open or nested
+/// brackets, and more than 2^20 letters.
 MegatronLayout parse_layout(std::string_view text);
 
-/// "Et|(tt|)*4t*5L": shortened where layers or stages repeat.
+/// The text of a layout, with repeated layers and stages abbreviated: "Et|(tt|)*4t*5L".
 std::string layout_text(const MegatronLayout& layout);
 
 }  // namespace trainyard

@@ -16,7 +16,7 @@ namespace {
 
 using Action = TaskTable::Action;
 
-/// Stages and microbatches; those of the largest runs are some thousands.
+/// Largest number of a stage or microbatch; the largest training runs have some thousands.
 constexpr std::size_t kMostNumber = std::size_t{1} << 20;
 
 constexpr char letter_of(Pass pass) {
@@ -37,7 +37,7 @@ std::string text_of(const Action& action) {
   return fmt::format("{}{}{}", action.stage, letter_of(action.pass), action.microbatch);
 }
 
-/// Takes the number at the front of a word.
+/// Removes the number at the front of a word and returns it.
 std::optional<std::size_t> take_number(std::string_view& word) {
   std::size_t number = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
@@ -46,7 +46,7 @@ std::optional<std::size_t> take_number(std::string_view& word) {
   return number;
 }
 
-/// One cell's actions, added to the row; false where it is none.
+/// Appends the actions of one cell to the row. Returns false if the cell is not an action.
 bool take_cell(std::string_view cell, std::vector<Action>& row) {
   if (cell.empty()) return true;
   if (cell.front() == '(') {
@@ -137,18 +137,19 @@ KnownSchedule known_schedule(const TaskTable& table) {
       ++actions;
     }
   const std::size_t ranks = table.ranks.size(), chunks = stages / ranks;
-  std::size_t other = 0;  // rank whose row differs
+  std::size_t other = 0;  // first rank whose row differs
   const auto refuse = [&](std::string message) {
     throw InputError({.code = "task-order",
                       .message = std::move(message),
                       .help = "gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, v-half, v-min and dualpipe-v are known",
                       .at = {.line = static_cast<int>(other) + 1, .column = 1}});
   };
-  // Each stage has forward and backward of every microbatch: what is larger is not made to be compared.
+  // Each stage has a forward and a backward pass for every microbatch. A table with fewer actions is refused before
+  // schedules of that size are built for comparison.
   if (ranks == 0 || stages % ranks != 0 || actions < 2 * stages * microbatches)
     refuse(fmt::format("{} ranks with {} stages and {} microbatches have {} actions, too few for forward and backward",
                        ranks, stages, microbatches, actions));
-  std::optional<std::size_t> alike;  // actions of the nearest, up to its first other one
+  std::optional<std::size_t> alike;  // matching actions of the nearest schedule
   std::string nearest = "no schedule has as many stages a rank";
   for (const PipelineSchedule schedule : kPlanSchedules) {
     if (chunks_of(schedule, chunks) != chunks) continue;

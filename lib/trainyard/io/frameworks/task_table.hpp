@@ -10,9 +10,9 @@
 
 namespace trainyard {
 
-/// What each rank of a pipeline computes, in its order, as the CSV of torch.distributed.pipelining has it: a row a
-/// rank, a cell an action, "0F1" the forward pass of stage 0 on microbatch 1, "B" backward, "I" the gradients of the
-/// stage's inputs alone, "W" those of its weights.
+/// The passes that each rank of a pipeline computes, in order, as in the CSV files of torch.distributed.pipelining. A
+/// row is a rank, and a cell is an action: "0F1" is the forward pass of stage 0 on microbatch 1; "B" is a backward
+/// pass, "I" its gradients of the stage's inputs alone, "W" those of the weights alone.
 struct TaskTable {
   struct Action {
     std::size_t stage;
@@ -26,23 +26,24 @@ struct TaskTable {
   friend bool operator==(const TaskTable&, const TaskTable&) = default;
 };
 
-/// Reads a table (compute_only or compute_comms): idle cells and what moves data (SEND_F, UNSHARD, ...) are passed
-/// over, a pair "(0F5;3B2)OVERLAP_F_B" is one after the other. Throws InputError with line and column: "task-table" (a
-/// cell that is no action, a number beyond 2^20, no row with an action).
+/// Reads a table (compute_only or compute_comms). Idle cells and communication (SEND_F, UNSHARD, ...) are skipped. A
+/// pair "(0F5;3B2)OVERLAP_F_B" becomes two consecutive actions. Throws InputError with line and column, code
+/// "task-table", for a cell that is not an action, a number above 2^20, or a table without actions.
 TaskTable parse_task_table(std::string_view text, const std::string& name);
-/// compute_only, which all versions of torch read; lines end in "\r\n", as Python's csv writes them.
+/// Writes a compute_only table, which all versions of torch read. Lines end in "\r\n", as Python's csv module writes
+/// them.
 void write_task_table(const TaskTable& table, std::ostream& out);
 
-/// The table of a schedule over so many ranks.
+/// The table of a schedule over the given number of ranks.
 TaskTable task_table(PipelineSchedule schedule, std::size_t ranks, std::size_t microbatches, std::size_t chunks);
 
-/// The schedule whose table this is.
+/// The schedule of a table.
 struct KnownSchedule {
   PipelineSchedule schedule;
   std::size_t chunks, microbatches;
 };
-/// Throws InputError ("task-order") where it is that of none, with the first action at which the nearest differs,
-/// and its line; the table's file is the caller's.
+/// Finds the schedule with this table. Throws InputError ("task-order") if no schedule has it; the message gives the
+/// first action that differs from the nearest schedule, with its line. The caller fills in the file.
 KnownSchedule known_schedule(const TaskTable& table);
 
 }  // namespace trainyard

@@ -12,30 +12,32 @@
 namespace trainyard {
 
 struct OnnxOptions {
-  /// Sizes of the symbolic dimensions of the inputs ({"batch", 32}); an input's dimension without a symbol is called
-  /// after the input and its place, "image[0]".
+  /// Sizes of symbolic dimensions of the inputs ({"batch", 32}). A dimension without a symbol is named after its input
+  /// and its position, "image[0]".
   std::map<std::string, std::int64_t> bind = {};
-  /// Binds the first dimension of every input that leaves it open, except where `bind` does; 0: none.
+  /// Size of the first dimension of every input that leaves it open, unless `bind` gives it; 0 for none.
   std::int64_t batch = 0;
-  /// The graph inputs that are given each step; all others are then weights. Empty: the reader tells them apart.
+  /// Names of the graph inputs that are given in each step; all other graph inputs are then weights. If empty, the
+  /// reader decides.
   std::vector<std::string> inputs = {};
-  /// Folds constants and fuses what exporters take apart. Without it the nodes are those of the file, sorted.
+  /// Folds constants and fuses patterns that exporters split up. Without it, the nodes are those of the file in
+  /// topological order.
   bool simplify = true;
 };
 
-/// The forward network in an ONNX file (.onnx, .onnx.gz), of any IR version and opset, with weights or without: weights
-/// are never read. Weights may be initializers with or without data or in other files, typed graph inputs, or names
-/// that nothing defines but value_info describes. Which graph inputs are weights is known from the metadata
-/// "dps.user_inputs", "dps.parameters" (names, one a line) and "dps.buffers", else from `inputs`, else from how and
-/// under which names they are used.
+/// Reads the forward network of an ONNX file (.onnx, .onnx.gz) of any IR version and opset. The file may lack the
+/// weights' data, which are never read: weights may be initializers with or without data or with data in other files,
+/// typed graph inputs, or names that nothing defines except value_info. Graph inputs that are weights are identified by
+/// the metadata "dps.user_inputs", "dps.parameters" (names, one per line) and "dps.buffers", otherwise by `inputs`,
+/// otherwise by their uses and names.
 ///
 /// Throws InputError: "file", "onnx" (not an ONNX model, or a damaged one), "empty-graph", "unknown-tensor",
-/// "duplicate-name", "cycle", "unbound-dimension" (all of them at once), "unknown-dimension", "bad-dimension",
-/// "fixed-batch" (a batch where no input leaves its first dimension open), "unknown-input", "unknown-shape",
-/// "control-flow", and those of infer_shapes.
+/// "duplicate-name", "cycle", "unbound-dimension" (one finding lists all of them), "unknown-dimension",
+/// "bad-dimension", "fixed-batch" (a batch is given, but no input leaves its first dimension open), "unknown-input",
+/// "unknown-shape", "control-flow", and the codes of infer_shapes().
 Model read_onnx(const std::filesystem::path& path, const OnnxOptions& options = {});
 
-/// Reads bytes in memory; `name` is the model's.
+/// Reads the bytes of such a file; `name` is the model's name.
 Model parse_onnx(std::string_view bytes, const std::string& name, const OnnxOptions& options = {});
 
 }  // namespace trainyard

@@ -12,14 +12,14 @@
 
 namespace trainyard::onnx {
 
-// An ONNX file as it stands, without its weights. Names refer to the file's bytes: keep them alive.
+// The contents of an ONNX file without its weights. Names are views of the file's bytes, which must outlive them.
 
 struct Dimension {
-  std::int64_t value = -1;       // below 0: not given
+  std::int64_t value = -1;       // below 0 if not given
   std::string_view symbol = {};  // "batch"
 };
 
-/// Name, element type and shape of a value, as far as the file gives them.
+/// Name, element type and shape of a value, as far as the file has them.
 struct ValueInfo {
   std::string_view name;
   std::int64_t data_type = 0;
@@ -32,14 +32,14 @@ struct Operator {
   std::string_view name, type, domain;
   std::vector<std::string_view> inputs, outputs;
   std::map<std::string, Attribute> attributes;
-  std::optional<Tensor> literal;  // the attribute "value" of Constant and ConstantOfShape
-  bool has_graphs = false;        // If, Loop, Scan
+  std::optional<Tensor> literal;  // attribute "value" of Constant and ConstantOfShape
+  bool has_graphs = false;        // of If, Loop and Scan
 };
 
 struct File {
   std::int64_t ir_version = 0;
   std::string_view producer;
-  std::map<std::string_view, std::int64_t> opsets;  // by domain; "" is ONNX's own
+  std::map<std::string_view, std::int64_t> opsets;  // by domain; "" is ONNX's own domain
   std::map<std::string_view, std::string_view> metadata;
   std::vector<Operator> operators;
   std::vector<Tensor> weights;
@@ -48,7 +48,8 @@ struct File {
   std::int64_t opset() const;
 };
 
-/// Throws InputError, code "onnx": these bytes are no ONNX model, are cut short, or hold sizes beyond any use.
+/// Parses a model. Throws InputError, code "onnx", if the bytes are not an ONNX model, are truncated, or contain
+/// unreasonable sizes.
 File parse(std::string_view bytes);
 
 }  // namespace trainyard::onnx

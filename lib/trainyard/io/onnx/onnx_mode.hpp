@@ -6,12 +6,12 @@
 
 namespace trainyard::onnx {
 
-/// Whether a Dropout or BatchNormalization trains is said in three ways, by opset; afterwards "training_mode" says it,
-/// except where a Dropout has an input for it, or its opset (7 to 11) leaves it open.
+/// Sets the attribute "training_mode" of a Dropout or BatchNormalization, whose mode is encoded in three ways depending
+/// on the opset. It stays unset for a Dropout that has an input for it, or whose opset (7 to 11) leaves it open.
 void state_mode(Node& node, std::int64_t opset);
 
-/// Finds signs of an export for inference: frozen norms and dropouts, convolutions with norms folded into them. Sets
-/// `from_inference_export`, and notes what that means.
+/// Looks for signs of an export for inference: frozen norms and dropouts, or convolutions into which norms are folded.
+/// Sets `from_inference_export` and adds a note that explains the consequence.
 void note_inference_export(Model& model);
 
 }  // namespace trainyard::onnx

@@ -8,8 +8,8 @@
 
 namespace trainyard {
 
-/// A field of a message by its number, and where it goes: a number, a text, a list of texts or whole numbers, or a
-/// function that reads it.
+/// A field of a message, by its number, and its target: a number, a text, a list of texts or of integers, or a function
+/// that reads the field.
 template <class Target>
 struct On {
   std::uint32_t number;
@@ -18,14 +18,14 @@ struct On {
 template <class Target>
 On(int, Target&&) -> On<Target>;
 
-/// Fields of one protocol-buffer message, without a schema. Over protozero, whose accessors trust the caller to know
-/// how a field is encoded: here a field encoded otherwise than asked for throws protozero::exception, as everything
-/// else does that is wrong with the bytes. Views refer to the bytes.
+/// Reads the fields of one protocol buffer message without a schema. It wraps protozero, whose accessors trust the
+/// caller to know the encoding of a field. Here a field with another encoding throws protozero::exception, as all other
+/// errors in the bytes do. Views refer to the bytes.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : reader_(bytes.data(), bytes.size()) {}
 
-  /// Reads the next field into its target, and passes over one that has none; false at the end of the message.
+  /// Reads the next field into its target, or skips it if it has none. Returns false at the end of the message.
   template <class... Targets>
   bool next(On<Targets>... fields) {
     if (!reader_.next()) return false;
@@ -54,7 +54,7 @@ class WireReader {
   }
   WireReader message() { return WireReader{text()}; }
 
-  /// The numbers of a repeated field, packed or one by one.
+  /// Appends the numbers of a repeated field, packed or not.
   void append_integers(std::vector<std::int64_t>& list) {
     if (reader_.wire_type() != Wire::length_delimited) return list.push_back(integer());
     for (const std::int64_t number : reader_.get_packed_int64()) list.push_back(number);

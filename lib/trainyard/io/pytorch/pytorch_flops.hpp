@@ -6,8 +6,9 @@
 
 namespace trainyard {
 
-/// Multiplications and additions of PyTorch's products and convolutions, by the shapes of their arguments (empty where
-/// an argument is no tensor) and the number of elements of their first result; 0 for every other op.
+/// FLOPs (multiplications and additions) of PyTorch's matrix products and convolutions; 0 for every other op. `shapes`
+/// are the shapes of the arguments (empty for one that is not a tensor), and `made` is the number of elements of the
+/// first result.
 ///
 ///     mm, addmm, bmm, baddbmm      2 x (elements of the left factor) x (columns of the right one)
 ///     linear(x, w)                 2 x (elements of x) x (rows of w)

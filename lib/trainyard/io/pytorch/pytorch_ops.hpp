@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-/// What PyTorch's names and signatures say of the nodes of a trace.
+/// Properties of a trace's nodes, derived from PyTorch's names and schemas.
 class TraceCalls {
  public:
   explicit TraceCalls(const PytorchTrace& trace);
@@ -20,24 +20,24 @@ class TraceCalls {
   bool allocates(const TraceNode& node) const { return flags_[node.name] & kAllocation; }
   bool is_view(const TraceNode& node) const { return flags_[node.name] & (kView | kQuery); }
   bool communicates(const TraceNode& node) const { return flags_[node.name] & kCommunication; }
-  /// A call of PyTorch's dispatcher.
+  /// Whether the node is a call of PyTorch's dispatcher.
   bool is_op(const TraceNode& node) const { return node.schema != 0 && node.scope == 0; }
   bool works(const TraceNode& node) const {
     return (is_op(node) && !(flags_[node.name] & (kView | kQuery | kAllocation))) || node.triton || communicates(node);
   }
-  /// What the node reads, without what it only overwrites.
+  /// Appends the tensors that the node reads, except those that it only overwrites.
   void reads(const TraceNode& node, std::vector<TraceTensor>& into) const;
-  /// What it makes or writes in place.
+  /// Appends the tensors that the node makes or writes in place.
   void writes(const TraceNode& node, std::vector<TraceTensor>& into) const;
   /// Whether the argument is written in place, by the schema's "(a!)".
   bool is_mutated(const TraceNode& node, std::uint32_t argument) const;
 
-  /// Whether all results are made by ops below, so that the call has no work of its own.
+  /// Whether ops below the call make all its results, so that it does no work itself.
   bool is_composite(const TraceNode& node) const;
-  /// Whether its results are views of its arguments.
+  /// Whether its results are all views of its arguments.
   bool makes_views_only(const TraceNode& node) const;
   bool works_below(const TraceNode& node) const;
-  /// Makes new tensors, but only by filling or copying ops below it.
+  /// Whether the call makes new tensors only by filling or copying in ops below it.
   bool is_initializer(const TraceNode& node) const { return flags_[node.name] & kInitialized; }
   bool is_small_maker(const TraceNode& node) const { return flags_[node.name] & kSmall; }
   bool reads_on_host(const TraceNode& node) const { return flags_[node.name] & kToHost; }
@@ -62,23 +62,23 @@ class TraceCalls {
   const PytorchTrace* trace_;
   std::vector<std::uint16_t> flags_;                    // by word
   std::vector<Schema> schemas_;                         // by word
-  std::vector<std::int32_t> written_by_communication_;  // by word: the argument; -1: none
-  std::vector<std::uint8_t> read_too_;                  // by word: it is read as well
+  std::vector<std::int32_t> written_by_communication_;  // argument by word; -1: none
+  std::vector<std::uint8_t> read_too_;                  // by word: whether that argument is read as well
 };
 
-/// The ops of a trace: calls of which none is above another, and which do all the work.
+/// The ops of a trace: calls that together do all the work and are not nested in each other.
 struct TraceOps {
   static constexpr std::uint32_t kNone = 0xffffffff;
 
   std::vector<std::uint32_t> kept;   // nodes, ascending
-  std::vector<std::uint32_t> owner;  // by node: the kept node that it is, or is below; else kNone
+  std::vector<std::uint32_t> owner;  // by node: the kept node that is the node or contains it, or kNone
   std::vector<Phase> phase;          // by node
 
-  /// The node is an op, and takes in those below it.
+  /// Makes the node an op that absorbs all ops below it.
   void promote(const PytorchTrace& trace, std::uint32_t node);
 };
 
-/// The deepest calls with work of their own.
+/// Chooses as ops the deepest calls that do work themselves.
 TraceOps choose_ops(const TraceCalls& calls);
 
 /// A step of a trace: the nodes whose ids lie in [first, last].
@@ -86,14 +86,15 @@ struct TraceStep {
   std::string name;
   std::int64_t first = 0, last = 0;
 };
-/// By ProfilerStep#N; else after each Optimizer.step where there are several; else one. Steps without ops are left out.
+/// The steps by ProfilerStep#N; without these, each of several Optimizer.step calls ends a step; otherwise there is one
+/// step. Steps without ops are left out.
 std::vector<TraceStep> trace_steps(const PytorchTrace& trace, const TraceOps& ops);
 
 /// A collective or message of a trace.
 struct TraceMessage {
   std::uint32_t node = 0;
   std::string kind;   // "all_reduce", "send", ...
-  std::string group;  // empty where the trace does not say
+  std::string group;  // empty if the trace does not give it
   std::int64_t group_size = 0;
   std::int64_t bytes = 0;  // of the argument that is read
 };
