@@ -35,7 +35,8 @@ std::string type_of(const Operator& op) {
   return op.domain.empty() ? std::string{op.type} : fmt::format("{}::{}", op.domain, op.type);
 }
 
-/// Makes the model of a parsed file, step by step; every step may add findings, which end the import after it.
+/// Builds the model of a parsed file step by step. Steps add findings, and the import ends after the first step with
+/// any.
 class Importer {
  public:
   Importer(const File& file, const OnnxOptions& options) : file_(file), options_(options) {}
@@ -73,7 +74,7 @@ class Importer {
     if (!findings_.empty()) throw InputError(std::move(findings_));
   }
 
-  /// A new value; its name must be new.
+  /// Adds a value, whose name must be new.
   ValueId add(std::string_view name, Value::Role role) {
     const ValueId id{model_.values.size()};
     if (!ids_.emplace(name, id).second)
@@ -82,7 +83,7 @@ class Importer {
     return id;
   }
 
-  /// The dimension's size if it is given or bound, else -1.
+  /// The dimension's size if it is given or bound, otherwise -1.
   std::int64_t size_of(const Dimension& dimension, const std::string& place) {
     if (dimension.symbol.empty() && dimension.value > 0) return dimension.value;
     const std::string symbol = dimension.symbol.empty() ? place : std::string{dimension.symbol};
@@ -91,7 +92,7 @@ class Importer {
     return bound->second;
   }
 
-  /// Where a batch is given: the first dimensions of the inputs are that, unless they are bound or fixed.
+  /// If a batch is given, binds the first dimension of every input to it, unless that dimension is bound or fixed.
   void bind_batch() {
     if (options_.batch == 0) return;
     bool is_open = false;
@@ -107,7 +108,7 @@ class Importer {
              "export the network with a symbolic first dimension");
   }
 
-  /// Takes type and shape from the file's description, where it has them.
+  /// Sets type and shape from the file's description, as far as it has them.
   void describe(ValueId id, const ValueInfo& info) {
     Value& value = model_.values[id];
     const auto type = data_type_from_onnx(info.data_type);
@@ -118,7 +119,7 @@ class Importer {
       shape.push_back(size_of(info.dims[i], fmt::format("{}[{}]", info.name, i)));
       if (shape.back() < 0) return;
     }
-    elements(shape);  // throws where it is too large
+    elements(shape);  // throws if the tensor is too large
     value.shape = std::move(shape);
     value.shape_known = true;
   }
@@ -135,7 +136,7 @@ class Importer {
     if (at != described_.end()) describe(id, *at->second);
   }
 
-  /// A literal's type, shape and numbers.
+  /// Sets type, shape and numbers from a literal.
   void take(ValueId id, const Tensor& tensor) {
     Value& value = model_.values[id];
     const auto type = data_type_from_onnx(tensor.data_type);
@@ -170,7 +171,7 @@ class Importer {
 
   void declare_inputs() {
     for (const ValueInfo& input : file_.inputs) {
-      if (ids_.count(input.name)) continue;  // before IR 4 the weights are listed as inputs too
+      if (ids_.count(input.name)) continue;  // before IR 4, inputs include weights
       const ValueId id = add(input.name, Value::Role::input);
       describe(id, input);
       hints_.graph_inputs.push_back(id);
@@ -204,7 +205,7 @@ class Importer {
            did_you_mean(name, known));
   }
 
-  /// Looks up what nodes read. A name that nothing defines but that has a shape is a weight that was left out.
+  /// Looks up the values that nodes read. A name without a definition but with a shape is a weight that was left out.
   void connect() {
     for (const Operator& op : file_.operators) {
       for (const std::string_view input : op.inputs) {
@@ -235,7 +236,7 @@ class Importer {
 
   static bool is_literal(const Operator& op) { return op.domain.empty() && op.type == "Constant" && op.literal; }
 
-  /// The operators in an order in which each comes after all that it reads.
+  /// The operators in topological order.
   std::vector<std::size_t> sorted() {
     onnx::Links links{model_.values.size(), {}, {}};
     for (const Operator& op : file_.operators) {
@@ -275,7 +276,8 @@ class Importer {
     }
   }
 
-  /// A first result that is left out, as an LSTM's where only its last state is read: it is made all the same.
+  /// Adds a first result that the node leaves out, like that of an LSTM of which only the last state is read, because
+  /// the node computes it nevertheless.
   ValueId add_unnamed_result(const std::string& node) {
     std::string name = node + ".out";
     while (ids_.count(name)) name += '_';
@@ -326,7 +328,7 @@ class Importer {
     check_shapes();
   }
 
-  /// What the dimensions without a size are called, sorted.
+  /// Names of the inputs' dimensions without a size, sorted and distinct.
   std::vector<std::string> symbols_of_inputs() const {
     std::vector<std::string> symbols;
     for (const ValueId id : hints_.graph_inputs) {
@@ -366,7 +368,7 @@ class Importer {
     }
   }
 
-  /// Everything that no node produces must have a shape now.
+  /// Reports values that no node produces and that have no shape.
   void check_shapes() {
     std::vector<std::string> unbound;
     for (const auto* list : {&hints_.graph_inputs, &hints_.weights}) {
@@ -405,10 +407,10 @@ class Importer {
   onnx::RoleHints hints_;
 };
 
-/// Operators whose shapes the file gives, and of which nothing else is known: names their domain, and notes what they
-/// are taken to cost.
+/// For operators of which only the shapes in the file are known: adds the domain to their type, and a note on their
+/// assumed costs.
 void note_unknown_operators(Model& model) {
-  std::map<std::string, std::pair<std::size_t, std::string>> found;  // by type: how many, and the first one's name
+  std::map<std::string, std::pair<std::size_t, std::string>> found;  // number and first name, by type
   for (Node& node : model.nodes) {
     if (has_shape_rule(node.type)) continue;
     if (node.type.find("::") == std::string::npos) node.type = "onnx::" + node.type;
@@ -425,7 +427,7 @@ void note_unknown_operators(Model& model) {
                                      : fmt::format("'{}' and {} more", nodes.second, nodes.first - 1)));
 }
 
-/// "resnet50" of "models/resnet50.onnx.gz".
+/// The name without folder and extensions: "resnet50" for "models/resnet50.onnx.gz".
 std::string model_name(const std::filesystem::path& path) {
   if (path == "-") return "stdin";
   std::filesystem::path name = path.filename();

@@ -58,7 +58,7 @@ void parse_attribute(WireReader reader, Operator& op) {
   std::vector<std::int64_t> integers;
   std::vector<std::string> strings;
   std::optional<Tensor> tensor;
-  Kind seen = Kind::none;  // files of IR 1 do not state the kind
+  Kind seen = Kind::none;  // files of IR 1 omit the kind
   const auto graph = [&] {
     op.has_graphs = true;
     reader.skip();
@@ -102,7 +102,7 @@ Tensor parse_sparse_weight(WireReader reader) {
   return tensor;
 }
 
-/// Far beyond any network, and near enough that a hostile file cannot take all memory.
+/// More than any network has, and few enough that a hostile file cannot exhaust the memory.
 constexpr std::size_t kMostEntries = 4'000'000;
 
 template <class T>

@@ -10,7 +10,7 @@ bool has_input(const Node& node, std::size_t input) {
   return node.inputs.size() > input && !node.inputs[input].is_none();
 }
 
-/// Whether a Dropout or BatchNormalization does what it does at inference.
+/// Whether a Dropout or BatchNormalization is in inference mode.
 bool is_frozen(const Model& model, const Node& node) {
   if (node.type == "Dropout" && has_input(node, 2)) {
     const Value& mode = model.values[node.inputs[2]];
@@ -38,7 +38,7 @@ void note_inference_export(Model& model) {
   bool trains = false, frozen = false, folded = false;
   for (const Node& node : model.nodes) {
     if (node.type == "Dropout" || node.type == "BatchNormalization") (is_frozen(model, node) ? frozen : trains) = true;
-    // The name that PyTorch's exporter gives to a weight that it calculated.
+    // PyTorch's exporter gives this name to weights that it has computed.
     if (node.type == "Conv" && has_input(node, 1) && has_input(node, 2))
       folded = folded || model.values[node.inputs[1]].name.rfind("onnx::Conv_", 0) == 0;
   }

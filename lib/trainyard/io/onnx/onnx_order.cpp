@@ -8,7 +8,7 @@ namespace trainyard::onnx {
 
 namespace {
 
-/// The operator that makes each value; the number of operators where none does.
+/// The operator that makes each value; the number of operators if none does.
 std::vector<std::size_t> producers(const Links& links) {
   std::vector<std::size_t> producer(links.value_count, links.makes.size());
   for (std::size_t i = 0; i < links.makes.size(); ++i) {
@@ -38,7 +38,7 @@ std::vector<std::size_t> find_cycle(const Links& links, const std::vector<std::s
   const std::vector<std::size_t> producer = producers(links);
   std::vector<bool> waits(count, true), seen(count, false);
   for (const std::size_t done : order) waits[done] = false;
-  // Whatever waits reads something that waits: following it must come back to where it was.
+  // Each waiting operator reads a value of a waiting one, so following these reads must return to an earlier operator.
   auto at = static_cast<std::size_t>(std::find(waits.begin(), waits.end(), true) - waits.begin());
   std::vector<std::size_t> path;
   while (!seen[at]) {

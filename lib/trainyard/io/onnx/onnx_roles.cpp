@@ -10,16 +10,16 @@ namespace trainyard::onnx {
 
 namespace {
 
-/// Uses of a value: bits, since there may be several.
+/// Uses of a value as bits, since a value may have several.
 enum Use : std::uint8_t {
-  kWeight = 1,      // in a place that weights take
-  kOnlyWeight = 2,  // directly, in a place that nothing else takes
+  kWeight = 1,      // as a weight, also through views
+  kOnlyWeight = 2,  // directly, at an input that only weights take
   kStatistic = 4,   // a running statistic
 };
 
 struct Place {
   std::string_view type;
-  std::size_t first, last;  // inputs, both included
+  std::size_t first, last;  // range of inputs, both ends included
   std::uint8_t uses;
 };
 
@@ -82,7 +82,7 @@ bool named_as_weight(const std::string& name) {
   return contains_any(detail::lower_case(name), {"weight", "bias", "gamma", "beta", "kernel", "::"});
 }
 
-/// "encoder.0.weight", "conv1/bias": a module's attribute, not a name that a user gives an input.
+/// Whether the name is that of a module's attribute ("encoder.0.weight", "conv1/bias"), not one that users give inputs.
 bool named_as_attribute(const std::string& name) {
   const std::size_t dot = name.find_last_of("./");
   if (dot == std::string::npos || dot + 1 >= name.size()) return false;
@@ -127,7 +127,7 @@ void assign_roles(Model& model, const RoleHints& hints) {
 }
 
 std::size_t separate_merged_weights(Model& model) {
-  IdMap<ValueId, std::uint32_t> others(model.values.size());  // uses that are no Identity
+  IdMap<ValueId, std::uint32_t> others(model.values.size());  // uses other than by an Identity
   for (const Node& node : model.nodes) {
     if (node.type == "Identity") continue;
     for (const ValueId input : node.inputs)
@@ -149,7 +149,7 @@ std::size_t separate_merged_weights(Model& model) {
     const Value& weight = model.values[from];
     if (weight.role != Role::parameter && weight.role != Role::buffer) continue;
     dead[id] = 1;
-    // The first use of a weight that has no other is the weight itself.
+    // For a weight without other uses, the first Identity stands for the weight itself.
     if (others[from] == 0 && !std::exchange(taken[from], std::uint8_t{1})) {
       instead[to] = from;
       continue;

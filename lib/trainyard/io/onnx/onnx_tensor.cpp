@@ -22,7 +22,7 @@ T little_endian(const char* bytes) {
   return number;
 }
 
-/// IEEE 754 binary16.
+/// Converts an IEEE 754 binary16 number.
 double from_half(std::uint16_t bits) {
   const int exponent = (bits >> 10) & 31;
   const double fraction = bits & 1023;
@@ -36,7 +36,7 @@ double from_bfloat(std::uint16_t bits) {
   return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
 }
 
-/// Fields of a tensor that may hold its numbers: bytes, or lists by kind.
+/// The fields of a tensor that can hold its numbers: raw bytes, or lists by type.
 struct Numbers {
   std::string_view raw;
   bool has_raw = false;
@@ -130,7 +130,7 @@ void check_dims(const Tensor& tensor) {
   elements(tensor.dims);
 }
 
-/// Two passes, since the numbers may come before the dimensions: weights are skipped, not copied.
+/// Parses in two passes, since the numbers may precede the dimensions. Weights are skipped, not copied.
 Tensor parse_tensor(WireReader reader) {
   Tensor tensor;
   bool external = false;
@@ -139,7 +139,7 @@ Tensor parse_tensor(WireReader reader) {
              On{14, [&] { external = first.integer() == 1; }});
   check_dims(tensor);
   if (external || elements(tensor.dims) > kMostContents) return tensor;
-  // A tensor that says few elements may still hold many numbers: read no more than could be right.
+  // A tensor with few elements may still contain many numbers; stop reading once there are more than can be valid.
   constexpr std::size_t kMostBytes = static_cast<std::size_t>(kMostContents) * 10;
   Numbers numbers;
   bool sane = true;

@@ -23,11 +23,12 @@ struct FxTensor {
   std::int64_t bytes = 0;
   std::size_t base = 0;
   enum class Kind : std::uint8_t { other, parameter, state } kind = Kind::other;
-  bool made = false;                     // by a node, of forward or backward pass
-  std::string read_early;                // by which op, before any has made it
-  std::size_t first_reader = kNoReader;  // of a parameter or its base: an op
+  bool made = false;                     // by a node of the forward or backward pass
+  std::string read_early;                // name of the op that reads it before any op makes it
+  std::size_t first_reader = kNoReader;  // index of the first op that reads a parameter or a view of it
   std::string name;
-  std::string version;  // of a base: the tensor of the graph that holds it; empty: what the step starts with
+  // Tensor of the graph that holds a base's current version; empty for the contents at the start of the step.
+  std::string version;
 };
 
 class FxReader {
@@ -62,7 +63,7 @@ class FxReader {
       return std::move(builder).build();
     } catch (const InputError& error) {
       std::vector<Finding> findings = error.findings();
-      for (Finding& finding : findings) finding.pointer.clear();  // it is of the graph, not of this file
+      for (Finding& finding : findings) finding.pointer.clear();  // it refers to the graph, not to this file
       findings_.add(std::move(findings));
       findings_.raise_if_any();
       throw;
@@ -163,7 +164,7 @@ class FxReader {
 
   FindingList findings_;
   std::string_view text_;
-  const std::string name_;  // of the file, without its folder
+  const std::string name_;  // the file's name without folder
   std::vector<FxTensor> tensors_;
   std::vector<OpSpec> ops_;
   std::vector<bool> reads_parameter_;  // by op

@@ -22,7 +22,7 @@ using namespace detail;
 
 constexpr std::int64_t kMostMicroseconds = 4'000'000'000'000'000;  // 4e18 ns: the year 2096, and no end overflows
 
-/// "4458676522690.655" microseconds as nanoseconds, without a detour through a double.
+/// Converts microseconds such as "4458676522690.655" exactly to nanoseconds, without going through a double.
 std::optional<std::int64_t> exact_nanoseconds(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative) text.remove_prefix(1);
@@ -221,7 +221,7 @@ class KinetoReader {
     event.signature = trace_.words.number(trace_signature(trace_.words.word(event.name), signed_));
   }
 
-  /// By thread and start, longer ones first; and the innermost event around each.
+  /// Sorts events by process, thread and start, longer ones first, and finds the innermost event around each.
   void sort_events() {
     auto& events = trace_.events;
     sort_by(events, [](const HostEvent& event) {
@@ -283,7 +283,7 @@ class KinetoReader {
   std::vector<std::pair<std::string, std::string>> signed_;
 };
 
-/// Length of the union of [start, end) pairs.
+/// Total length of the union of intervals [start, end).
 std::int64_t union_length(std::vector<std::pair<std::int64_t, std::int64_t>> spans) {
   std::ranges::sort(spans);
   std::int64_t length = 0, end = 0;
@@ -313,7 +313,7 @@ KinetoTrace parse_kineto(std::string_view text, const std::string& name) { retur
 
 GpuTimes gpu_times(const KinetoTrace& trace) {
   using Spans = std::vector<std::pair<std::int64_t, std::int64_t>>;
-  std::map<std::uint32_t, std::pair<Spans, Spans>> devices;  // all, and what is no communication
+  std::map<std::uint32_t, std::pair<Spans, Spans>> devices;  // all activities, and those other than communication
   GpuTimes times;
   std::vector<std::int64_t> gaps;
   for (const GpuActivity& activity : trace.activities) {

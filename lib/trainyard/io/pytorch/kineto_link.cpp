@@ -16,11 +16,12 @@ namespace trainyard {
 namespace {
 
 constexpr double kFewestLinked = 0.95;
-/// Places in which two sequences of names may differ, where events start at the same microsecond.
+/// Largest fraction of positions at which two sequences of names may differ: events that start in the same microsecond
+/// can be swapped.
 constexpr double kMostSwapped = 0.02;
 constexpr std::size_t kSwapDistance = 8;
 
-/// Where a sequence of names stands in another.
+/// Positions at which one sequence of names occurs in another, and the number of names that agree there.
 struct Windows {
   std::vector<std::size_t> starts;
   std::size_t agreeing = 0;
@@ -36,7 +37,7 @@ std::optional<Windows> find_windows(const std::vector<std::uint32_t>& need, cons
   }
   std::map<std::uint32_t, std::size_t> counts;
   for (const std::uint32_t word : need) ++counts[word];
-  std::size_t at = 0;  // of the rarest name
+  std::size_t at = 0;  // position of the rarest name
   for (std::size_t i = 0; i < n; ++i)
     if (counts[need[i]] < counts[need[at]]) at = i;
   Windows best;
@@ -105,7 +106,8 @@ class Linker {
     return true;
   }
 
-  /// Threads of the execution trace, those of the most nodes first, each against the thread that fits best.
+  /// Matches threads of the execution trace, those with most nodes first, each with the unused host thread that fits
+  /// best.
   void link_by_order() {
     Vocabulary words;
     std::vector<std::uint32_t> names(kineto_.words.size(), 0);
@@ -149,7 +151,7 @@ class Linker {
     }
   }
 
-  /// Position by position; what disagrees, by name among its neighbours that disagree too.
+  /// Pairs nodes and events by position. Those that disagree are paired by name with neighbours that also disagree.
   void pair_up(const std::vector<std::uint32_t>& nodes, const std::vector<std::uint32_t>& need, std::size_t first,
                const std::vector<std::uint32_t>& have, std::size_t begin) {
     std::vector<std::size_t> late;
@@ -172,7 +174,7 @@ class Linker {
   }
 
   void charge() {
-    std::vector<std::uint32_t> callers;  // nodes, by activity
+    std::vector<std::uint32_t> callers;  // node by activity
     std::set<std::uint32_t> launching;
     for (const GpuActivity& activity : kineto_.activities) {
       std::uint32_t event = activity.caller;

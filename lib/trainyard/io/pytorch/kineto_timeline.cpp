@@ -16,7 +16,8 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kComputeStream = 7, kFirstTransferStream = 20;
-/// The host's lead before each kernel, and the most that it takes there: it ends before the next one begins.
+/// Time from an event's start on the host to its kernel, and the longest host time: it ends before the next kernel
+/// starts.
 constexpr Nanoseconds kLead{1000};
 
 std::string in_microseconds(Nanoseconds time) { return fmt::format("{}.{:03}", time.count / 1000, time.count % 1000); }
@@ -29,7 +30,7 @@ class KinetoWriter {
 
   void write() {
     const std::string device = detail::json_string(problem_.cluster().device(rank_).kind);
-    // The blank after "rank": is what its readers look for.
+    // Its readers search for "rank": with the blank after it.
     text_ = fmt::format(
         "{{\"schemaVersion\": 1, \"deviceProperties\": [{{\"id\": {}, \"name\": {}}}],\n\"distributedInfo\": "
         "{{\"backend\": "
@@ -74,7 +75,7 @@ class KinetoWriter {
     event("user_annotation", fmt::format("ProfilerStep#{}", number), host(), kComputeStream, start, duration,
           fmt::format("\"External id\": {}, \"Ev Idx\": {}", number + 1, number));
   }
-  /// What the host does of it, and what the device does.
+  /// Writes the host's events for an op or transfer, and the kernel.
   void launch(std::string_view op, std::string_view kernel, std::size_t stream, Span span, const std::string& more) {
     const std::size_t number = ++launches_;
     const Nanoseconds duration = span.end - span.start, host_time = std::min(duration, kLead);
@@ -101,7 +102,7 @@ class KinetoWriter {
           (each.from == rank_ || each.to == rank_ || std::ranges::count(each.also_to, rank_) > 0))
         own.push_back(&each);
     sort_by(own, &Transfer::start);
-    std::vector<Nanoseconds> streams;  // when each is free again
+    std::vector<Nanoseconds> streams;  // time at which each is free again
     for (const Transfer* const each : own) {
       const auto free = std::ranges::find_if(streams, [&](Nanoseconds end) { return end <= each->start; });
       const auto stream = static_cast<std::size_t>(free - streams.begin());

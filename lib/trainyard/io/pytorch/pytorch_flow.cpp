@@ -9,13 +9,13 @@
 namespace trainyard {
 namespace {
 
-/// Bytes of a storage, and who wrote them last.
+/// A byte range of a storage, and the piece that wrote it last.
 struct WrittenRange {
   std::int64_t begin = 0, end = 0;
   std::uint32_t piece = 0;
 };
 
-/// The whole of a storage: disjoint ranges in ascending order.
+/// The contents of a storage: disjoint ranges in ascending order.
 class StorageLine {
  public:
   bool empty() const { return ranges_.empty(); }
@@ -82,7 +82,8 @@ class FlowReader {
     friend auto operator<=>(const Use&, const Use&) = default;
   };
 
-  /// Pieces of a kept op over lists of tensors: as many as the lists that it writes are long; else 1.
+  /// Number of pieces of a kept op. An op over lists of tensors has one per element if all its lists have equal
+  /// lengths, apart from lists of one tensor that it only reads; all other ops have 1.
   std::uint32_t pieces_of(const TraceNode& node) const {
     const std::string& name = trace_.name(node);
     if (!(name.starts_with("aten::_foreach_") || name.starts_with("aten::_fused_")) || calls_.works_below(node))
@@ -106,7 +107,8 @@ class FlowReader {
     reads_unwritten_.resize(flow_.pieces.size());
   }
 
-  /// Starts at their ids; ends after the last start below: the trace has no other ends. Inner calls end first.
+  /// Events in order. A node starts at its id. It ends after the last start below it, since the trace has no other
+  /// ends. Inner calls end first.
   std::vector<Event> events() const {
     std::vector<Event> events;
     for (std::uint32_t i = 0; i < trace_.nodes.size(); ++i) {
@@ -119,7 +121,7 @@ class FlowReader {
     return events;
   }
 
-  /// Does `each(piece)` for the pieces of the op that the node belongs to which have the tensor.
+  /// Calls `each(piece)` for those pieces of the node's op that have the tensor.
   template <class Each>
   void for_pieces(std::uint32_t node, const TraceTensor& tensor, std::size_t in_argument, const Each& each) {
     const auto op = static_cast<std::size_t>(std::ranges::lower_bound(ops_.kept, ops_.owner[node]) - ops_.kept.begin());
@@ -134,7 +136,7 @@ class FlowReader {
 
   void start(const TraceNode& node, std::uint32_t number) {
     if (ops_.owner[number] == TraceOps::kNone) return;
-    // Views below an op read nothing: they may see its own result before it is written.
+    // Views below an op read nothing; they may show the op's own result before it is written.
     if (ops_.owner[number] != number && !calls_.works(node)) return;
     tensors_.clear();
     calls_.reads(node, tensors_);
@@ -142,7 +144,7 @@ class FlowReader {
     for (std::size_t i = 0, run = 0; i < tensors_.size(); ++i) {
       const TraceTensor& tensor = tensors_[i];
       if (i == 0 || tensor.argument != tensors_[i - 1].argument) run = length_of(tensors_, tensor.argument);
-      // A Python number that was wrapped as a tensor.
+      // Skip a Python number that was wrapped as a tensor.
       if (wide && tensor.item_bytes == 8 && tensor.end - tensor.begin == 8 && tensor.place == TraceTensor::Place::cpu)
         continue;
       if (!tensor.empty()) for_pieces(number, tensor, run, [&](std::uint32_t piece) { read(piece, tensor); });
@@ -165,7 +167,7 @@ class FlowReader {
     const auto overlap = line.overlap(tensor.begin, tensor.end);
     for (const WrittenRange& range : overlap)
       add_read(range.piece, piece, storage, std::max(range.begin, tensor.begin), std::min(range.end, tensor.end));
-    // A strided view beyond what was written densely: it may read all of it.
+    // A strided view beyond the densely written range may read all of the storage.
     if (overlap.empty())
       for (const WrittenRange& range : line.ranges()) add_read(range.piece, piece, storage, range.begin, range.end);
   }

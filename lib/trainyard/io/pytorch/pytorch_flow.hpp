@@ -43,8 +43,8 @@ struct TraceFlow {
   std::vector<TraceRead> reads;            // by from, to, storage, begin; between pieces of different ops
   std::vector<Written> written;            // by piece and storage
   /// Storages that exist before the step and that only the optimizer writes, in place.
-  std::vector<Resident> residents;                               // (storage of a resident, piece that touches it)
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> touches;  // storage of a resident, piece that reads or writes it
+  std::vector<Resident> residents;                               // by storage
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> touches;  // (storage of a resident, piece that touches it)
   std::size_t unwritten = 0;  // pieces that read allocated memory that nothing has written
 
   /// Number of pairs of ops with data between them, and the bytes; a byte between two ops counts once.

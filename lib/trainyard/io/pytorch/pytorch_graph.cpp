@@ -69,7 +69,7 @@ class StepGraph {
 
   bool inside(std::uint32_t piece) const { return piece >= first_ && piece < end_; }
 
-  /// One of each (reader, writer, storage).
+  /// The reads sorted by reader, one for each (reader, writer, storage).
   std::vector<TraceRead>& by_reader() {
     reads_ = flow_.reads;
     std::ranges::sort(reads_, {}, [](const TraceRead& read) { return std::tuple{read.to, read.from, read.storage}; });
@@ -80,7 +80,7 @@ class StepGraph {
     return reads_;
   }
 
-  /// Ops that touch one parameter, or its state, are on one device; the last one that writes it holds it.
+  /// Groups the ops that touch one parameter or its state on one device. The last update op that touches it holds it.
   void find_residents() {
     auto touch = flow_.touches.begin();
     for (const TraceFlow::Resident& resident : flow_.residents) {
@@ -125,7 +125,7 @@ class StepGraph {
       op.colocate = fmt::format("parameters of {}", piece_name(static_cast<std::uint32_t>(sets_.find(piece))));
     op.parameter_bytes = Bytes{held_[piece].parameters};
     op.state_bytes = Bytes{held_[piece].states};
-    // An op over lists does for each element its share, by the bytes that it writes.
+    // An op over lists divides the work among its elements by the bytes that they write.
     const auto [from, to, whole] = shares_[piece];
     const auto part_of = [from = from, to = to, whole = whole](std::int64_t total) {
       __extension__ using Wide = __int128;
@@ -155,7 +155,7 @@ class StepGraph {
   struct Share {
     std::int64_t from = 0, to = 1, whole = 1;
   };
-  /// The share of each piece in its node, by the bytes that it writes, one at least.
+  /// Share of each piece in its node's work, by the bytes that it writes (at least 1).
   std::vector<Share> shares() const {
     std::vector<Share> all(flow_.pieces.size());
     for (std::uint32_t first = 0, end = 0; first < all.size(); first = end) {
@@ -173,7 +173,7 @@ class StepGraph {
     }
     return all;
   }
-  /// All its tensors are on the CPU: beside a GPU, it takes none of its time.
+  /// Whether all of the op's tensors are on the CPU. Beside a GPU, such an op takes no GPU time.
   bool on_host(const TraceNode& node) const {
     for (std::uint32_t i = node.first_tensor; i < node.end_tensor; ++i)
       if (trace_.tensors[i].place != TraceTensor::Place::cpu) return false;
@@ -194,14 +194,14 @@ class StepGraph {
   const std::string& device_;
   bool has_gpu_ = false;
   DisjointSets sets_;                       // of pieces
-  std::vector<std::size_t> first_written_;  // of flow_.written, by piece
+  std::vector<std::size_t> first_written_;  // index into flow_.written, by piece
   std::vector<Share> shares_;               // by piece
   std::vector<Held> held_;                  // by piece
   std::vector<bool> in_group_;
   std::vector<std::uint32_t> resident_;  // storages
   std::vector<TraceRead> reads_;
   std::map<std::uint32_t, const TraceMessage*> messages_;
-  std::uint32_t first_ = 0, end_ = 0;  // pieces of the step
+  std::uint32_t first_ = 0, end_ = 0;  // range of the step's pieces
 };
 
 TracedGraph::Step facts_of_step(const PytorchTrace& trace, const TraceOps& ops, const TraceFlow& flow,
@@ -221,7 +221,8 @@ TracedGraph::Step facts_of_step(const PytorchTrace& trace, const TraceOps& ops, 
   return facts;
 }
 
-/// The last step, unless the trace ends in it: then it lacks the update, or ops that the two before it have.
+/// Index of the last complete step. If the trace ends within a step, that step lacks the update, or ops that the two
+/// before it have.
 std::size_t last_whole_step(const std::vector<TracedGraph::Step>& steps) {
   if (steps.size() < 2) return 0;
   const std::size_t last = steps.size() - 1;

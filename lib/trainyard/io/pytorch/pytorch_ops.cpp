@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-using WordList = std::string_view;  // names without "aten::", a blank between
+using WordList = std::string_view;  // names without "aten::", separated by blanks
 
 constexpr WordList kViews =
     "view as_strided t transpose permute expand unsqueeze squeeze slice select split split_with_sizes chunk detach "
@@ -32,7 +32,7 @@ constexpr WordList kInitializers =
 constexpr WordList kSmallMakers = "zero_ fill_ arange tensor clone";
 constexpr WordList kRandomFills = "normal_ uniform_ random_ bernoulli_";
 
-/// Which argument a c10d op writes (none is marked in its schema), and whether it reads it too.
+/// The argument that a c10d op writes (its schema marks none), and whether the op reads it as well.
 struct CommunicationRule {
   std::string_view name;
   std::int32_t written;
@@ -77,7 +77,8 @@ std::string_view trimmed(std::string_view text) {
   return first == std::string_view::npos ? std::string_view{} : text.substr(first, last - first + 1);
 }
 
-/// The arguments of "aten::add_(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)".
+/// Splits the arguments of a schema such as "aten::add_(Tensor(a!) self, Tensor other, *, Scalar alpha=1) ->
+/// Tensor(a!)".
 std::vector<std::string_view> arguments_of(std::string_view schema) {
   const std::size_t open = schema.find('('), close = schema.rfind(") ->");
   std::vector<std::string_view> list;
@@ -98,7 +99,8 @@ std::vector<std::string_view> arguments_of(std::string_view schema) {
 
 bool of_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-/// "Tensor(a!) self", "Tensor(a!)[] out": whether it is written, and after the mark its name.
+/// For an argument that is written in place, "Tensor(a!) self" or "Tensor(a!)[] out", the text after the type; nothing
+/// for others.
 std::optional<std::string_view> mutated_name(std::string_view argument) {
   std::size_t at = 0;
   while (at < argument.size() && of_word(argument[at])) ++at;
@@ -113,7 +115,7 @@ std::optional<std::string_view> mutated_name(std::string_view argument) {
   return trimmed(rest);
 }
 
-/// An out= argument: written, not read.
+/// Whether the name is that of an out= argument, which is written but not read.
 bool is_out(std::string_view name) {
   std::size_t end = 0;
   while (end < name.size() && of_word(name[end])) ++end;
@@ -122,7 +124,7 @@ bool is_out(std::string_view name) {
          (name.size() == 4 && name.starts_with("out") && name[3] >= '0' && name[3] <= '9');
 }
 
-/// Storages, for lookups.
+/// A set of storages; call close() before lookups.
 class StorageSet {
  public:
   void add(const TraceTensor& tensor) { list_.push_back(tensor.storage); }
@@ -319,7 +321,7 @@ class OpChooser {
     return calls_.allocates(node) ? Choice::skip : Choice::keep;
   }
 
-  /// The nearest call above that tells: an optimizer's step, or a backward function.
+  /// Sets phases by the nearest enclosing call that determines one: an optimizer's step or a backward function.
   void set_phases() {
     const auto& nodes = trace_.nodes;
     enum class Told : std::uint8_t { nothing, backward, update };
@@ -367,7 +369,7 @@ class OpChooser {
   TraceOps ops_;
 };
 
-/// "ProfilerStep#12", and with blanks around the '#'.
+/// Whether the name is a step mark: "ProfilerStep#12", possibly with blanks around the '#'.
 bool is_step_mark(std::string_view name) {
   if (!name.starts_with("ProfilerStep")) return false;
   name = name.substr(12);
@@ -377,7 +379,7 @@ bool is_step_mark(std::string_view name) {
   return !name.empty() && name.front() >= '0' && name.front() <= '9';
 }
 
-/// What is common to all names of a collective; empty where the name is of none.
+/// The common name of a collective; empty for other names.
 std::string_view kind_of_collective(std::string_view name) {
   static const std::unordered_map<std::string_view, std::string_view> kinds{
       {"allreduce", "all_reduce"},

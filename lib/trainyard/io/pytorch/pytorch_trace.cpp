@@ -19,7 +19,7 @@ namespace {
 
 using namespace detail;
 
-/// Calls that nest deeper are refused: no program does, and what is looked up below each call would take long.
+/// Deepest nesting of calls. No real program reaches it, and searches below each call would take too long.
 constexpr std::uint32_t kDeepestCall = 1'000;
 constexpr std::int64_t kLargestTensor = std::int64_t{1} << 60;
 
@@ -31,7 +31,7 @@ std::optional<std::int64_t> whole_number(const std::optional<JsonValue>& value) 
   return error == std::errc{} && end == text.data() + text.size() ? std::optional{number} : std::nullopt;
 }
 
-/// `inf`, `nan` and `-inf` outside of strings as numbers of the same length; false where there is none.
+/// Replaces `inf` and `nan` outside strings by numbers of the same length. Returns false if there are none.
 bool mend_bare_numbers(std::string& text) {
   bool mended = false, inside = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -51,7 +51,7 @@ bool mend_bare_numbers(std::string& text) {
   return mended;
 }
 
-/// "float" of "Tensor(float)"; nothing of other types.
+/// Element type of a tensor type: "float" for "Tensor(float)"; empty for other types.
 std::string_view element_type(std::string_view type) {
   if (!type.starts_with("Tensor(") || !type.ends_with(')')) return {};
   type.remove_prefix(7);
@@ -104,7 +104,7 @@ class TraceReader {
     findings_.add(begins_[node], "trace-node", std::move(message), std::move(help));
   }
 
-  /// What stands before the nodes.
+  /// Reads the members before the nodes.
   bool begin(const JsonValue& root) {
     const auto schema = root.find("schema");
     if (!schema || schema->kind() != JsonKind::string) {
@@ -221,7 +221,7 @@ class TraceReader {
     node.first_result = static_cast<std::uint32_t>(trace_.tensors.size());
     read_tensors(outputs);
     node.end_tensor = static_cast<std::uint32_t>(trace_.tensors.size());
-    const std::string name = trace_.words.word(node.name);  // a copy: words move when there are more
+    const std::string name = trace_.words.word(node.name);  // a copy, since adding words moves them
     if (node.schema != 0 || node.triton) {
       describe(inputs);
       node.signature = trace_.words.number(trace_signature(name, signed_));
@@ -261,7 +261,7 @@ class TraceReader {
       if (child.kind() == JsonKind::array) walk(child, argument, element);
   }
 
-  /// [tensor, storage, offset, elements, bytes of each, device].
+  /// Reads a tensor: [tensor, storage, offset, elements, bytes per element, device]. Returns false for any other array.
   bool tensor(const JsonValue& value, std::uint32_t argument, std::uint32_t& element) {
     std::int64_t numbers[5] = {};
     std::size_t count = 0;
@@ -304,7 +304,7 @@ class TraceReader {
     return at->second;
   }
 
-  /// Element types and shapes of the tensors.
+  /// Collects the element types and shapes of the tensors.
   void describe(const Values& inputs) {
     if (!inputs.types || !inputs.shapes) return;
     auto shape = inputs.shapes->children().begin();
@@ -326,7 +326,7 @@ class TraceReader {
     }
   }
 
-  /// Group and ranks of record_param_comms, among its values in traces that have no attributes for them.
+  /// Reads the group of record_param_comms from its values, in traces without attributes for it.
   void read_group(const JsonValue& values, TraceNode& node) {
     std::size_t position = 0;
     for (const JsonValue value : values.children()) {
@@ -337,7 +337,7 @@ class TraceReader {
     }
   }
 
-  /// Callers as numbers of nodes, and the tree of calls.
+  /// Replaces callers' ids by indices of nodes, and builds the tree of calls.
   void link_callers() {
     auto& nodes = trace_.nodes;
     const auto number_of = [&](std::int64_t id) {
@@ -366,7 +366,7 @@ class TraceReader {
       }
     trace_.preorder.resize(nodes.size());
     std::uint32_t roots = 0;
-    std::vector<std::uint32_t> next(nodes.size());  // where the node's next child begins
+    std::vector<std::uint32_t> next(nodes.size());  // position of the node's next child in preorder
     for (std::uint32_t i = 0; i < nodes.size(); ++i) {
       std::uint32_t& at = nodes[i].parent == i ? roots : next[nodes[i].parent];
       nodes[i].first_below = at;
@@ -380,7 +380,7 @@ class TraceReader {
   std::string_view text_;
   PytorchTrace trace_;
   bool has_attrs_ = false;
-  std::vector<std::size_t> begins_;  // of nodes, in the text
+  std::vector<std::size_t> begins_;  // byte offsets of the nodes
   std::unordered_map<std::int64_t, std::uint32_t> storages_;
   std::vector<std::pair<std::string, std::string>> signed_;
   std::vector<std::vector<std::int64_t>> shapes_;

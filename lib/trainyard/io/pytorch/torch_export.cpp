@@ -25,7 +25,7 @@ namespace {
 using namespace detail;
 using Integers = std::vector<std::int64_t>;
 
-/// Numbers of torch._export.serde.schema.ScalarType, which are not ATen's.
+/// The type for a number of torch._export.serde.schema.ScalarType, whose numbers differ from ATen's.
 std::optional<DataType> exported_type(std::int64_t number) {
   switch (number) {
     case 1:
@@ -54,7 +54,8 @@ std::optional<DataType> exported_type(std::int64_t number) {
   }
 }
 
-/// "addmm" of "torch.ops.aten.addmm.default", "relu" of "torch.ops.aten.relu_.default".
+/// ATen's name without an in-place mark: "addmm" for "torch.ops.aten.addmm.default", "relu" for
+/// "torch.ops.aten.relu_.default"; empty for other operators.
 std::string operator_name(std::string_view target) {
   constexpr std::string_view kAten = "torch.ops.aten.";
   if (!target.starts_with(kAten)) return {};
@@ -71,7 +72,7 @@ std::optional<std::int64_t> exported_integer(const JsonValue& value) {
   return error == std::errc{} && end == text.data() + text.size() ? std::optional{number} : std::nullopt;
 }
 
-/// One of ATen's operators that differs from one of Model by its name alone.
+/// ATen operators that differ from an operator of Model only in name.
 const std::unordered_map<std::string_view, const char*>& same_operators() {
   static const std::unordered_map<std::string_view, const char*> names{{"relu", "Relu"},
                                                                        {"gelu", "Gelu"},
@@ -172,7 +173,7 @@ class ProgramReader {
         refuse("unknown-dimension", fmt::format("the program has no open size '{}'", symbol), "");
   }
 
-  /// The value of this name, made where it is new.
+  /// The value with this name, which is added if it is new.
   ValueId value_of(std::string_view name, Value::Role role, const JsonValue& at) {
     if (const auto known = ids_.find(name); known != ids_.end()) return known->second;
     const auto about = described_.find(name);
@@ -197,7 +198,7 @@ class ProgramReader {
     ids_.emplace(name, id);
     return id;
   }
-  /// A value of this reader's own.
+  /// Adds an intermediate value that the file does not have.
   ValueId add_value(Shape shape, DataType type, Value::Role role = Value::Role::activation) {
     const ValueId id{model_.values.size()};
     model_.values.push_back({.name = fmt::format("value {}", id.index()),
@@ -277,7 +278,7 @@ class ProgramReader {
     }
   };
 
-  /// Does `each(name)` for the tensors of an argument, in lists too.
+  /// Calls `each(name)` for the tensors of an argument, including those in lists.
   template <class Each>
   void for_tensors(const JsonValue& argument, const Each& each) {
     for (const JsonValue kind : argument.children()) {
@@ -331,12 +332,13 @@ class ProgramReader {
            call.outputs);
   }
 
-  /// "layers.0.attention" of nn_module_stack's "L__self___layers_0,L['self'].layers[0]...": its last path.
+  /// Module of a node, "layers.0.attention", from nn_module_stack, whose entries look like
+  /// "L__self___layers_0,L['self'].layers[0]...".
   static std::string layer_of(const JsonValue& node) {
     const auto metadata = node.find("metadata");
     const auto stack = metadata ? metadata->find("nn_module_stack") : std::nullopt;
     if (!stack || stack->kind() != JsonKind::string) return {};
-    // "key,path,type;key,path,type": the path of the innermost module.
+    // The stack is "key,path,type;key,path,type"; the last path is that of the innermost module.
     std::string_view last = stack->text();
     if (const std::size_t semicolon = last.rfind(';'); semicolon != std::string_view::npos)
       last.remove_prefix(semicolon + 1);
@@ -368,7 +370,7 @@ class ProgramReader {
     return result;
   }
 
-  /// False where the operator has no counterpart, or not with these arguments.
+  /// Emits the node's counterparts in Model. Returns false if the operator has none, or none for these arguments.
   bool translate(const Call& call) {
     if (const auto same = same_operators().find(call.type); same != same_operators().end()) {
       const bool two = call.type == "add" || call.type == "sub" || call.type == "mul" || call.type == "div" ||
@@ -527,7 +529,7 @@ class ProgramReader {
   FindingList findings_;
   std::string_view text_;
   const std::map<std::string, std::int64_t>& bind_;
-  std::vector<std::string> used_;  // of bind_
+  std::vector<std::string> used_;  // keys of bind_
   Model model_;
   std::unordered_map<std::string_view, JsonValue> described_;
   std::unordered_map<std::string_view, ValueId> ids_;

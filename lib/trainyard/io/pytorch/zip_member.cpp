@@ -20,17 +20,17 @@ namespace trainyard {
 namespace {
 
 constexpr std::uint64_t kEndBytes = 22, kLocatorBytes = 20, kEntryBytes = 46, kLocalBytes = 30;
-constexpr std::uint64_t kMostDirectory = std::uint64_t{1} << 28;  // of names and places: millions of members
+constexpr std::uint64_t kMostDirectory = std::uint64_t{1} << 28;  // bytes of the directory: millions of members
 
 struct ZipEntry {
   std::string name;
-  std::uint64_t packed = 0, size = 0, header = 0;  // bytes; where its local header begins
+  std::uint64_t packed = 0, size = 0, header = 0;  // sizes in bytes; offset of the local header
   std::uint32_t checksum = 0;
   unsigned method = 0;
   bool encrypted = false;
 };
 
-/// A little-endian number of so many bytes.
+/// The little-endian number of `count` bytes at `at`.
 std::uint64_t number_at(std::string_view bytes, std::size_t at, std::size_t count) {
   std::uint64_t number = 0;
   for (std::size_t i = count; i-- > 0;) number = number << 8 | static_cast<unsigned char>(bytes[at + i]);
@@ -122,7 +122,7 @@ class ZipArchive {
     }
   }
 
-  /// Numbers of 64 bits, in an extra field of the entry, for those that do not fit.
+  /// Replaces sizes and offsets that do not fit into 32 bits by those of the entry's ZIP64 extra field.
   static void widen(ZipEntry& entry, std::string_view extra) {
     constexpr std::uint64_t kWide = 0xffffffff;
     while (extra.size() >= 4) {
