@@ -7,13 +7,13 @@
 
 namespace trainyard::detail {
 
-/// JSON in a script element, where no text may look like its end.
+/// Escapes JSON for a script element, so that no text can look like the element's end.
 inline std::string script_text(std::string json) {
   for (std::size_t at = 0; (at = json.find('<', at)) != std::string::npos;) json.replace(at, 1, "\\u003c");
   return json;
 }
 
-/// Writes the template with what `part` writes in place of each {{name}}.
+/// Writes the template; `part` writes the replacement of each {{name}}.
 template <class Part>
 void fill_template(std::string_view rest, std::ostream& out, const Part& part) {
   for (std::size_t at = rest.find("{{"); at != std::string_view::npos; at = rest.find("{{")) {

@@ -10,7 +10,7 @@
 
 namespace trainyard {
 
-/// The texts that one option is given: one, or several where it may be repeated.
+/// The value of one option as texts: one, or several if the option may be repeated.
 using StudyValue = std::vector<std::string>;
 
 /// A key and the values that it takes in turn.
@@ -24,19 +24,21 @@ struct StudyAxis {
 /// A key and its value, for each axis.
 using StudyRow = std::vector<std::pair<std::string, StudyValue>>;
 
-/// The rows of a sweep: for each grid one row for every combination of its axes' values, the last axis fastest, grid
-/// after grid. Rows are made when they are asked for, so that a study of a million rows is as small as its file.
+/// The rows of a sweep. Each grid has one row for every combination of its axes' values, with the last axis varying
+/// fastest; the grids follow one another. Rows are computed on demand, so a study of a million rows takes as little
+/// memory as its file.
 class Study {
  public:
   using Grid = std::vector<StudyAxis>;
 
-  /// `terms`: what else decides the results of all rows. Throws InputError ("too-large") beyond 10^9 rows.
+  /// `terms` are further inputs that determine the results of all rows; they only enter the digest. Throws InputError
+  /// ("too-large") for more than 10^9 rows.
   Study(std::string name, std::vector<Grid> grids, std::vector<std::string> terms = {});
 
   const std::string& name() const { return name_; }
   std::uint64_t size() const { return size_; }
   StudyRow row(std::uint64_t index) const;
-  /// 16 hexadecimal digits that tell this list of rows, and its terms, from others (FNV-1a, 64 bits).
+  /// Hash of the list of rows and the terms (64-bit FNV-1a, 16 hexadecimal digits).
   std::string digest() const;
 
  private:
@@ -49,7 +51,7 @@ class Study {
 /// A study file:
 ///
 ///     name = "scaling"                   # default: the file's stem
-///     cluster = ["2xV100", "4xV100"]     # a key at the top holds for every grid that does not have it itself
+///     cluster = ["2xV100", "4xV100"]     # a top-level key holds for every grid that does not set it
 ///
 ///     [[grid]]
 ///     model = ["resnet50", "vgg16"]
@@ -61,13 +63,13 @@ class Study {
 ///     placer = "pipeline"
 ///     parameter = ["microbatches=4", ["microbatches=8", "schedule=gpipe"]]
 ///
-/// A value is a text, a number or a truth, or a list of them that the key takes in turn; a list in that list is one
-/// value of an option that may be repeated. Without [[grid]] the top is the only grid. `keys` are the known ones: they
-/// order the axes of a row, whatever the order in the file. Throws InputError, with line and column: "toml",
-/// "unknown-key" with the nearest one, "type", "empty-grid" (a key without values, a file without keys),
-/// "duplicate-value".
+/// A value is a text, a number, a boolean, or a list of them that the key takes in turn. A list within that list is one
+/// value of a repeatable option. Without [[grid]], the top-level keys are the only grid. `keys` are the known keys;
+/// they determine the order of the axes in a row, whatever the order in the file. Throws InputError with line and
+/// column: "toml", "unknown-key" with the nearest key, "type", "empty-grid" (a key without values, a file without
+/// keys), "duplicate-value".
 Study read_study(const std::filesystem::path& path, std::span<const std::string> keys);
-/// A study from its text; `file` is its name in messages, and its stem the default name.
+/// Reads a study from a text. `file` is its name in messages, and its stem is the default name.
 Study parse_study(std::string_view text, const std::string& file, std::span<const std::string> keys);
 
 }  // namespace trainyard

@@ -25,7 +25,7 @@ namespace trainyard {
 namespace fs = std::filesystem;
 namespace detail {
 
-/// Which study a folder holds.
+/// Identifies the study of a folder.
 struct StudyId {
   std::string name;
   std::uint64_t rows = 0;
@@ -37,7 +37,7 @@ struct Entry {
   std::string_view seconds, result;
 };
 
-/// The entries of journals by row; they point into the journals, which stay mapped.
+/// The entries of all journals by row, as views of the journals, which stay mapped.
 class Entries {
  public:
   void read(const fs::path& journal, std::uint64_t rows) {
@@ -136,7 +136,7 @@ std::vector<fs::path> journals_of(const fs::path& folder) {
   return paths;
 }
 
-/// Refuses rows of which no sweep.json says what study they are of.
+/// Refuses journals with rows if no sweep.json identifies their study.
 void refuse_strays(const fs::path& folder) {
   std::error_code ignored;
   for (const fs::path& journal : journals_of(folder))
@@ -153,7 +153,7 @@ std::string csv_text(const Json& value) {
 SweepFolder::Count write_results(const Entries& entries, const StudyId& id, const fs::path& folder) {
   OutputFile lines{folder / "results.jsonl"}, table{folder / "results.csv"}, times{folder / "times.csv"},
       page{folder / "index.html"};
-  std::vector<std::string> columns;  // rows of different grids, and failed ones, have different keys
+  std::vector<std::string> columns;  // keys differ between grids and for failed rows
   entries.for_each([&](std::uint64_t row, const Entry& entry) {
     lines.stream() << entry.result << '\n';
     const Json object = Json::parse(entry.result, nullptr, false);
@@ -163,7 +163,7 @@ SweepFolder::Count write_results(const Entries& entries, const StudyId& id, cons
     for (auto member = object.begin(); member != object.end(); ++member)
       if (std::ranges::find(columns, member.key()) == columns.end()) columns.push_back(member.key());
   });
-  // What failed comes last, whichever row was the first to have it.
+  // The columns of failed rows come last, whichever row introduced them.
   std::stable_partition(columns.begin(), columns.end(),
                         [](const std::string& column) { return column != "error" && column != "code"; });
   table.stream() << fmt::format("{}\n", fmt::join(columns, ","));
@@ -214,7 +214,7 @@ struct SweepFolder::State {
              "wait for it, or name another folder");
   }
 
-  /// Without a last line that was cut short.
+  /// Opens the journal and cuts off a truncated last line.
   void open_journal() {
     out = ::open(journal.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (out < 0) fail(journal, errno);
@@ -268,7 +268,7 @@ void SweepFolder::append(std::uint64_t row, double seconds, std::string_view res
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       const int error = errno;
-      // No half line that other threads go on behind.
+      // Remove the partial line, so that other threads' lines do not follow it.
       if (::ftruncate(state_->out, begin) == 0) ::lseek(state_->out, begin, SEEK_SET);
       fail(state_->journal, error, "rows that were finished before are kept; --resume goes on with the others");
     }
@@ -305,7 +305,7 @@ SweepFolder::Count merge_sweeps(const std::vector<fs::path>& folders, const fs::
   });
   SweepFolder::Count count = write_results(entries, *id, to);
   journal.commit();
-  write_id(to, *id);  // claims the folder
+  write_id(to, *id);  // marks the folder as complete
   return count;
 }
 

@@ -8,14 +8,14 @@
 
 namespace trainyard {
 
-/// The results of a sweep as curves on one HTML page that needs no network: a panel for each value of one key, a curve
-/// for each value of another, medians over the rest; axes, curves and panels are chosen on the page.
+/// The results of a sweep as curves on one self-contained HTML page: a panel for each value of one key, a curve for
+/// each value of another, and medians over the remaining keys. Axes, curves and panels are selected on the page.
 class SweepPage {
  public:
-  /// The page of a study with this many rows.
+  /// Starts the page of a study with `rows` rows.
   SweepPage(std::string study, std::uint64_t rows);
 
-  /// One result. Failed ones are counted only, and so is what comes after the first 50,000.
+  /// Adds a result. Failed results, and those after the first 50,000, are only counted.
   void add(const nlohmann::ordered_json& result);
   void write(std::ostream& out) const;
 

@@ -31,10 +31,10 @@ namespace {
 
 using ClaimJson = nlohmann::ordered_json;
 
-/// A text of a claim as findings name it.
+/// A text of a claim, shortened for messages.
 std::string named(const std::string& text) { return shortened(text, 80); }
 
-/// Refuses pipes and devices, which a reader waits for without end, in a folder of whoever.
+/// Refuses pipes and devices in a submitted folder, since reading from them could block forever.
 void refuse_other(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_other(path, ignored))
@@ -42,7 +42,7 @@ void refuse_other(const fs::path& path) {
                 "a submission is files alone");
 }
 
-/// Why a line is no JSON object, at its place; a finding without code where it is one.
+/// The reason why a line is not a JSON object, with its position; a finding without a code if it is one.
 Finding json_fault(const std::string& line, const Location& at) {
   detail::JsonTree tree;
   detail::FindingList findings{at.file, line};
@@ -63,7 +63,7 @@ Finding json_fault(const std::string& line, const Location& at) {
   }
 }
 
-/// The values of one line; what is wrong with it becomes a finding.
+/// Reads the values of one line and adds findings for invalid ones.
 class ClaimReader {
  public:
   ClaimReader(const ClaimJson& object, std::vector<Finding>& findings, Location at)
@@ -139,13 +139,13 @@ class ClaimReader {
   const Location at_;
 };
 
-/// Findings of one claim.
+/// Checks one claim and collects its findings.
 class ClaimCheck {
  public:
   ClaimCheck(const YardClaim& claim, const fs::path& folder, const YardCheckOptions& options)
       : claim_(claim), folder_(folder), options_(options) {}
 
-  /// Whether the placer was asked.
+  /// Returns whether the placer was run.
   bool run(const YardInstance& instance, const Problem& problem, const std::string& hash, const LowerBound& bound) {
     if (!claim_.problem.empty() && claim_.problem != hash)
       fail("other-problem",
@@ -187,7 +187,7 @@ class ClaimCheck {
 
   void simulate_file(const YardInstance& instance, const Problem& problem, const LowerBound& bound) {
     const fs::path file = folder_ / claim_.schedule;
-    std::error_code ignored;  // then the path is empty
+    std::error_code ignored;  // on an error, the path is empty
     const fs::path within =
         fs::weakly_canonical(file, ignored).lexically_relative(fs::weakly_canonical(folder_, ignored));
     if (within.empty() || *within.begin() == ".." || claim_.schedule.find('\0') != std::string::npos)
@@ -198,7 +198,7 @@ class ClaimCheck {
       fail("answer", fmt::format("'{}' is another schedule than {}", named(claim_.schedule), named(claim_.answer)));
     hold(run.summary.makespan, run.summary.fits, run.summary.peak, !run.schedule.rewrites.empty());
     if (!claim_.bound || *claim_.bound <= run.summary.bound.value) return;
-    // The bound may be one that the placer proved.
+    // The placer may have proved a larger bound.
     std::optional<Nanoseconds> proven;
     if (can_ask()) proven = asked(instance, problem, bound).claim.bound;
     hold_bound(std::max(run.summary.bound.value, proven.value_or(Nanoseconds{0})));
@@ -355,7 +355,7 @@ YardCheck check_claims(const std::vector<YardClaim>& claims, const fs::path& fol
         asked = check.run(*instance, *problem, hash, bound);
       else
         check.fail("unknown-instance", "there is no such instance", "`trainyard yard list` lists them");
-      if (options.stop && options.stop()) return;  // what it was told may be cut short
+      if (options.stop && options.stop()) return;  // its answer may be incomplete
       const std::lock_guard lock{mutex};
       ++result.checked;
       result.rerun += asked;

@@ -17,68 +17,79 @@
 
 namespace trainyard {
 
-/// What a placer is said to have reached on an instance: a line of results.jsonl (io/FORMATS.md), whose keys are the
-/// names here, with the units of those in parentheses.
+/// The result that a placer is claimed to reach on an instance: one line of results.jsonl (io/FORMATS.md). Keys there
+/// are the names here, or those in parentheses if they carry a unit.
 struct YardClaim {
   std::string instance, placer;
   std::uint64_t seed = 1;
-  std::optional<std::uint64_t> budget = {};  // evaluations that the placer was given; none: its own default, or a time
-  std::optional<double> time = {};           // seconds that it was given instead
-  Nanoseconds makespan{};                    // the step ("makespan_ns")
-  bool fits = true;                          // in memory
-  std::optional<Nanoseconds> bound = {};     // no schedule is shorter ("lower_bound_ns")
-  std::optional<Bytes> peak = {};            // of the device that is the fullest ("peak_bytes")
-  std::optional<double> seconds = {};        // that the placer took
-  std::optional<std::uint64_t> evaluations = {};  // that it made, which may be more than the budget
-  bool splits = false;                            // the schedule may have rewrites of the graph
-  std::string schedule = {};                      // its file in the folder; empty: the placer is to be asked anew
-  std::string problem = {};                       // yard_hash() of the instance; empty: not said
-  std::string answer = {};                        // schedule_hash(); empty: not said
-  int line = 0;                                   // of results.jsonl
+  // Evaluations that the placer was given; if absent, its own default or `time` applies.
+  std::optional<std::uint64_t> budget = {};
+  std::optional<double> time = {};                // seconds that it was given instead
+  Nanoseconds makespan{};                         // the step's makespan ("makespan_ns")
+  bool fits = true;                               // whether the schedule fits in memory
+  std::optional<Nanoseconds> bound = {};          // lower bound on every schedule ("lower_bound_ns")
+  std::optional<Bytes> peak = {};                 // on the device that is fullest for its memory ("peak_bytes")
+  std::optional<double> seconds = {};             // time that the placer took
+  std::optional<std::uint64_t> evaluations = {};  // evaluations made, possibly more than the budget
+  bool splits = false;                            // whether the schedule may rewrite the graph
+  std::string schedule = {};                      // file in the folder; if empty, the placer is asked again
+  std::string problem = {};                       // yard_hash() of the instance; may be empty
+  std::string answer = {};                        // schedule_hash(); may be empty
+  int line = 0;                                   // line number in results.jsonl
 };
 
-/// The claims of a submission: the lines of FOLDER/results.jsonl, but for those with an "error" (a text). Throws
-/// InputError with a finding for each line that is none: "json", "number", "duplicate-key", "missing-key", "type",
-/// "range", "duplicate-claim" (an instance, a placer, a seed and a budget twice), "file".
+/// Reads the claims of a submission: the lines of FOLDER/results.jsonl, except those with an "error" (a text). Throws
+/// InputError with a finding for each invalid line: "json", "number", "duplicate-key", "missing-key", "type", "range",
+/// "duplicate-claim" (two claims with equal instance, placer, seed, budget or time, and "splits"), "file".
 std::vector<YardClaim> read_claims(const std::filesystem::path& folder);
 
-/// FNV-1a of the text of write_schedule() without a prediction, in 16 hexadecimal digits.
+/// FNV-1a hash of the text of write_schedule() without a prediction, as 16 hexadecimal digits.
 std::string schedule_hash(const Schedule& schedule, const Problem& problem);
 
-/// A placer's answer, and what is claimed for it.
+/// A placer's answer, with the claim for it.
 struct YardAnswer {
   YardClaim claim;
-  std::string bound_name;  // of the bound
+  std::string bound_name;  // name of the bound
   double busy = 0;         // RunSummary::busy
   Schedule schedule;
 };
-/// Asks the placer on one thread, without rewrites unless `splits`. `bound` is best_lower_bound(problem); what a search
-/// within a time proves beyond it is not claimed, as nobody can prove it again. Throws what
-/// the placer throws.
+/// Runs the placer on one thread, without rewrites unless task.splits. `bound` is best_lower_bound(problem). A larger
+/// bound that a search with a time limit proves is not claimed, because nobody could reproduce it. Throws as the placer
+/// does.
 YardAnswer ask_placer(const YardInstance& instance, const Problem& problem, const LowerBound& bound,
                       const Placer& placer, const YardClaim& task, const std::function<bool()>& stop = {});
 
 struct YardCheckOptions {
-  std::uint64_t every = 1;          // only every N-th claim
-  unsigned threads = 0;             // instances at once; 0: as many as the machine runs
-  double seconds = 600;             // the most that a placer is asked for
-  std::function<bool()> stop = {};  // asked between claims and by placers; a claim that it cuts short is not checked
+  std::uint64_t every = 1;  // check only every N-th claim
+  unsigned threads = 0;     // instances checked at once; 0: one per hardware thread
+  double seconds = 600;     // time limit for a placer that is asked again
+  // Called between claims and by placers. A claim that it interrupts is not counted as checked.
+  std::function<bool()> stop = {};
   const std::vector<YardInstance>* set = &yard();
 };
 
-/// What became of the claims of a submission.
+/// Result of checking a submission's claims.
 struct YardCheck {
   std::size_t claims = 0, checked = 0, rerun = 0;
-  std::vector<Finding> findings;  // by line; none: all that were checked hold
+  std::vector<Finding> findings;  // by line; empty if all checked claims hold
 };
 
-/// Computes each claim anew: simulates its schedule, or, where it has none, asks the placer with its seed and budget.
-/// A claim holds where step, fit and peak are what the simulator says, and the bound is at most the library's
-/// own, or the one that the placer proves when it is asked again. Findings: "unknown-instance", "other-problem"
-/// (another hash than here), "no-schedule" (neither a file nor a placer to ask), "outside-folder", "step-time",
-/// "memory", "peak", "bound", "splits", "answer" (another schedule than its hash), "evaluations" (other than
-/// a placer that is asked makes), "time" (a placer that is asked does not end within the seconds), and those of
-/// read_schedule().
+/// Recomputes each claim: simulates its schedule or, without one, runs the placer with its seed and budget. A claim
+/// holds if makespan, fit and peak equal the simulator's, and if the bound is at most the library's own or the one that
+/// the placer proves when run again. Findings:
+///
+///     "unknown-instance"              an instance that the set does not have
+///     "other-problem"                 another hash than the instance's
+///     "no-schedule"                   neither a file nor a placer to run again
+///     "outside-folder"                a schedule outside the submission's folder
+///     "step-time", "memory", "peak"   another makespan, fit or peak
+///     "bound"                         a larger bound than can be proven
+///     "splits"                        rewrites that are not declared
+///     "answer"                        another schedule than the claimed hash
+///     "evaluations"                   another number than the placer makes when run again
+///     "time"                          the placer does not end within the time limit
+///
+/// and those of read_schedule().
 YardCheck check_claims(const std::vector<YardClaim>& claims, const std::filesystem::path& folder,
                        const YardCheckOptions& options = {});
 

@@ -22,7 +22,7 @@ constexpr std::int64_t kMostSeed = 1'000'000'000;
 
 double uniform(Random& random, double low, double high) { return low + (high - low) * random.uniform(); }
 
-/// Around 1, with a spread in percent.
+/// A random factor around 1 with a spread in percent.
 double around(Random& random, std::int64_t spread) {
   const double half = static_cast<double>(spread) / 200;
   return uniform(random, 1 - half, 1 + half);
@@ -36,7 +36,7 @@ bool has_hardware(const Device& device, const std::string& type) {
   return device.device_class.find(type) != std::string::npos;  // types have one digit
 }
 
-/// The ops of each layer, from the first op, alone in its layer, to the last.
+/// The ops of each layer. The first and the last layer have one op each.
 std::vector<std::vector<std::size_t>> draw_layers(double v, double alpha, Random& random) {
   const double root = std::sqrt(v);
   const auto inner = static_cast<std::size_t>(std::ceil(uniform(random, 0.8, 1.2) * root / alpha));
@@ -51,7 +51,7 @@ std::vector<std::vector<std::size_t>> draw_layers(double v, double alpha, Random
   return layers;
 }
 
-/// For each op the ops that it reads, ascending.
+/// For each op the ops that it reads, in ascending order.
 std::vector<std::vector<std::size_t>> draw_reads(const std::vector<std::vector<std::size_t>>& layers, double connect,
                                                  Random& random) {
   const std::size_t ops = layers.back().front() + 1;

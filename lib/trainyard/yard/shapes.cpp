@@ -29,7 +29,7 @@ detail::SpecNumbers numbers_of_shape(std::string_view spec) {
            {"seed", 1, 0, 1'000'000'000}}};
 }
 
-/// For each op the ops that it reads, all of them before it.
+/// For each op, the earlier ops that it reads.
 using Reads = std::vector<std::vector<std::size_t>>;
 
 Reads reads_of(std::string_view shape, std::size_t ops, std::size_t width, Random& random) {

@@ -14,12 +14,12 @@
 
 namespace trainyard::detail {
 
-/// The whole numbers of a generator's spec, "layered:ops=40,width=6,seed=3".
+/// The whole numbers in the spec of a generator, such as "layered:ops=40,width=6,seed=3".
 class SpecNumbers {
  public:
   struct Number {
     std::string_view name;
-    std::int64_t value, least, most;  // value: where the spec has none
+    std::int64_t value, least, most;  // value: the default
   };
 
   /// Throws InputError: "spec", "unknown-parameter", "range".

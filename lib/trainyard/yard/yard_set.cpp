@@ -38,8 +38,8 @@ const std::vector<std::string> kYardKeys{"tier", "family",  "model",  "seed",   
 bool is_graph_file(std::string_view word) { return word.ends_with(".json") || word.ends_with(".json.gz"); }
 bool is_cluster_file(std::string_view word) { return word.ends_with(".toml"); }
 
-/// "layered-ops40-seed3" of "layered:ops=40,seed=3", "stg-rand0004" of "stg/rand0004.stg", "bert" of
-/// "graphs/bert.json".
+/// A word for file names: "layered-ops40-seed3" for "layered:ops=40,seed=3", "stg-rand0004" for "stg/rand0004.stg",
+/// "bert" for "graphs/bert.json".
 std::string file_word(std::string_view word) {
   if (is_graph_file(word) || is_cluster_file(word)) {
     word.remove_prefix(word.rfind('/') + 1);
@@ -128,7 +128,7 @@ ClusterSpec spec_of_machine(const YardInstance& instance) {
   return spec;
 }
 
-/// The graph, in which each op has its times by kind of device, or by device where it is of none.
+/// The graph with the ops' times, by kind of device, or by device name for devices without a kind.
 Graph frozen_graph(const Problem& problem, const std::string& name) {
   std::map<std::string, DeviceId> kinds;
   for (const DeviceId d : problem.devices()) {
@@ -138,7 +138,7 @@ Graph frozen_graph(const Problem& problem, const std::string& name) {
   GraphBuilder builder{name};
   for (const OpId i : problem.ops()) {
     OpSpec op = spec_of(problem.graph(), i);
-    for (OutputSpec& output : op.outputs) output.statistics = false;  // which instances were frozen without
+    for (OutputSpec& output : op.outputs) output.statistics = false;  // instances were frozen without it
     op.times.clear();
     for (const auto& kind : kinds)
       if (problem.can_run(i, kind.second)) op.times.push_back({kind.first, problem.duration(i, kind.second)});
@@ -147,7 +147,7 @@ Graph frozen_graph(const Problem& problem, const std::string& name) {
   return std::move(builder).build();
 }
 
-/// The peak where one device runs everything.
+/// Peak memory if one device runs everything.
 Bytes peak_of_one(const Problem& problem) {
   Schedule schedule;
   schedule.placement = Placement(problem.op_count(), DeviceId{0});

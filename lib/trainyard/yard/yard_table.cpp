@@ -22,7 +22,7 @@ using TableJson = nlohmann::ordered_json;
 
 constexpr double kTaus[] = {1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2};
 
-/// Over 0 as if both took 1 ns more.
+/// Ratio of two times; if the second is 0, 1 ns is added to both.
 double ratio(Nanoseconds time, Nanoseconds to) {
   const std::int64_t more = to.count == 0 ? 1 : 0;
   return static_cast<double>(time.count + more) / static_cast<double>(to.count + more);
@@ -32,7 +32,7 @@ std::optional<double> over_bound(Nanoseconds time, Nanoseconds bound) {
   return bound.count > 0 ? std::optional{ratio(time, bound)} : std::nullopt;
 }
 
-/// Nothing of no values.
+/// Nothing if there are no values.
 std::optional<double> geometric_mean(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += portable_log(value);
@@ -54,7 +54,7 @@ YardCell cell_of(std::vector<Nanoseconds> steps) {
   return {Nanoseconds{std::midpoint(lower.count, upper.count)}, steps.back() - steps.front(), steps.size()};
 }
 
-/// Instances by the Yard's order, others behind them by name.
+/// Position of an instance in the Yard; instances that it does not have follow, by name.
 std::size_t place_of(const std::string& name, const std::vector<YardInstance>& set) {
   const YardInstance* instance = find_in_yard(name, set);
   return instance ? static_cast<std::size_t>(instance - set.data()) : set.size();
@@ -104,7 +104,7 @@ YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::str
     std::vector<Nanoseconds> steps;
   };
   std::map<std::pair<std::size_t, std::string>, YardBest> bests;
-  std::map<std::string, std::map<std::string, Cells>> cells;  // by placer, by instance
+  std::map<std::string, std::map<std::string, Cells>> cells;  // by placer, then by instance
   for (const YardClaim& claim : claims) {
     if (!counts(claim, tiers, set)) continue;
     const auto [at, is_new] = bests.try_emplace({place_of(claim.instance, set), claim.instance});
@@ -212,7 +212,7 @@ std::vector<YardPoint> yard_curves(std::span<const YardClaim> claims, std::span<
 
 namespace {
 
-/// Wins by family: of each placer that has any, how many of how many instances.
+/// For each family, the number of instances (under the empty name) and of wins by placer.
 std::vector<std::pair<std::string, std::map<std::string, std::size_t>>> wins_by_family(const YardTable& table) {
   std::vector<std::pair<std::string, std::map<std::string, std::size_t>>> families;
   for (const YardBest& best : table.instances) {

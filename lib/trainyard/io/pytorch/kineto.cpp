@@ -20,7 +20,7 @@ namespace {
 
 using namespace detail;
 
-constexpr std::int64_t kMostMicroseconds = 4'000'000'000'000'000;  // 4e18 ns: the year 2096, and no end overflows
+constexpr std::int64_t kMostMicroseconds = 4'000'000'000'000'000;  // 4e18 ns: the year 2096, without overflow of ends
 
 /// Converts microseconds such as "4458676522690.655" exactly to nanoseconds, without going through a double.
 std::optional<std::int64_t> exact_nanoseconds(std::string_view text) {

@@ -94,7 +94,7 @@ class ZipArchive {
     const std::size_t end = tail.rfind("PK\x05\x06");
     if (end == std::string::npos || tail.size() - end < kEndBytes) damaged(size_);
     std::uint64_t directory = number_at(tail, end + 16, 4), length = number_at(tail, end + 12, 4);
-    if (end >= kLocatorBytes && tail.compare(end - kLocatorBytes, 4, "PK\x06\x07") == 0) {  // beyond 32 bits
+    if (end >= kLocatorBytes && tail.compare(end - kLocatorBytes, 4, "PK\x06\x07") == 0) {  // ZIP64, beyond 32 bits
       const std::uint64_t at = number_at(tail, end - kLocatorBytes + 8, 8);
       const std::string wide = bytes(at, 56);
       if (!wide.starts_with("PK\x06\x06")) damaged(at);
