@@ -98,7 +98,7 @@ double YardTable::profile(const YardScore& score, double tau) const {
 
 YardTable yard_table(std::span<const YardClaim> claims, std::span<const std::string> tiers,
                      const std::vector<YardInstance>& set) {
-  using Spent = std::pair<std::optional<std::uint64_t>, std::optional<double>>;  // evaluations come before seconds
+  using Spent = std::pair<std::optional<std::uint64_t>, std::optional<double>>;  // evaluations precede seconds
   struct Cells {
     Spent budget;
     std::vector<Nanoseconds> steps;

@@ -25,13 +25,13 @@ const median = (list) => {
   const sorted = [...list].sort((a, b) => a - b), middle = sorted.length >> 1;
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 };
-// Keys of the study stand before the first result.
+// The keys of the study precede the first result, which is `devices`.
 const keys = data.columns.slice(1, column('devices'));
 const results = data.columns.slice(column('devices')).filter((name) => name !== 'devices' && isNumeric(name));
 const varying = data.columns.slice(1).filter((name) => values(name).length > 1);
 const across = ['devices', ...keys.filter(isNumeric), 'ops', 'peak_bytes'].filter((name) => values(name).length > 0);
 
-// From a number to its place on an axis, and round numbers along it: where it has few values, those.
+// The position of a number on an axis, and its ticks: the values themselves if there are few, otherwise round numbers.
 function axis(list, from, to, log, most) {
   let low = Math.min(...list), high = Math.max(...list);
   if (log && low <= 0) log = false;
@@ -41,7 +41,7 @@ function axis(list, from, to, log, most) {
   return { place: (value) => from + (way(value) - way(low)) / (way(high) - way(low)) * (to - from), ticks: distinct.length <= Math.min(8, most) ? distinct : roundTicks(low, high, log, most) };
 }
 
-// The medians of `y` by `x`, from left to right; or what else `of` makes of a list.
+// The medians of `y` (or another statistic `of`) by `x`, in ascending order of `x`.
 function medians(rows, x, y, of = median) {
   const at = new Map();
   for (const row of rows) {
@@ -81,7 +81,7 @@ class Sweep {
     byId(id).value = chosen;
   }
 
-  // What is shown, in the part of the address behind '#': a copy of it shows the same.
+  // The page's settings as the part of the address after '#', so that a copied address shows the same.
   text() {
     const words = new URLSearchParams(), head = byId('rows').querySelector('[aria-sort]');
     for (const id of ['x', 'y', 'curve', 'panel', 'only']) words.set(id, byId(id).value);
@@ -109,7 +109,7 @@ class Sweep {
   show() {
     const [x, y, curve, panel, only] = ['x', 'y', 'curve', 'panel', 'only'].map((id) => byId(id).value), cut = only.indexOf('=');
     const rows = data.rows.filter((row) => (!only || String(row[column(only.slice(0, cut))]) === only.slice(cut + 1)) && typeof row[column(x)] === 'number' && typeof row[column(y)] === 'number');
-    // Curves with the least values first, in the colours that they have whatever is shown of them.
+    // Curves with the smallest values first. A colour belongs to a value of the key, whichever rows are shown.
     const all = curve ? values(curve) : ['all rows'], of = (value) => rows.filter((row) => !curve || row[column(curve)] === value);
     const curves = all.map((value, i) => ({ value, text: curve ? format(curve, value) : value, colour: deviceColour(i, all.length), rows: of(value) })).filter((each) => each.rows.length);
     const middle = new Map(curves.map((each) => [each, median(each.rows.map((row) => row[column(y)]))]));
@@ -161,7 +161,7 @@ class Sweep {
     return element('section', { class: 'panel' }, element('div', { class: 'bar' }, element('h2', {}, name), button), chart);
   }
 
-  // The rows that are shown, by what goes up, the least first.
+  // The table of the shown rows, in ascending order of `y`.
   table(rows, y) {
     const most = 500, columns = [...new Set([...keys.filter((key) => varying.includes(key)), 'devices', y, 'makespan_ns', 'lower_bound_ns', 'gap', 'busy', 'exposed_communication_ns', 'peak_bytes', 'fits'])].filter((name) => column(name) >= 0);
     const sorted = [...rows].sort((a, b) => a[column(y)] - b[column(y)]).slice(0, most), words = columns.map((name) => !isNumeric(name) && name !== 'fits');

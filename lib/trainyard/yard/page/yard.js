@@ -12,7 +12,7 @@ function table(id, title, columns, rows, best) {
   moveByArrows(made);
 }
 
-// A chart of curves {name, points}, both axes from number to text.
+// A chart of curves {name, points}. `across` and `up` describe the axes; their `text` formats a number.
 function curves(id, title, list, across, up) {
   const width = halfRoom() * 1.4, height = width * 0.5, left = 70, right = 14, top = 12, bottom = 42;
   const chart = svgNode('svg', { class: 'chart', role: 'img', 'aria-label': title });
@@ -33,10 +33,10 @@ function curves(id, title, list, across, up) {
   putChart(id, title, chart);
 }
 
-// The least step of any placer, by instance.
+// The smallest makespan of any placer, by instance.
 const least = data.instances.map((_, i) => Math.min(...data.placers.map(({ steps_ns: steps }) => steps[i]?.[0] ?? Infinity)));
 
-// How many instances are within each ratio: a stair.
+// The fraction of instances within each ratio of the smallest makespan, as a step function.
 function profile({ placer, steps_ns: steps }) {
   const ratios = steps.map((cell, i) => (cell ? Math.max(1, cell[0] / Math.max(1, least[i])) : Infinity)).filter((ratio) => ratio <= 2).sort((a, b) => a - b);
   const points = [[1, ratios.filter((ratio) => ratio === 1).length / steps.length]];
