@@ -41,10 +41,10 @@ struct PlanFile {
 ///                         stages, or different degrees for the stages of one device
 ///     "exchange"          an unknown exchange, or one without "context"
 ///     "devices"           an unknown device order
-///     "recompute", "bucket_bytes"  values that the keys do not take
+///     "recompute"         a value that the key does not take; "bucket_bytes" likewise
 ///     "stages"            chunks that the schedule does not have, or that do not divide the number of stages
 ///
-/// If all stages have the same degrees, these become the plan's degrees (if they divide the microbatch).
+/// Equal degrees of all stages become the plan's if their `data` divides the microbatch.
 PlanFile read_plan(const std::filesystem::path& path);
 /// Reads a text; `name` is the file in messages.
 PlanFile parse_plan(std::string_view text, const std::string& name);
@@ -52,9 +52,9 @@ PlanFile parse_plan(std::string_view text, const std::string& name);
 /// plan's. `recompute` is left out if no stage recomputes, and `exchange` if no ranks share a sequence. Each entry of
 /// `degrees` keeps only its replicas, tensor ranks and `sequence`.
 ///
-/// Throws InputError for values that the reader would reject, with positions in the text that would have been written.
-/// Also throws it for a plan with cuts ("plan"), lists for another number of stages ("stages"), `bucket` below 0
-/// ("bucket_bytes"), degrees both of the plan and of stages ("degree"), and recomputation of whole stages
+/// Throws InputError for values that the reader would reject, with positions in the text that would have been written,
+/// and for plans that a file cannot express: with cuts ("plan"), lists for another number of stages ("stages"), a
+/// negative `bucket` ("bucket_bytes"), degrees of the plan and of stages ("degree"), or recomputed stages
 /// ("recompute").
 void write_plan(const PlanFile& file, std::ostream& out);
 

@@ -102,7 +102,7 @@ class TreeBuilder {
   std::size_t kept_strings_ = 0;
 };
 
-/// A 64-bit mask with one bit set, a function of the key. Most keys of the objects in our formats have different bits.
+/// A 64-bit mask with one bit set, a function of the key. Most keys of one object in these formats have different bits.
 std::uint64_t sketch_of(std::string_view key) {
   const auto letter = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(key[i])); };
   return std::uint64_t{1} << (key.empty() ? 0 : (letter(0) + 5 * letter(key.size() - 1) + 11 * key.size()) % 64);
