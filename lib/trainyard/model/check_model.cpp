@@ -26,11 +26,11 @@ class ModelChecker {
       for (const auto* list : {&node.inputs, &node.outputs})
         for (const ValueId id : *list)
           if (!id.is_none()) try_to([&] { check_id(id, described(node)); });
-    if (findings_.empty()) {  // what follows looks values up
+    if (findings_.empty()) {  // the checks below look values up
       for (const ValueId id : model_.inputs) made_[id] = true;
       for (const NodeId id : model_.nodes.ids()) try_to([&] { check_node(id); });
     }
-    if (findings_.empty())  // or what makes them may be wrong
+    if (findings_.empty())  // a node with findings may not make its outputs
       for (const ValueId id : model_.outputs) try_to([&] { check_output(id); });
     if (!findings_.empty()) throw InputError(std::move(findings_));
   }
@@ -55,7 +55,7 @@ class ModelChecker {
         refuse("range", fmt::format("'{}' has a dimension of {}", value.name, extent), "dimensions are from 0 to 2^40");
     if (value.shape.size() > kMostDimensions)
       refuse("range", fmt::format("'{}' has {} dimensions", value.name, value.shape.size()), "64 are the most");
-    elements(value.shape);  // throws where it is too large
+    elements(value.shape);  // throws if it is too large
   }
   void check_id(ValueId id, const std::string& where) const {
     if (id.index() >= model_.values.size())

@@ -9,15 +9,15 @@
 #include "trainyard/model/shape_inference.hpp"
 #include "trainyard/model/shape_rules.hpp"
 
-// Contents of small arrays, followed from node to node: what a Reshape is given is mostly Shape, Gather, Concat and a
-// little arithmetic. Where anything is not known or not supported, the result's contents stay unknown: shape rules
-// complain where they need them.
+// Follows the contents of small arrays from node to node: exporters mostly compute the argument of a Reshape by Shape,
+// Gather, Concat and a little arithmetic. If something is unknown or unsupported, the contents of the result stay
+// unknown, and a shape rule that needs them reports it.
 
 namespace trainyard::detail {
 
 namespace {
 
-/// An array with its numbers: whole ones in `whole`, those of floating-point types in `real`.
+/// An array with its contents: whole numbers in `whole`, those of a floating-point type in `real`.
 struct Literal {
   Shape shape;
   DataType type = DataType::int64;
@@ -26,7 +26,7 @@ struct Literal {
 
   bool floating() const { return is_floating_point(type); }
   std::size_t size() const { return floating() ? real.size() : whole.size(); }
-  /// Appends the number of another array at a place.
+  /// Appends the number at a place of another array.
   void take(const Literal& from, std::size_t place) {
     if (from.floating())
       real.push_back(from.real[place]);
@@ -64,7 +64,8 @@ void for_each_index(const Shape& shape, Visit visit) {
   }
 }
 
-/// Position of the index in an array of the shape, aligned at the ends; dimensions of 1 repeat.
+/// Row-major position, in an array of the shape, of an index that is aligned with it at the ends. Dimensions of 1 are
+/// broadcast.
 std::size_t place_in(const Shape& shape, const std::vector<std::size_t>& index) {
   const std::size_t offset = index.size() - shape.size();
   std::size_t place = 0;
@@ -75,7 +76,7 @@ std::size_t place_in(const Shape& shape, const std::vector<std::size_t>& index) 
   return place;
 }
 
-/// An array of the shape; `source` turns each index of it into that of the number in `from`.
+/// An array of the shape. `source` maps each index of it to the index of the number in `from`.
 template <class Source>
 Literal picked(const Literal& from, const Shape& shape, const Source& source) {
   Literal result{shape, from.type, {}, {}};
@@ -86,7 +87,7 @@ Literal picked(const Literal& from, const Shape& shape, const Source& source) {
   return result;
 }
 
-/// Evaluation of one node, for the contents of its outputs.
+/// Evaluates one node to find the contents of its outputs.
 class Follower {
  public:
   Follower(Model& model, NodeId node) : model_(model), node_(model.nodes[node]) {}
@@ -100,7 +101,7 @@ class Follower {
       model_.values[id].reals.clear();
     }
     if (node_.outputs.empty() || node_.outputs[0].is_none() || !small(0)) return;
-    if (node_.has_attribute("broadcast")) return;  // before opset 7
+    if (node_.has_attribute("broadcast")) return;  // broadcasting of opsets before 7 is not followed
     if (type == "Shape" || type == "Size") return set(0, shape_or_size());
     if (type == "Split") return split();
     std::vector<Literal> inputs;
@@ -117,7 +118,7 @@ class Follower {
 
  private:
   const Shape& out(std::size_t i = 0) const { return model_.values[node_.outputs[i]].shape; }
-  /// The attribute "axis" of an array of the rank.
+  /// The attribute "axis", as an index into an array of this rank.
   std::size_t axis(std::int64_t usual, std::size_t rank) const { return axis_at(node_.integer("axis", usual), rank); }
   bool small(std::size_t i) const { return elements(out(i)) <= kMostContents; }
 
@@ -159,7 +160,7 @@ class Follower {
     const std::size_t along = axis(0, from->shape.size());
     std::size_t offset = 0;
     for (std::size_t i = 0; i < node_.outputs.size(); ++i) {
-      if (node_.outputs[i].is_none()) return;  // its length would be missing
+      if (node_.outputs[i].is_none()) return;  // its length would be unknown
       set(i, picked(*from, out(i), [&](std::vector<std::size_t>& index) { index[along] += offset; }));
       offset += static_cast<std::size_t>(out(i)[along]);
     }
@@ -310,7 +311,7 @@ std::optional<Literal> Follower::cast(const Literal& from) const {
   return result;
 }
 
-/// Operators that calculate.
+/// Operators that compute numbers.
 std::optional<Literal> Follower::calculated(const std::vector<Literal>& inputs) const {
   const std::string& type = node_.type;
   const Literal& a = inputs[0];

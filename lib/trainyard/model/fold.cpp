@@ -6,7 +6,7 @@ namespace trainyard {
 
 namespace {
 
-/// Whole numbers within contents_known, or the numbers of a floating-point type.
+/// Whether all contents are known: contents_known for whole numbers, `reals` for floating-point types.
 bool known(const Value& value) {
   if (!value.shape_known) return false;
   if (!is_floating_point(value.type)) return value.contents_known;
@@ -26,7 +26,7 @@ void fold_constants(Model& model) {
     for (const ValueId value : node.outputs)
       if (!value.is_none()) model.values[value].role = Value::Role::constant;
   }
-  // From the last node to the first, so that what only a dead node reads dies with it.
+  // Walks from the last node to the first, so that a node whose only readers are dead dies too.
   IdMap<ValueId, std::uint8_t> used(model.values.size());
   for (const ValueId value : model.outputs) used[value] = 1;
   for (std::size_t i = model.nodes.size(); i-- > 0;) {

@@ -4,8 +4,9 @@
 
 namespace trainyard {
 
-/// Takes out the nodes whose results are known before the run (the arguments of Reshape, Slice and their like), which
-/// become constants, and then those that nothing uses. Shape inference must have run: it finds the contents.
+/// Constant folding: nodes whose results are known before the run (the arguments of Reshape, Slice and similar ops)
+/// become constants. Nodes whose results nothing uses are then removed. Needs the contents that shape inference finds,
+/// so run that first.
 void fold_constants(Model& model);
 
 }  // namespace trainyard

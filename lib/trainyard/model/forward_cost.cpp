@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-/// Reads of one node's values by position.
+/// Sizes of one node's inputs and outputs, by position.
 class Sizes {
  public:
   Sizes(const Model& model, const Node& node) : model_(model), node_(node) {}
@@ -21,7 +21,7 @@ class Sizes {
   bool has(std::size_t input) const { return !input_at(node_, input).is_none(); }
   const Shape& shape(std::size_t input) const {
     const Value& value = model_.values[node_.inputs[input]];
-    element_count(value);  // complains where the shape is not known
+    element_count(value);  // throws if the shape is not known
     return value.shape;
   }
   double in(std::size_t input) const { return static_cast<double>(element_count(model_.values[node_.inputs[input]])); }
@@ -31,7 +31,7 @@ class Sizes {
   }
   std::int64_t out_bytes() const { return byte_count(model_.values[node_.outputs[0]]).count; }
 
-  /// Every distinct input once, and the first output.
+  /// Bytes of every distinct input, counted once, and of the first output.
   std::int64_t all_bytes() const {
     std::vector<ValueId> seen;
     std::int64_t sum = out_bytes();
@@ -66,8 +66,8 @@ double matmul_flops(const Model& model, const Node& node, const Sizes& sizes) {
   return recurrent_shape(model, node).matmul_flops();
 }
 
-/// A multiply-add for each combination of an Einsum's letters, where it has two terms or more. An ellipsis stands for
-/// letters of its own, numbered from its last dimension.
+/// A multiply-add for each combination of the letters of an Einsum with two terms or more; 1 FLOP each with one term.
+/// An ellipsis stands for further letters, numbered from its last dimension.
 double einsum_flops(const Node& node, const Sizes& sizes) {
   std::string left = node.text("equation", "");
   std::erase(left, ' ');
@@ -91,7 +91,7 @@ double einsum_flops(const Node& node, const Sizes& sizes) {
   return flops;
 }
 
-/// FLOPs per element: of the output, or of input 0 for ops that shrink what they read.
+/// FLOPs per element of the output or, for reductions (reduces()), of input 0.
 double flops_per_element(std::string_view type) {
   static constexpr std::array<std::pair<std::string_view, double>, 26> kKnown{{
       {"Sigmoid", 4},
@@ -151,7 +151,7 @@ RecurrentShape recurrent_shape(const Model& model, const Node& node) {
 AttentionShape attention_shape(const Model& model, const Node& node) {
   const Sizes sizes(model, node);
   const Shape &q = sizes.shape(0), &k = sizes.shape(1), &v = sizes.shape(2);
-  const bool apart = q.size() == 4;  // [batch, heads, length, size], else [batch, length, heads size]
+  const bool apart = q.size() == 4;  // layout [batch, heads, length, size]; else [batch, length, heads size]
   const auto heads = static_cast<double>(apart ? q.at(1) : node.integer("q_num_heads", 1));
   const auto shared = static_cast<double>(apart ? k.at(1) : node.integer("kv_num_heads", 1));
   AttentionShape shape{.heads = heads,
@@ -197,7 +197,7 @@ ForwardCost forward_cost(const Model& model, const Node& node, std::int64_t mask
     const double matmul = 2 * shape.pairs * (shape.size + shape.value_size);
     return {Flops{matmul + 5 * shape.pairs}, Flops{matmul}, Bytes{sizes.all_bytes()}};
   }
-  if (type == "ExpertCombine")  // a multiply-add a choice
+  if (type == "ExpertCombine")  // a multiply-add per choice
     return {Flops{2 * y * static_cast<double>(sizes.shape(1).back())}, {}, Bytes{sizes.all_bytes()}};
   if (type == "MaxPool" || type == "AveragePool" || type == "LpPool") {
     double window = 1;
@@ -209,7 +209,7 @@ ForwardCost forward_cost(const Model& model, const Node& node, std::int64_t mask
   if (type == "Dropout")
     return {Flops{2 * y}, {}, Bytes{sizes.in_bytes(0) + sizes.out_bytes() + static_cast<std::int64_t>(y) * mask_bytes}};
   if (type == "SoftmaxCrossEntropy" || type == "SoftmaxCrossEntropyLoss") {
-    const double logits = sizes.in(0);  // read, and written as log-probabilities; one more FLOP per label
+    const double logits = sizes.in(0);  // logits are read, and written as log-probabilities; one more FLOP per label
     return {Flops{5 * logits + sizes.in(1)}, {}, Bytes{2 * sizes.in_bytes(0) + sizes.in_bytes(1) + sizes.out_bytes()}};
   }
   const double count = reduces(type) && sizes.has(0) ? sizes.in(0) : y;

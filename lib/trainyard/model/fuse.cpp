@@ -9,8 +9,7 @@ namespace trainyard {
 
 namespace {
 
-/// Producers and consumers of each value, kept while one kind of pattern is sought; found patterns are applied at the
-/// end.
+/// Producers and consumers of each value, indexed once for one kind of pattern. Fused nodes are removed by finish().
 class Fuser {
  public:
   explicit Fuser(Model& model) : model_(model) {
@@ -39,10 +38,10 @@ class Fuser {
     return !dead_[maker] && node(maker).type == type && result(maker) == id ? maker : NodeId::none();
   }
 
-  /// Number of uses of the value, as the graph's output included.
+  /// Number of uses of the value. Being an output of the model counts as one.
   std::size_t reads(ValueId id) const { return readers_[id].size() + is_output_[id]; }
 
-  /// The only reader of the node's result, if it is of this type.
+  /// The only reader of the node's result if it is of this type; otherwise none.
   NodeId then(NodeId id, const char* type) const {
     const ValueId made = result(id);
     if (made.is_none() || reads(made) != 1 || is_output_[made]) return NodeId::none();
@@ -53,7 +52,7 @@ class Fuser {
   const std::vector<NodeId>& readers(ValueId id) const { return readers_[id]; }
   bool is_output(ValueId id) const { return is_output_[id] != 0; }
 
-  /// The other input of a node with two; none where the value is not one of them.
+  /// The other input of a node with two inputs; none if `one` is not one of them.
   ValueId other(NodeId id, ValueId one) const {
     const auto& inputs = node(id).inputs;
     if (inputs.size() != 2) return ValueId::none();
@@ -62,13 +61,14 @@ class Fuser {
 
   bool is_literal(ValueId id) const { return !id.is_none() && value(id).role == Value::Role::constant; }
 
-  /// The value is a constant of this one number, as far as its contents are known.
+  /// Whether the value is a constant of one element that equals `number`. A constant without known floating-point
+  /// contents is taken to match.
   bool is_number(ValueId id, double number) const {
     if (!is_literal(id) || elements(value(id).shape) != 1) return false;
     return value(id).reals.empty() || std::abs(value(id).reals[0] - number) <= 1e-3 * std::abs(number);
   }
 
-  /// The parameter that the value is, or is a view of.
+  /// Whether the value is a parameter, or a view of one.
   bool is_parameter(ValueId id) const {
     while (!id.is_none()) {
       if (value(id).role == Value::Role::parameter) return true;
@@ -77,14 +77,14 @@ class Fuser {
       const std::string& type = node(maker).type;
       const bool view = type == "Transpose" || type == "Slice" || type == "Split" || type == "Reshape" ||
                         type == "Squeeze" || type == "Unsqueeze" || type == "Flatten" || type == "Expand";
-      // Gather of one known index is a view as well, but of embeddings it is not: left out.
+      // A Gather of one known index is a view too, but a Gather from an embedding table is not, so it is left out.
       if (!view) return false;
       id = input(maker, 0);
     }
     return false;
   }
 
-  /// Puts `fused` in the place of the last of the nodes; the others go.
+  /// Puts `fused` in place of the last of the nodes, and marks the others as dead.
   void replace(const std::vector<NodeId>& nodes, Node fused) {
     const NodeId last = *std::max_element(nodes.begin(), nodes.end());
     fused.name = node(nodes.front()).name;
@@ -120,7 +120,7 @@ bool pads_nothing(const Fuser& fuser, const Node& node) {
   return from && from->shape_known && from->shape == fuser.value(node.outputs[0]).shape;
 }
 
-/// Nodes whose first output is their first input.
+/// Removes nodes whose first output equals their first input.
 void remove_identities(Model& model) {
   Fuser fuser{model};
   IdMap<ValueId, ValueId> instead(model.values.size());
@@ -133,7 +133,7 @@ void remove_identities(Model& model) {
                           (node.type == "Pad" && pads_nothing(fuser, node));
     const bool mask_used = node.outputs.size() > 1 && !node.outputs[1].is_none() && fuser.reads(node.outputs[1]) > 0;
     if (!identity || mask_used) continue;
-    // The graph's own output keeps its maker, unless another node made what it copies.
+    // The node stays if its result is an output of the model and its input is not made by a node.
     if (fuser.is_output(node.outputs[0]) && model.values[node.inputs[0]].role != Value::Role::activation) continue;
     instead[node.outputs[0]] = node.inputs[0];
     fuser.drop(id);
@@ -143,7 +143,7 @@ void remove_identities(Model& model) {
   fuser.finish();
 }
 
-/// The trailing axes that a ReduceMean that keeps them works on; 0 where it is none such.
+/// Number of trailing axes over which a ReduceMean that keeps its dimensions reduces; 0 for any other node.
 std::size_t trailing_axes(const Fuser& fuser, NodeId id) {
   const Node& node = fuser.node(id);
   if (node.type != "ReduceMean" || node.integer("keepdims", 1) == 0 || fuser.input(id, 0).is_none()) return 0;
@@ -157,7 +157,7 @@ std::size_t trailing_axes(const Fuser& fuser, NodeId id) {
   return axes.size();
 }
 
-/// Scale or shift of a norm over the last `axes` dimensions of `x`.
+/// Whether the value has the shape of a scale or shift for a norm over the last `axes` dimensions of `x`.
 bool fits_trailing(const Fuser& fuser, ValueId id, ValueId x, std::size_t axes) {
   if (id.is_none()) return false;
   const Shape& shape = fuser.value(id).shape;
@@ -172,7 +172,7 @@ bool is_square(const Fuser& fuser, NodeId id, ValueId of) {
   return node.type == "Pow" && fuser.input(id, 0) == of && fuser.is_number(fuser.input(id, 1), 2);
 }
 
-/// (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * scale + shift.
+/// Fuses (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * scale + shift.
 void fuse_layer_norm(Fuser& fuser, NodeId mean) {
   const std::size_t axes = trailing_axes(fuser, mean);
   if (axes == 0) return;
@@ -212,7 +212,8 @@ void fuse_layer_norm(Fuser& fuser, NodeId mean) {
   fuser.replace({mean, centered, square, variance, shifted, root, quotient, product, sum}, std::move(norm));
 }
 
-/// The common end of both forms: with t = 1 + erf(..) or 1 + tanh(..), the product of x, t and one half, in any order.
+/// The common end of both forms of Gelu: the product of x, t and 1/2 in any order, with t = 1 + erf(..) or 1 +
+/// tanh(..).
 void fuse_gelu_tail(Fuser& fuser, ValueId x, NodeId function, std::vector<NodeId> inner, const char* approximation) {
   const NodeId sum = fuser.then(function, "Add");
   if (sum.is_none() || !fuser.is_number(fuser.other(sum, fuser.result(function)), 1)) return;
@@ -235,7 +236,7 @@ void fuse_gelu_tail(Fuser& fuser, ValueId x, NodeId function, std::vector<NodeId
   }
   Node gelu{.type = "Gelu", .inputs = {x}, .outputs = fuser.node(last).outputs};
   gelu.attributes["approximate"] = std::string{approximation};
-  // Inner values must have no other consumer.
+  // Intermediate values must have no other consumer.
   for (const NodeId id : inner)
     if (id != last && fuser.reads(fuser.result(id)) != 1) return;
   fuser.replace(inner, std::move(gelu));
@@ -256,7 +257,7 @@ void fuse_erf_gelu(Fuser& fuser, NodeId erf) {
   }
 }
 
-/// x^3, as a power or as products; its nodes are added to the list.
+/// Whether the value is x^3, as a power or as products. Appends the nodes that compute it.
 bool is_cube(const Fuser& fuser, ValueId id, ValueId x, std::vector<NodeId>& nodes) {
   if (const NodeId power = fuser.made_by(id, "Pow"); !power.is_none()) {
     nodes.push_back(power);
@@ -270,7 +271,7 @@ bool is_cube(const Fuser& fuser, ValueId id, ValueId x, std::vector<NodeId>& nod
   return true;
 }
 
-/// tanh(sqrt(2 / pi) * (x + 0.044715 x^3)).
+/// Matches tanh(sqrt(2 / pi) * (x + 0.044715 x^3)).
 void fuse_tanh_gelu(Fuser& fuser, NodeId tanh) {
   const NodeId scaled = fuser.made_by(fuser.input(tanh, 0), "Mul");
   if (scaled.is_none()) return;
@@ -308,7 +309,8 @@ void fuse_linear(Fuser& fuser, NodeId product) {
   fuser.replace({product, sum}, std::move(linear));
 }
 
-/// Padding by zeros belongs to an average (which then counts them), padding by the least number to a maximum.
+/// Merges a constant Pad into the pool. An average pool takes padding by zeros (and then counts them), a max pool
+/// padding by the least number.
 void fuse_padded_pool(Fuser& fuser, NodeId pool) {
   const NodeId pad = fuser.made_by(fuser.input(pool, 0), "Pad");
   if (pad.is_none() || fuser.reads(fuser.result(pad)) != 1) return;

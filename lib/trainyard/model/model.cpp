@@ -18,7 +18,7 @@ struct TypeRow {
   std::int64_t onnx;
 };
 
-// In the order of DataType; the numbers are those of onnx.proto's TensorProto.DataType.
+// In the order of DataType. `onnx` is the number in onnx.proto's TensorProto.DataType.
 constexpr std::array<TypeRow, 10> kTypes = {{{"float32", 4, 1},
                                              {"float16", 2, 10},
                                              {"bfloat16", 2, 16},

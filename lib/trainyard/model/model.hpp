@@ -22,14 +22,14 @@ enum class DataType : std::uint8_t { float32, float16, bfloat16, float64, int64,
 std::int64_t bytes_per_element(DataType type);
 std::string_view name_of(DataType type);
 bool is_floating_point(DataType type);
-/// The type that ONNX numbers so (TensorProto.DataType); unsigned integers are read as the signed ones of their size.
-/// Nothing for strings, complex numbers and the types of 8 bits and less that are no integers.
+/// The type with this number in ONNX (TensorProto.DataType). Unsigned integers are read as signed integers of the same
+/// size. Returns nothing for strings, complex numbers, and types of at most 8 bits that are not integers.
 std::optional<DataType> data_type_from_onnx(std::int64_t number);
 std::int64_t onnx_number(DataType type);
 
 using Shape = std::vector<std::int64_t>;
-/// An array has at most 2^59 elements, so that its bytes fit a signed 64-bit count; no dimension is beyond 2^40, and
-/// there are at most 64 of them.
+/// Limits of an array: 2^59 elements, so that its size in bytes fits a signed 64-bit integer; 2^40 per dimension; 64
+/// dimensions.
 inline constexpr std::int64_t kMostElements = std::int64_t{1} << 59;
 inline constexpr std::int64_t kLargestDimension = std::int64_t{1} << 40;
 inline constexpr std::size_t kMostDimensions = 64;
@@ -52,52 +52,53 @@ struct Value {
   Shape shape = {};
   bool shape_known = false;
   Role role = Role::activation;
-  std::vector<std::int64_t> integers = {};  // the contents, where they are whole numbers, small and known; row-major
+  // the contents if they are whole numbers, known, and few (kMostContents); row-major
+  std::vector<std::int64_t> integers = {};
   bool contents_known = false;
-  std::vector<double> reals = {};  // the contents of a small floating-point array, where known; empty otherwise
+  std::vector<double> reals = {};  // the contents of a small floating-point array if known; otherwise empty
 };
 
 using Attribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>,
                                std::vector<std::string>>;
 
-/// One operator of the forward network. An ONNX tensor attribute ("value" of ConstantOfShape) is kept as its numbers,
-/// and its type as "value_type" (data_type_from_onnx). An operator of another domain has that before its type,
-/// "com.microsoft::FusedConv". Types and attributes are ONNX's (default domain), and these fused ones besides:
-/// "Linear" (inputs x, weight [K,N], bias [N] or none; x's last dimension times weight), "LayerNormalization" and
-/// "Gelu" also where the file's opset has no such operator, "SoftmaxCrossEntropy".
+/// One operator of the forward network. Types and attributes are those of ONNX's default domain, and in addition:
+/// "Linear" (inputs x, weight [K,N], optional bias [N]; the last dimension of x times weight), "LayerNormalization" and
+/// "Gelu" even if the file's opset lacks them, and "SoftmaxCrossEntropy". An operator of another domain has the domain
+/// in front of its type: "com.microsoft::FusedConv". A tensor attribute (the "value" of ConstantOfShape) is kept as its
+/// numbers, and its type as "value_type" (data_type_from_onnx).
 struct Node {
   std::string name = {};
   std::string type = {};
-  std::vector<ValueId> inputs = {};  // none() for an optional input left out
+  std::vector<ValueId> inputs = {};  // none() for an omitted optional input
   std::vector<ValueId> outputs = {};
   std::map<std::string, Attribute> attributes = {};
   std::string layer = {};  // "layer3.2", "encoder.5": for reports and layer-wise placers
 
   bool has_attribute(const std::string& key) const { return attributes.count(key) > 0; }
-  /// The attribute, or `otherwise` where the node has none. Throws InputError ("attribute") where it is of another
-  /// kind; a whole number serves as a real one.
+  /// The attribute, or `otherwise` if the node does not have it. Throws InputError ("attribute") if it is of another
+  /// kind. A whole number is accepted as a real one.
   std::int64_t integer(const std::string& key, std::int64_t otherwise) const;
   double real(const std::string& key, double otherwise) const;
   std::string text(const std::string& key, const std::string& otherwise) const;
   std::vector<std::int64_t> integers(const std::string& key, std::vector<std::int64_t> otherwise = {}) const;
 };
 
-/// The forward network: what a user's ONNX file or the zoo says, before anything is known of training or devices.
+/// The forward network as a user's ONNX file or the zoo describes it, independent of training and devices.
 struct Model {
   std::string name = {};
   IdMap<ValueId, Value> values = {};
   IdMap<NodeId, Node> nodes = {};    // in topological order
   std::vector<ValueId> inputs = {};  // role input
   std::vector<ValueId> outputs = {};
-  bool from_inference_export = false;   // batch norms folded, dropout removed: not the graph that is trained
+  bool from_inference_export = false;   // batch norms folded, dropout removed: differs from the graph that was trained
   std::vector<std::string> notes = {};  // remarks of an importer for its user
 
-  /// Trained scalars: every parameter counted once.
+  /// Number of trained scalars. A parameter that several nodes read counts once.
   std::int64_t parameter_count() const;
 };
 
-/// Takes out the nodes marked in `dead` (one entry per node), then every activation and constant that no node and no
-/// list of the model mentions; ids change. Throws InputError ("size") for marks that are not of the nodes.
+/// Removes the nodes marked in `dead` (one entry per node), then every activation and constant that no node and no
+/// input or output list mentions. Ids change. Throws InputError ("size") unless there is one mark per node.
 void remove_nodes(Model& model, const IdMap<NodeId, std::uint8_t>& dead);
 
 }  // namespace trainyard

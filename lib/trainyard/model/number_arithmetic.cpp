@@ -15,7 +15,7 @@ std::optional<std::int64_t> whole_result(std::string_view type, std::int64_t a, 
     if (b == 0 || (b == -1 && a == std::numeric_limits<std::int64_t>::min())) return std::nullopt;
     if (type == "Div") return a / b;
     const std::int64_t rest = a % b;
-    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;  // the sign of the divisor
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;  // sign of the divisor
   }
   if (type == "Max") return std::max(a, b);
   if (type == "Min") return std::min(a, b);

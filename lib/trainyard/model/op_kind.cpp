@@ -13,7 +13,7 @@ bool one_of(std::string_view type, const std::array<std::string_view, N>& types)
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-/// True if the value is a constant of one element with that number.
+/// True if the value is a constant of one element equal to `number`.
 bool holds_number(const Model& model, ValueId id, std::int64_t number) {
   if (id.is_none()) return false;
   const Value& value = model.values[id];

@@ -25,10 +25,10 @@ void same_as_first(ShapeContext& context) { context.output(0, context.shape(0), 
 
 void boolean_as_first(ShapeContext& context) { context.output(0, context.shape(0), DataType::boolean); }
 
-/// The element-wise operators of any number of inputs.
+/// Element-wise operators of any number of inputs, broadcast to a common shape.
 void broadcast_all(ShapeContext& context, DataType type) {
   Shape shape = context.shape(0);
-  // Before opset 7 the second input of a marked node fits itself to the first.
+  // Before opset 7, a node with the attribute `broadcast` expands its second input to the shape of the first.
   const bool fits_itself = context.node().integer("broadcast", 0) != 0;
   for (std::size_t i = 1; i < context.input_count(); ++i) {
     const Shape& next = context.shape(i);
@@ -46,11 +46,11 @@ void where(ShapeContext& context) {
   context.output(0, broadcast(context, context.shape(0), chosen), context.type(1));
 }
 
-/// The slope fits itself to the input, never the other way round.
+/// The slope is broadcast to the input, never the other way round.
 void prelu(ShapeContext& context) {
   const Shape& x = context.shape(0);
   const Shape& slope = context.shape(1);
-  // Old exporters give one slope per channel without the trailing ones.
+  // Old exporters give one slope per channel without the trailing dimensions of 1.
   const bool per_channel = slope.size() == 1 && x.size() >= 2 && slope[0] == x[1];
   if (!per_channel) context.require(broadcast(context, x, slope) == x, "the slope is larger than the input");
   context.output(0, x, context.type(0));
@@ -137,7 +137,7 @@ constexpr NamedRule kElementwiseRules[] = {
     {"IsInf", boolean_as_first},
     {"IsNaN", boolean_as_first},
     {"Not", boolean_as_first},
-    // several inputs, fitted to each other
+    // several inputs, broadcast to each other
     {"Add", arithmetic, 2, 2},
     {"BitShift", arithmetic, 2, 2},
     {"BitwiseAnd", arithmetic, 2, 2},

@@ -8,7 +8,7 @@ namespace trainyard::detail {
 
 namespace {
 
-/// The indexed dimension is replaced by all of the index's dimensions.
+/// The indexed dimension is replaced by all dimensions of the index.
 void gather(ShapeContext& context) {
   context.require_rank(0, 1);
   const Shape& x = context.shape(0);
@@ -52,7 +52,7 @@ void one_hot(ShapeContext& context) {
   context.output(0, std::move(y), context.has(2) ? context.type(2) : DataType::float32);
 }
 
-/// k from the attribute (opset 1) or the second input.
+/// k comes from the attribute (opset 1) or from the second input.
 void top_k(ShapeContext& context) {
   context.require_rank(0, 1);
   Shape y = context.shape(0);
@@ -64,17 +64,17 @@ void top_k(ShapeContext& context) {
   context.output(0, std::move(y), context.type(0));
 }
 
-// --- mixtures of experts. Of B samples of S tokens each token goes to k of E experts, and an expert takes C tokens of
-// a sample: D. Lepikhin et al.: GShard. ICLR 2021, algorithm 1; W. Fedus et al.: Switch Transformers. JMLR 2022 ---
+// --- Mixtures of experts. Each token of B samples of S tokens goes to k of E experts; an expert takes at most C tokens
+// of a sample. D. Lepikhin et al.: GShard. ICLR 2021, algorithm 1; W. Fedus et al.: Switch Transformers. JMLR 2022 ---
 
-/// Experts chosen [B, S, k] -> each choice's row among [E, B, C], or -1 where its expert is full. First choices come
+/// Experts chosen [B, S, k] -> slot of each choice in [E, B, C], or -1 if its expert is full. First choices are served
 /// before second ones, earlier tokens before later ones.
 void expert_slots(ShapeContext& context) {
   context.require(context.rank(0) == 3, "the choices are not [samples, tokens, choices]");
   context.output(0, context.shape(0), DataType::int64);
 }
 
-/// x [B, S, h], rows [B, S, k] -> [E, B C, h]: the tokens of each expert; rows that nobody takes are 0.
+/// x [B, S, h], slots [B, S, k] -> [E, B C, h]: the tokens of each expert. Slots without a token are 0.
 void expert_dispatch(ShapeContext& context) {
   const Shape& x = context.shape(0);
   const Shape& slots = context.shape(1);
@@ -86,7 +86,7 @@ void expert_dispatch(ShapeContext& context) {
   context.output(0, {experts, x[0] * capacity, x[2]}, context.type(0));
 }
 
-/// y [E, B C, h], weights and rows [B, S, k] -> [B, S, h]: the weighted sum of what a token's experts made of it.
+/// y [E, B C, h], weights and slots [B, S, k] -> [B, S, h]: the weighted sum of the outputs of each token's experts.
 void expert_combine(ShapeContext& context) {
   const Shape& y = context.shape(0);
   const Shape& weights = context.shape(1);

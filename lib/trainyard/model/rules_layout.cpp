@@ -15,7 +15,8 @@ std::int64_t checked_product(const ShapeContext& context, std::int64_t a, std::i
   return result;
 }
 
-/// 0 copies the input's dimension (unless allowzero), -1 takes what is left over.
+/// In the new shape, 0 copies the input's dimension (unless allowzero is set), and -1 stands for the remaining
+/// elements.
 void reshape(ShapeContext& context) {
   const Shape& x = context.shape(0);
   std::vector<std::int64_t> wanted;
@@ -137,7 +138,8 @@ void concat(ShapeContext& context) {
   context.output(0, std::move(y), context.type(0));
 }
 
-/// Parts from the attribute (to opset 11), the second input (from 13), or equal, the last one smaller.
+/// Parts come from the attribute (to opset 11) or the second input (from opset 13). Without either they are equal,
+/// except for a smaller last one.
 void split(ShapeContext& context) {
   context.require_rank(0, 1);
   const Shape& x = context.shape(0);
@@ -167,7 +169,7 @@ void split(ShapeContext& context) {
   }
 }
 
-/// The dimension's length after a slice; ends beyond the array are cut to it, as in Python.
+/// Length of the dimension after a slice. Ends beyond the array are clamped to it, as in Python.
 std::int64_t sliced(const ShapeContext& context, std::int64_t extent, std::int64_t start, std::int64_t end,
                     std::int64_t step) {
   context.require(step != 0, "a step is 0");

@@ -16,7 +16,7 @@ void require_equal_depth(const ShapeContext& context, std::int64_t a, std::int64
   }
 }
 
-/// NumPy's matmul: vectors gain a dimension that is dropped again; the leading dimensions fit each other.
+/// NumPy's matmul: a vector gains a dimension that is dropped again; the leading dimensions are broadcast.
 Shape product(const ShapeContext& context) {
   context.require_rank(0, 1);
   context.require_rank(1, 1);
@@ -48,7 +48,7 @@ void gemm(ShapeContext& context) {
   context.output(0, y, context.type(0));
 }
 
-/// x's last dimension times weight [K, N].
+/// The last dimension of x times weight [K, N].
 void linear(ShapeContext& context) {
   context.require_rank(0, 1);
   Shape y = context.shape(0);
@@ -64,7 +64,8 @@ void linear(ShapeContext& context) {
   context.output(0, std::move(y), context.type(0));
 }
 
-/// LSTM, GRU and RNN: X [steps, batch, input], R [directions, gates * hidden, hidden]; batch first with layout 1.
+/// LSTM, GRU and RNN: X [steps, batch, input], R [directions, gates * hidden, hidden]. With layout 1 the batch comes
+/// first.
 void recurrent(ShapeContext& context) {
   context.require_rank(0, 3);
   context.require_rank(2, 3);
@@ -85,7 +86,7 @@ void recurrent(ShapeContext& context) {
   context.output(2, last, context.type(0));
 }
 
-/// Sizes of an equation's letters, in the order of the alphabet. The ellipsis stands for its own dimensions.
+/// Extents of an equation's letters, in alphabetical order, and the dimensions that the ellipsis stands for.
 struct Letters {
   std::map<char, std::int64_t> extent;
   std::map<char, int> uses;
@@ -136,7 +137,7 @@ void einsum(ShapeContext& context) {
   std::string right;
   if (arrow != std::string::npos) {
     right = equation.substr(arrow + 2);
-  } else {  // implied: the ellipsis, then the letters used once in the order of the alphabet
+  } else {  // implied: the ellipsis, then the letters used once, in alphabetical order
     right = "...";
     for (const auto& [letter, uses] : letters.uses)
       if (uses == 1) right += letter;
@@ -155,7 +156,8 @@ void einsum(ShapeContext& context) {
   context.output(0, std::move(y), context.type(0));
 }
 
-/// Scores [N, C, ...] and labels [N, ...]: the loss is one number, or one per label; log-probabilities come second.
+/// Scores [N, C, ...] and labels [N, ...]. The first output is the loss, one number or one per label; the second the
+/// log-probabilities.
 void classification_loss(ShapeContext& context) {
   context.require_rank(0, 1);
   const std::string reduction = context.node().text("reduction", "mean");

@@ -16,8 +16,8 @@ Shape reduced(const ShapeContext& context, const std::vector<std::size_t>& axes,
   return y;
 }
 
-/// Axes from the attribute (ReduceSum to opset 11, others to 17) or the second input; none means all, or nothing with
-/// noop_with_empty_axes.
+/// Axes come from the attribute (ReduceSum to opset 11, others to 17) or from the second input. Without axes all are
+/// reduced; with noop_with_empty_axes none is.
 void reduce(ShapeContext& context) {
   const std::size_t rank = context.rank(0);
   const bool keep = context.node().integer("keepdims", 1) != 0;

@@ -14,7 +14,7 @@ DataType type_attribute(const ShapeContext& context, const std::string& key, Dat
   return *type;
 }
 
-/// A literal given by attributes. Readers turn tensors into values and leave no Constant node for them.
+/// A literal given by attributes. Readers turn tensor literals into values, so no Constant node remains for them.
 void constant(ShapeContext& context) {
   const Node& node = context.node();
   if (node.has_attribute("value_int")) return context.output(0, {}, DataType::int64);
@@ -32,7 +32,7 @@ void constant_of_shape(ShapeContext& context) {
   context.output(0, context.contents(0), type_attribute(context, "value_type", DataType::float32));
 }
 
-/// The count of numbers from start to limit: all three known, of one type.
+/// Length of the range from start to limit. All three inputs must be known and of one type.
 void range(ShapeContext& context) {
   const Value& start = context.value(0);
   if (!start.reals.empty() && !context.value(1).reals.empty() && !context.value(2).reals.empty()) {

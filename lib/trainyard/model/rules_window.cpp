@@ -46,7 +46,7 @@ Window window_of(const ShapeContext& context, std::vector<std::int64_t> kernel, 
 
 std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
-/// Positions of the window along dimension i.
+/// Number of positions of the window along dimension i.
 std::int64_t slid(const ShapeContext& context, const Window& window, std::size_t i, std::int64_t extent,
                   bool round_up) {
   const std::int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
@@ -57,7 +57,7 @@ std::int64_t slid(const ShapeContext& context, const Window& window, std::size_t
   const std::int64_t room = extent + before + (valid ? 0 : window.pads_after[i]) - reach;
   if (room < 0) context.fail(fmt::format("a window of {} does not fit into {} with its padding", reach, extent));
   std::int64_t positions = (round_up ? ceil_divide(room, stride) : room / stride) + 1;
-  // A window that would start in the padding behind the input is left out.
+  // A window that would start in the padding after the input is left out.
   if (round_up && (positions - 1) * stride >= extent + before) --positions;
   return positions;
 }
@@ -180,7 +180,7 @@ void batch_norm(ShapeContext& context) {
 
 void channel_norm(ShapeContext& context) {
   context.require_rank(0, 2);
-  // GroupNormalization of opset 18 has one scale per group, that of 21 one per channel.
+  // GroupNormalization has one scale per group in opset 18, and one per channel in opset 21.
   const std::int64_t channels = context.shape(0)[1], groups = context.small_integer("num_groups", 1);
   context.require(groups >= 1 && channels % groups == 0,
                   fmt::format("{} channels are not {} groups", channels, groups));
@@ -188,7 +188,7 @@ void channel_norm(ShapeContext& context) {
   context.output(0, context.shape(0), context.type(0));
 }
 
-/// Statistics over the axes from `axis` on; the optional further outputs are means and reciprocal deviations.
+/// Normalizes over the axes from `axis` on. The optional further outputs are the means and reciprocal deviations.
 void layer_norm(ShapeContext& context) {
   context.require_rank(0, 1);
   const Shape& x = context.shape(0);
@@ -212,7 +212,7 @@ std::int64_t scaled(const ShapeContext& context, std::int64_t extent, double sca
   return static_cast<std::int64_t>(size);
 }
 
-/// Resize of opset 10 and Upsample have (X, scales); Resize of later ones has (X, roi, scales, sizes).
+/// Resize of opset 10 and Upsample have inputs (X, scales), later versions of Resize (X, roi, scales, sizes).
 void resize(ShapeContext& context) {
   const Shape& x = context.shape(0);
   std::vector<std::int64_t> sizes;

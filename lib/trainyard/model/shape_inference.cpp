@@ -97,7 +97,7 @@ void ShapeContext::output(std::size_t index, Shape shape, DataType type) {
     if (extent < 0) fail(fmt::format("its output would have a dimension of {}", extent));
     if (extent > kLargestDimension) fail(fmt::format("its output would have a dimension of {}: too large", extent));
   }
-  elements(shape);  // throws where it is too large
+  elements(shape);  // throws if it is too large
   Value& value = model_.values[node_.outputs[index]];
   value.shape = std::move(shape);
   value.type = type;
@@ -196,7 +196,7 @@ void infer_shapes(Model& model) {
       const bool follows = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
         return !input.is_none() && !model.values[input].shape_known;
       });
-      // A value that lacks a shape only because a node before it does is no finding of its own.
+      // A missing shape that is only a consequence of an earlier finding is not reported again.
       if (follows && !findings.empty()) continue;
       infer_shapes(model, id);
     } catch (const InputError& problem) {

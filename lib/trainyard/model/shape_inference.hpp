@@ -6,24 +6,24 @@
 
 namespace trainyard {
 
-/// Fills shape and type of every node's outputs from those of its inputs, by the rules of ONNX, and the contents of
-/// small arrays that follow from shapes and literals (up to kMostContents elements): arguments of Reshape, Slice and
-/// their like are mostly computed so. Nodes must be in topological order.
+/// Fills in shape and type of every node's outputs from those of its inputs, by the rules of ONNX. It also follows the
+/// contents of small arrays (up to kMostContents elements) that result from shapes and literals, as exporters mostly
+/// compute the arguments of Reshape, Slice and similar ops in this way. Nodes must be in topological order.
 ///
-/// A shape that an output already has stands where the node's own rule cannot tell: an operator without a rule, or a
-/// shape that depends on the data. Throws InputError with up to kMostFindings findings, each naming node, operator and
-/// reason: "unknown-operator", "unknown-shape" (it depends on contents that are not known before the run),
+/// An output keeps a shape that it already has if the rule of its node cannot determine one: the operator has no rule,
+/// or the shape depends on the data. Throws InputError with up to kMostFindings findings, each naming node, operator
+/// and reason: "unknown-operator", "unknown-shape" (depends on contents that are not known before the run),
 /// "shape-mismatch" (the inputs do not fit the operator), "attribute", "too-large", "unknown-value" (an id beyond the
 /// values).
 void infer_shapes(Model& model);
 
-/// Infers the outputs of one node, whose inputs' shapes are known.
+/// Infers the outputs of one node. The shapes of its inputs must be known.
 void infer_shapes(Model& model, NodeId node);
 
-/// True if there is a rule for the operator.
+/// True if the operator has a rule.
 bool has_shape_rule(std::string_view type);
 
-/// Arrays up to this many elements have their contents followed.
+/// Largest number of elements of an array whose contents are followed.
 inline constexpr std::int64_t kMostContents = 1024;
 
 }  // namespace trainyard

@@ -12,17 +12,17 @@
 
 namespace trainyard::detail {
 
-/// The rule cannot tell: it needs something that is not known before the run.
+/// Thrown by a rule that cannot determine a shape because it depends on something that is not known before the run.
 struct ShapeUnknown : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-/// The node's inputs or attributes do not fit its operator.
+/// Thrown by a rule if the node's inputs or attributes do not fit its operator.
 struct ShapeMismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A node as a shape rule sees it: its inputs' shapes, types and contents, its attributes, and its outputs to fill.
-/// An argument that the operator does not allow throws ShapeMismatch or ShapeUnknown.
+/// A node as a shape rule sees it: the shapes, types and contents of its inputs, its attributes, and its outputs to
+/// fill in. The accessors throw ShapeMismatch or ShapeUnknown for an argument that the operator does not allow.
 class ShapeContext {
  public:
   ShapeContext(Model& model, NodeId node) : model_(model), node_(model.nodes[node]) {}
@@ -36,9 +36,9 @@ class ShapeContext {
   const Shape& shape(std::size_t input) const;
   DataType type(std::size_t input) const { return value(input).type; }
   std::size_t rank(std::size_t input) const { return shape(input).size(); }
-  /// The input's contents, which must be known whole numbers.
+  /// The input's contents. Throws ShapeUnknown unless they are known whole numbers.
   const std::vector<std::int64_t>& contents(std::size_t input) const;
-  /// The one number that the input holds.
+  /// The only number in the input.
   std::int64_t scalar(std::size_t input) const;
 
   void require(bool condition, const std::string& reason) const {
@@ -46,16 +46,17 @@ class ShapeContext {
   }
   void require_rank(std::size_t input, std::size_t at_least) const;
 
-  /// An attribute that counts or places elements: within 2^31 of zero, so that sums of a few products do not overflow.
+  /// An attribute that counts or places elements. Its size is at most 2^31, so that sums of a few products do not
+  /// overflow.
   std::int64_t small_integer(const std::string& key, std::int64_t otherwise) const;
   std::vector<std::int64_t> small_integers(const std::string& key, std::vector<std::int64_t> otherwise = {}) const;
   /// An axis of an array of this rank; negative ones count from the end.
   std::size_t axis(std::int64_t given, std::size_t rank) const;
   std::vector<std::size_t> axes(const std::vector<std::int64_t>& given, std::size_t rank) const;
-  /// The attribute of the name, or the contents of the input of the index, or nothing.
+  /// Reads the attribute `key` or, without it, the contents of input `input`. Returns false if the node has neither.
   bool numbers(const std::string& key, std::size_t input, std::vector<std::int64_t>& result) const;
 
-  /// Fills an output; does nothing for one that the node leaves out.
+  /// Fills in an output. Does nothing for an output that the node omits.
   void output(std::size_t index, Shape shape, DataType type);
 
   [[noreturn]] void fail(const std::string& reason) const { throw ShapeMismatch(reason); }
@@ -68,8 +69,8 @@ class ShapeContext {
 
 using ShapeRule = void (*)(ShapeContext&);
 
-/// The rule of one operator, and how many inputs it has where costs or gradients read them by place: the first `least`
-/// are there, and none is behind the first `most`.
+/// The rule of one operator, and its number of inputs if costs or gradients read these by position: the first `least`
+/// must be present, and there are at most `most`.
 struct NamedRule {
   std::string_view type;
   ShapeRule rule;
@@ -85,13 +86,14 @@ std::span<const NamedRule> indexing_rules();  // gather, scatter, top-k
 std::span<const NamedRule> reduction_rules();
 std::span<const NamedRule> source_rules();  // constants, ranges, random numbers, shapes as data
 
-/// NumPy's rule: shapes aligned at their ends, each pair of dimensions equal or one of them 1.
+/// NumPy's broadcasting: shapes are aligned at their ends, and each pair of dimensions must be equal or contain a 1.
 Shape broadcast(const ShapeContext& context, const Shape& a, const Shape& b);
 
-/// Throws InputError ("unknown-operator"): the type of the node has no rule. `help` follows the nearest one that has.
+/// Throws InputError ("unknown-operator") for a node whose type has no rule. `help` follows the most similar known type
+/// in the help text.
 [[noreturn]] void refuse_operator(const Node& node, const std::string& help);
 
-/// Follows the contents of small arrays through the node; its outputs' shapes are known.
+/// Follows the contents of small arrays through the node. The shapes of its outputs must be known.
 void infer_contents(Model& model, NodeId node);
 
 }  // namespace trainyard::detail

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-/// The node's values and which gradients are wanted, with short names for the rules below.
+/// A node, its model and the wanted gradients, with short names for the rules below.
 struct Context {
   const Model& model;
   const Node& node;
@@ -33,14 +33,15 @@ struct Context {
   }
 };
 
-/// "b" for input 1: the letter of an operand in the name of its gradient op.
+/// Letter of an operand in the name of its gradient op: "b" for input 1.
 std::string letter(std::size_t input) { return std::string(1, static_cast<char>('a' + static_cast<int>(input % 26))); }
 
 BackwardRule matmul_rule(const Context& c) {
   const std::string& type = c.node.type;
   const double flops = forward_cost(c.model, c.node).matmul_flops.value;
-  const bool weighted = type != "MatMul" && type != "Gemm";  // X, W, b rather than A, B, c
-  // A batched product sums the gradient of an operand that was broadcast. A matrix times rows needs no sum.
+  const bool weighted = type != "MatMul" && type != "Gemm";  // operands named X, W, b rather than A, B, c
+  // A batched product sums the gradient of a broadcast operand over the batch. For a plain matrix operand (at most two
+  // dimensions) the product itself does that sum.
   const auto reduction = [&](std::size_t input) {
     const Shape& own = c.model.values[c.in(input)].shape;
     const Shape& out = c.model.values[c.out()].shape;
@@ -73,8 +74,8 @@ BackwardRule matmul_rule(const Context& c) {
   return rule;
 }
 
-/// The gradient of an operand contracts that of the result with all other operands, over the letters that the forward
-/// op has.
+/// The gradient of an operand contracts the gradient of the result with all other operands, over the letters of the
+/// forward op.
 BackwardRule einsum_rule(const Context& c) {
   const ForwardCost forward = forward_cost(c.model, c.node);
   BackwardRule rule{.type = "EinsumGrad"};
@@ -92,7 +93,7 @@ BackwardRule einsum_rule(const Context& c) {
   return rule;
 }
 
-/// cuDNN's calls: one runs the sequence backwards (data), one makes the gradients of the weights.
+/// One op for both of cuDNN's calls: the sequence run backwards (data), and the gradients of the weights.
 BackwardRule recurrent_rule(const Context& c) {
   const std::string& type = c.node.type;
   const RecurrentShape shape = recurrent_shape(c.model, c.node);
@@ -131,7 +132,8 @@ BackwardRule normalization_rule(const Context& c) {
     rule.pieces = {piece};
     return rule;
   }
-  // Mean and 1/deviation (RMS norms: that alone), fp32: per channel, per row, per sample and channel, or per group.
+  // Saved in fp32: mean and 1/deviation (RMS norms: only the latter) per channel, per row, per sample and channel, or
+  // per group.
   const bool centred = type != "RMSNormalization" && type != "SimplifiedLayerNormalization";
   std::int64_t statistics = 0;
   const std::int64_t samples = shape.empty() ? 1 : shape[0];
@@ -157,8 +159,8 @@ BackwardRule normalization_rule(const Context& c) {
   return rule;
 }
 
-/// One kernel that recomputes the scores from the sum of exponentials that each row keeps in fp32, and reads Y for the
-/// sum of dY Y of a row: 3 products of d_qk, 2 of d_v a pair, where the forward op has one of each.
+/// One kernel. It recomputes the scores from the log-sum-exp that each row keeps in fp32, and reads Y for the row sums
+/// of dY Y. For each pair it computes 3 products of d_qk and 2 of d_v; the forward op computes one of each.
 ///
 /// T. Dao: FlashAttention-2. ICLR 2024, algorithm 2.
 BackwardRule attention_rule(const Context& c) {
@@ -178,7 +180,8 @@ BackwardRule attention_rule(const Context& c) {
   return rule;
 }
 
-/// Ops of two operands (and Where, Sum, Max, ...): one piece per operand, with the sum over what was broadcast.
+/// Ops of two operands, and Where, Sum, Max and others: one piece per operand, including the sum over broadcast
+/// dimensions.
 BackwardRule operand_rule(const Context& c) {
   const std::string& type = c.node.type;
   BackwardRule rule{.type = type == "Add" || type == "Sum" ? "SumToShape" : type + "Grad"};
@@ -216,7 +219,7 @@ BackwardRule operand_rule(const Context& c) {
 struct UnaryRule {
   std::string_view type;
   double flops;
-  bool from_output;  // reads Y rather than X
+  bool from_output;  // reads Y instead of X
 };
 constexpr std::array<UnaryRule, 26> kUnary{{
     {"Relu", 1, true},       {"Sigmoid", 3, true},    {"Tanh", 3, true},         {"Softmax", 4, true},
@@ -228,7 +231,7 @@ constexpr std::array<UnaryRule, 26> kUnary{{
     {"Celu", 3, false},      {"Softsign", 3, false},
 }};
 
-/// Ops whose gradient needs nothing but dY: it is moved, spread or scaled.
+/// Whether the gradient needs only dY, which is moved, spread or scaled.
 bool needs_gradient_only(std::string_view type) {
   static constexpr std::array<std::string_view, 12> kNeedGradientOnly{
       "GlobalAveragePool", "ReduceMean",   "ReduceSum",    "Neg",   "Cast", "Pad", "Tile", "Resize",
@@ -282,10 +285,10 @@ BackwardRule backward_rule(const Model& model, const Node& node, const std::vect
   if (is_matmul_like(type)) return matmul_rule(c);
   if (type == "Einsum") return einsum_rule(c);
   if (type == "Attention") return attention_rule(c);
-  if (type == "ExpertDispatch")  // a token's gradient is the sum of those of its copies
+  if (type == "ExpertDispatch")  // a token's gradient is the sum over its copies
     return one_piece("ExpertDispatchGrad", {.flops = c.n(c.in(1)) * c.last(c.in(0)), .reads = {c.in(1)}});
   if (type == "ExpertCombine") {
-    // dy = w dY, and dw = y dY over the features, for each choice.
+    // For each choice: dy = w dY, and dw = y dY summed over the features.
     const double choices = c.n(c.in(1)) * c.last(c.out());
     GradientPiece piece{.flops = choices * ((c.wants(0) ? 1 : 0) + (c.wants(1) ? 2 : 0)),
                         .reads = {c.in(2)},
@@ -321,7 +324,7 @@ BackwardRule backward_rule(const Model& model, const Node& node, const std::vect
   if (type == "GatherElements" || type == "GatherND")
     return one_piece(type + "Grad", {.flops = c.y(), .reads = {c.in(1)}});
   if (type == "SoftmaxCrossEntropy" || type == "SoftmaxCrossEntropyLoss") {
-    // The log-probabilities are kept in fp32, the labels with them.
+    // The log-probabilities are kept in fp32, and the labels with them.
     BackwardRule rule =
         one_piece("SoftmaxCrossEntropyGrad", {.flops = 5 * c.n(c.in(0)), .reads = {c.in(1)}, .extras = {0}});
     rule.extras = {{"logp", 4 * c.count(c.in(0))}};

@@ -71,7 +71,7 @@ void DraftGraph::settle_slices() {
 
 void DraftGraph::name_groups() {
   constexpr std::size_t kNoThing = kNone;
-  std::vector<std::size_t> lowest(ops_.size(), kNoThing);  // by leader: index into things_
+  std::vector<std::size_t> lowest(ops_.size(), kNoThing);  // by group leader: index into things_
   for (std::size_t i = 0; i < things_.size(); ++i) {
     std::size_t& best = lowest[groups_.find(things_[i].op)];
     if (best == kNoThing || things_[i].number < things_[best].number) best = i;
@@ -82,7 +82,7 @@ void DraftGraph::name_groups() {
   std::unordered_map<std::string, int> taken;
   for (const Thing& thing : things_) taken.emplace(thing.name, 1);
   for (Index op = 0; op < ops_.size(); ++op) {
-    const Index first = groups_.find(op);  // never above op, so its name stands already
+    const Index first = groups_.find(op);  // never above op, so its name is already set
     if (lowest[first] != kNoThing)
       ops_[op].spec.colocate = things_[lowest[first]].name;
     else if (shared[first])

@@ -9,7 +9,7 @@
 namespace trainyard::detail {
 namespace {
 
-/// The pieces merged into one kernel, which reads and writes each tensor once.
+/// The pieces merged into one kernel that reads and writes each tensor once.
 GradientPiece merged(const BackwardRule& rule) {
   GradientPiece all{.type = rule.type, .suffix = "grad"};
   const auto append = [](auto& to, const auto& from) {
@@ -115,7 +115,7 @@ void Expansion::add_backward(NodeId id) {
   if (!on_tape_[id]) return;
   const Node& node = model_.nodes[id];
   std::vector<Seen> gradients;
-  std::vector<ValueId> of;  // the outputs that have a gradient
+  std::vector<ValueId> of;  // outputs with a gradient
   for (const ValueId output : node.outputs) {
     if (output.is_none() || !needs_gradient_[output]) continue;
     if (Seen gradient = finished_gradient(output); gradient.tensor != kNone) {
@@ -230,7 +230,7 @@ void Expansion::add_piece(NodeId id, const BackwardRule& rule, const GradientPie
   OpRecipe& how = recipe(op, OpRecipe::Kind::backward);
   how.node = id;
   how.gradients = by_output(node, gradients, of);
-  const auto read = [&](ValueId of_node) {  // what no op makes is at hand
+  const auto read = [&](ValueId of_node) {  // arrays that no op makes are always readable
     const bool reads_it = std::find(piece.reads.begin(), piece.reads.end(), of_node) != piece.reads.end();
     return !of_node.is_none() && (reads_it || tensor_[of_node] == kNone) ? operand(of_node) : Operand{};
   };

@@ -18,7 +18,7 @@ std::string shape_text(const Value& value) {
   return text + ']';
 }
 
-/// Limit that keeps every sum of sizes from overflowing: an op's traffic is a few times the bytes of its values.
+/// Refuses models so large that a sum of sizes could overflow: an op's traffic is a few times the bytes of its values.
 void check_sizes(const Model& model) {
   double total = 0;
   for (const Value& value : model.values)
@@ -28,7 +28,7 @@ void check_sizes(const Model& model) {
            "check the sizes that its dimensions are bound to");
 }
 
-/// Bytes that forward ops make and backward ops read.
+/// Bytes of the tensors that forward ops make and backward ops read.
 Bytes saved_bytes(const Graph& graph) {
   Bytes sum;
   for (const TensorId tensor : graph.tensors()) {
@@ -182,7 +182,7 @@ void Expansion::add_forward(NodeId id) {
   for (const ValueId input : node.inputs) how.reads.push_back(operand(input));
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueId output = node.outputs[i];
-    if (output.is_none() || (i > 0 && !read_[output])) continue;  // running statistics, masks: not for other ops
+    if (output.is_none() || (i > 0 && !read_[output])) continue;  // running statistics and masks that no op reads
     tensor_[output] = draft_.add_output(op, value(output).name, byte_count(value(output)));
     maker_[output] = op;
     how.results.push_back(result(tensor_[output], i));

@@ -51,7 +51,7 @@ void Expansion::note_slice(Tensor slice, Tensor of, std::vector<ViewStep> views)
 TrainingRecipe Expansion::finish_recipe(const Graph& graph, const std::vector<TensorId>& declared) {
   recipes_.resize(graph.op_count());
   slice_views_.resize(declared.size());
-  std::vector<std::vector<Tensor>> slices(declared.size());  // that the graph declares, by whole
+  std::vector<std::vector<Tensor>> slices(declared.size());  // declared slices, by whole
   for (Tensor t = 0; t < declared.size(); ++t)
     if (draft_.whole(t) != t && !declared[t].is_none()) slices[draft_.whole(t)].push_back(t);
   const auto settle = [&](Operand& operand) {

@@ -16,7 +16,7 @@
 
 namespace trainyard::detail {
 
-/// One run of training_step: a sweep forward over the nodes, and one back.
+/// One run of training_step(): a forward sweep over the nodes, then a backward sweep.
 class Expansion {
  public:
   Expansion(const Model& model, const TrainingOptions& options) : model_(model), options_(options) {}
@@ -27,7 +27,7 @@ class Expansion {
   using Tensor = DraftGraph::Index;
   static constexpr Tensor kNone = DraftGraph::kNone;
 
-  /// Something that is a (part of a) draft tensor, seen through views.
+  /// A draft tensor or a part of one, seen through views.
   struct Seen {
     Tensor tensor = kNone;
     std::vector<ViewStep> views = {};
@@ -43,10 +43,11 @@ class Expansion {
 
   // --- forward (expand_forward.cpp) ---
 
-  /// Appends softmax cross-entropy to the first output, unless that is a loss already, and finds where gradients start.
+  /// Appends softmax cross-entropy to the first output unless that is a loss already, and finds the node where
+  /// gradients start.
   void add_loss_node();
   std::string free_name(std::string name) const;
-  /// Finds the node that makes each value, those that read it, and the first of these.
+  /// Finds the node that makes each value, whether it is read, and the first node that reads its storage.
   void index_values();
   /// Marks the values that need a gradient and the nodes that pass one on.
   void find_differentiated();
@@ -54,9 +55,10 @@ class Expansion {
   void add_inputs();
   void add_forward(NodeId id);
   void add_view(NodeId id, ViewKind kind);
-  /// The first op that reads a parameter or a buffer holds it; all that read a parameter are in its group.
+  /// The first op that reads a parameter or a buffer holds it. All ops that read a parameter join its group.
   void hold_parameters(DraftGraph::Index op, const Node& node);
-  /// The op reads the value or makes its gradient: where that is (a view of) a parameter, it joins its group.
+  /// Notes that the op reads the value or makes its gradient. If the value is a parameter or a view of one, the op
+  /// joins the group of that parameter.
   void touch(DraftGraph::Index op, ValueId of);
   std::string signature(const std::string& type, const std::vector<ValueId>& reads,
                         const std::vector<ValueId>& writes) const;
@@ -65,15 +67,15 @@ class Expansion {
 
   DraftGraph::Index add_backward_op(std::string name, const std::string& type, std::string layer, double flops,
                                     std::int64_t bytes, std::string signature_text, const std::vector<Tensor>& inputs);
-  /// Adds one more part of the value's gradient.
+  /// Adds one more term to the value's gradient.
   void contribute(ValueId id, Seen part);
-  /// The layer of the node that makes the value, or of the first that reads the parameter.
+  /// Layer of the node that makes the value; for a parameter, of the first node that reads it.
   const std::string& layer_of(ValueId id) const;
-  /// Colocates the backward op with the op that made the value's storage (colocate_gradients only).
+  /// Colocates the backward op with the op that made the value's storage, if colocate_gradients is set.
   void follow(DraftGraph::Index backward, ValueId of);
-  /// The whole gradient of a value whose consumers have all been seen; kNone where it has none.
+  /// The complete gradient of a value whose consumers have all been visited; kNone if it has none.
   Seen finished_gradient(ValueId id);
-  /// Zeroes a gradient of the whole and writes the parts into it.
+  /// Adds an op that zeroes a gradient of the whole and writes the parts into it.
   Tensor add_slice_gradient(ValueId whole, const std::vector<SlicePart>& parts);
   void add_backward(NodeId id);
   void add_view_gradient(NodeId id, ViewKind kind, const std::vector<Seen>& gradients, const std::vector<ValueId>& of);
@@ -83,18 +85,18 @@ class Expansion {
                  const std::vector<ValueId>& of, const std::vector<Tensor>& extras);
   void add_updates();
 
-  // --- what ops compute (expand_recipe.cpp); tensors in it are draft tensors until finish_recipe() ---
+  // --- recipes of ops (expand_recipe.cpp); tensors in them are draft tensors until finish_recipe() ---
 
   OpRecipe& recipe(DraftGraph::Index op, OpRecipe::Kind kind);
   Operand operand(const Seen& seen) const;
-  /// The value as ops read it.
+  /// The operand that ops read for this value.
   Operand operand(ValueId id) const;
   static std::vector<Tensor> tensors(const std::vector<Seen>& seen);
-  /// The gradients of the node's outputs `of`, at the positions of these.
+  /// The gradients of the node's outputs `of`, at the positions of these outputs.
   std::vector<Operand> by_output(const Node& node, const std::vector<Seen>& gradients,
                                  const std::vector<ValueId>& of) const;
   static OpRecipe::Result result(Tensor tensor, std::size_t position = 0);
-  /// A draft tensor that is part of another: how it comes from the whole.
+  /// Notes the views that lead from the whole to a slice of it.
   void note_slice(Tensor slice, Tensor of, std::vector<ViewStep> views);
   TrainingRecipe finish_recipe(const Graph& graph, const std::vector<TensorId>& declared);
 
@@ -106,16 +108,17 @@ class Expansion {
   TrainingSummary summary_;
   IdMap<ValueId, ValueId> roots_;
   IdMap<ValueId, NodeId> producer_, first_reader_;
-  IdMap<ValueId, Tensor> tensor_;  // what consumers of the value read; none for parameters, buffers and constants
+  // the tensor that consumers of the value read; none for parameters, buffers and constants
+  IdMap<ValueId, Tensor> tensor_;
   IdMap<ValueId, std::vector<ViewStep>> views_;     // from the tensor, or the held array, to the value
-  IdMap<ValueId, Seen> gradient_;                   // the sum of what has been contributed
-  IdMap<ValueId, std::vector<SlicePart>> pending_;  // gradients of slices, not yet put together
+  IdMap<ValueId, Seen> gradient_;                   // sum of the terms so far
+  IdMap<ValueId, std::vector<SlicePart>> pending_;  // gradients of slices, not yet written into a whole
   IdMap<ValueId, DraftGraph::Index> maker_;         // the op that makes the value
   IdMap<ValueId, bool> needs_gradient_, held_, read_;
   IdMap<NodeId, bool> on_tape_;
   IdMap<NodeId, DraftGraph::Index> op_;
   std::vector<OpRecipe> recipes_;                   // by op
-  std::vector<std::vector<ViewStep>> slice_views_;  // by draft tensor: from its whole; empty beyond the last slice
+  std::vector<std::vector<ViewStep>> slice_views_;  // by draft tensor: from its whole; short: ends at the last slice
 };
 
 }  // namespace trainyard::detail

@@ -14,7 +14,7 @@ struct Rule {
   int flops;           // per element
   std::int64_t state;  // bytes per element
 };
-/// Names, in the order of the enumerators.
+/// In the order of the enumerators.
 constexpr std::array<Rule, 4> kUpdateRules{{{"none", "", 0, 0},
                                             {"sgd", "SgdUpdate", 2, 0},
                                             {"momentum", "MomentumUpdate", 4, 4},
@@ -37,7 +37,7 @@ UpdateCost update_cost(Optimizer optimizer, std::int64_t count, std::int64_t ele
   if (optimizer == Optimizer::none) return {};
   const std::int64_t states = rule(optimizer).state;
   const std::int64_t copy = element < 4 ? 4 : 0;
-  // The weight is read and written; in mixed precision its copy is, and the short weight only written.
+  // The weight is read and written. In mixed precision its copy is read and written, and the short weight only written.
   const std::int64_t weight = copy != 0 ? element + 2 * copy : 2 * element;
   const std::int64_t unscaling = loss_scaling && copy != 0 ? 2 * element : 0;
   return {Flops{static_cast<double>(rule(optimizer).flops) * static_cast<double>(count)},

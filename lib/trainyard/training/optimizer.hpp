@@ -7,14 +7,14 @@
 
 namespace trainyard {
 
-/// Rules that turn gradients into new weights. P: elements of a parameter.
+/// Update rules of optimizers. P is the number of elements of a parameter.
 ///
 ///     sgd        2 P FLOPs: reads gradient and weight, writes the weight
-///     momentum   4 P FLOPs: besides reads and writes 4 P bytes of state
-///     adam      12 P FLOPs: besides reads and writes 8 P bytes of state
+///     momentum   4 P FLOPs: also reads and writes 4 P bytes of state
+///     adam      12 P FLOPs: also reads and writes 8 P bytes of state
 ///
-/// State is fp32. Parameters of 2 bytes have an fp32 copy in the state (mixed precision: 16 bytes a parameter with
-/// Adam, gradient included).
+/// State is fp32. For parameters of 2 bytes it includes an fp32 copy of the parameters (mixed precision: 16 bytes per
+/// parameter with Adam, gradient included).
 enum class Optimizer : std::uint8_t {
   none,  // no training: the forward graph alone, without loss
   sgd,
@@ -22,10 +22,10 @@ enum class Optimizer : std::uint8_t {
   adam,
 };
 
-/// The optimizer of that name. Throws InputError ("unknown-optimizer").
+/// The optimizer with this name. Throws InputError ("unknown-optimizer").
 Optimizer find_optimizer(std::string_view name);
 std::string_view name_of(Optimizer optimizer);
-/// The type of its op: "AdamUpdate".
+/// Type of the optimizer's op, such as "AdamUpdate".
 std::string_view update_type(Optimizer optimizer);
 
 /// Cost of the update of one parameter, and the state that the optimizer keeps for it between steps.
@@ -35,8 +35,8 @@ struct UpdateCost {
 
   friend bool operator==(const UpdateCost&, const UpdateCost&) = default;
 };
-/// The cost of updating a parameter of `count` elements of `element` bytes each. With `loss_scaling` a short gradient
-/// is read and written once more.
+/// Cost of updating a parameter of `count` elements of `element` bytes each. With `loss_scaling`, a gradient of less
+/// than 4 bytes per element is read and written once more.
 UpdateCost update_cost(Optimizer optimizer, std::int64_t count, std::int64_t element, bool loss_scaling = false);
 
 }  // namespace trainyard

@@ -13,7 +13,7 @@ namespace trainyard {
 
 enum class Granularity : std::uint8_t {
   op,    // one backward op per forward op
-  fine,  // the gradients of data, weights and bias apart
+  fine,  // separate ops for the gradients of data, weights and bias
 };
 
 struct TrainingOptions {
@@ -22,17 +22,20 @@ struct TrainingOptions {
   std::int64_t dropout_mask_bytes = 1;  // per element: 1 on CUDA, 4 on PyTorch's CPU path
   std::int64_t pool_index_bytes = 8;    // per output element of a max pool
   bool colocate_gradients = false;      // every backward op in the group of its forward op
-  /// Slices of one tensor (the steps of a sequence): each makes a zeroed gradient of the whole tensor, added up one by
-  /// one, as eager PyTorch does; otherwise one op gathers them.
+  /// How gradients of slices of one tensor (the steps of a sequence) are combined. True, as in eager PyTorch: each
+  /// slice makes a zeroed gradient of the whole tensor, and these are added one by one. False: one op gathers all
+  /// slices.
   bool eager_slices = false;
-  bool loss_scaling = false;  // gradients of short parameters are unscaled, and checked for infinities, in the update
+  // the update unscales gradients of short (2-byte) parameters and checks them for infinities
+  bool loss_scaling = false;
 };
 
-/// Totals of the expansion. FLOPs of "matmul" are those of convolutions and matrix products, without bias.
+/// Totals of a training step. Fields with `matmul` count FLOPs of convolutions and matrix products, without bias.
 struct TrainingSummary {
   Flops forward_flops, backward_flops, update_flops;
   Flops forward_matmul_flops, backward_matmul_flops;
-  Bytes saved_bytes;  // of the tensors that forward ops make and backward ops hold; inputs and parameters are not
+  // tensors that forward ops make and backward ops hold; without inputs and parameters
+  Bytes saved_bytes;
   std::int64_t gradient_adds = 0;
   std::int64_t parameters = 0;  // trained scalars
   Bytes parameter_bytes, state_bytes;
@@ -44,32 +47,33 @@ struct TrainingSummary {
 struct TrainingStep {
   Graph graph;
   TrainingSummary summary;
-  TrainingRecipe recipe;  // what each op computes
+  TrainingRecipe recipe;  // the computation of each op
 };
 
-/// One training step as a graph: forward, loss, backward, update. Shapes must be known: infer_shapes() fills them
-/// in for a network made by hand.
+/// One training step as a graph: forward, loss, backward, update. Shapes must be known; infer_shapes() fills them in
+/// for a network built by hand.
 ///
-/// Loss: softmax cross-entropy on the first output (its last dimension counts classes; of images, dimension 1), with
-/// int64 labels; a first output of one element is taken for a loss itself.
+/// The loss is softmax cross-entropy on the first output, with int64 labels. Classes are its last dimension, or
+/// dimension 1 if it has four (images). A first output of one element is taken as the loss itself.
 ///
 /// Ops are named after nodes: NODE, NODE/grad (fine: NODE/grad_x, NODE/grad_w, NODE/grad_b), VALUE/add_grad where
-/// gradients of several consumers meet, PARAMETER/update. Each model input, and the labels, is an op of type "Input"
-/// that takes no time. Views are not ops: their consumers read, hold and transfer the whole storage, as eager PyTorch
-/// keeps it alive. Only a tensor that is read through slices alone, which make it up (the gates of an LSTM cell, packed
-/// queries, keys and values, the gradient of a Concat), is declared as these slices, each with its own bytes.
+/// gradients of several consumers are added, PARAMETER/update. Each model input, and the labels, is an op of type
+/// "Input" that takes no time. Views are not ops: their consumers read, hold and transfer the whole storage, as eager
+/// PyTorch keeps it alive. The exception is a tensor that is read only through slices which together make it up (the
+/// gates of an LSTM cell, packed queries, keys and values, the gradient of a Concat). It is declared as these slices,
+/// each with its own bytes.
 ///
-/// Parameters are not tensors: the first op that reads one holds it with its optimizer state, and every op that touches
-/// it (reads it, makes, adds or applies its gradient) is in one colocation group, named after the group's first
-/// parameter. Buffers count as state of the first op that reads them. Constants are free.
+/// Parameters are not tensors. The first op that reads a parameter holds it with its optimizer state. All ops that
+/// touch it (read it; make, add or apply its gradient) form one colocation group, named after the group's first
+/// parameter. Buffers count as state of the first op that reads them. Constants cost nothing.
 ///
-/// Throws InputError: "unknown-shape"; "too-large"; "no-output"; "nothing-to-train" where the loss reaches no
-/// parameter. And for a network that no reader would leave: "unknown-value" and "order" (nodes read what nodes before
-/// them make), "two-producers", "range", "unknown-operator" (a type that is neither known nor of a domain, as in
-/// "my::Fused"), "shape-mismatch", "attribute".
+/// Throws InputError: "unknown-shape"; "too-large"; "no-output"; "nothing-to-train" if the loss depends on no
+/// parameter. For a network that no reader would produce it also throws (check_model()): "unknown-value" and "order" (a
+/// node reads a value that no earlier node makes), "two-producers", "range", "unknown-operator" (a type that is neither
+/// known nor has a domain, as in "my::Fused"), "shape-mismatch", "attribute".
 TrainingStep training_step(const Model& model, const TrainingOptions& options = {});
 
-/// The graph of training_step() alone.
+/// Only the graph of training_step().
 inline Graph training_graph(const Model& model, const TrainingOptions& options = {}) {
   return training_step(model, options).graph;
 }
