@@ -12,18 +12,18 @@
 
 namespace trainyard::detail {
 
-/// A collective of ranks that share a sequence, on `bytes` as CollectiveKind counts them.
+/// A collective of ranks that share a sequence. `bytes` is its size as CollectiveKind counts it.
 struct ContextCollective {
   CollectiveKind kind;
   Bytes bytes;
   OpId by;
   std::size_t times = 1;
-  bool beside = false;  // each beside one of as many parts of the op as there are ranks
+  bool beside = false;  // each overlaps one step of the op, which has one step per rank
 };
 
-/// What ranks that share the sequence of each sample exchange. Each computes its rows of every op but of attention,
-/// which looks at all of them. An op "Attention" of queries, keys and values, and its "AttentionGrad", take and make on
-/// a rank
+/// The exchanges of ranks that share the sequence of each sample (context parallelism). Each rank computes its own rows
+/// of every op except attention, which looks at all rows. For an op "Attention" of queries, keys and values, and its
+/// "AttentionGrad", a rank takes and makes
 ///
 ///                   all-gather                                       all-to-all
 ///     queries       own rows                                         own heads
@@ -31,37 +31,41 @@ struct ContextCollective {
 ///     result        own rows                                         own heads, then own rows
 ///     gradients     of keys and values: terms of all rows, scattered own heads, then own rows
 ///
-/// In a ring of c ranks keys and values stay divided. Attention takes c steps, in step j of its own rows of queries to
-/// the keys and values of the rank j before, which shift from rank to rank beside the steps; each step corrects the
-/// result so far by the logarithms of the sums of exponentials. Backward the terms of the gradients of keys and values
-/// go around too, each rank adds its own, and the last shift takes them to the rank whose they are.
+/// In a ring of c ranks, keys and values stay divided. Attention takes c steps. In step j a rank's own queries attend
+/// to the keys and values of the rank j before it; these shift from rank to rank while the steps run. Each step
+/// corrects the result so far by the log-sum-exp of the scores. In the backward pass the terms of the gradients of keys
+/// and values go around the ring too. Each rank adds its own terms, and the last shift takes the sums to the rank that
+/// owns the rows.
 ///
-/// Each rank does as much of the attention, also where it is causal: it has rows from both ends (zigzag).
+/// Each rank does the same amount of attention even if it is causal, as it has rows from both ends of the sequence
+/// (zigzag).
 ///
 /// Sources: Llama team: The Llama 3 Herd of Models. 2024, section 3.3.2 (all-gather); S. A. Jacobs et al.: DeepSpeed
 /// Ulysses: System Optimizations for Enabling Training of Extreme Long Sequence Transformer Models. 2023, section 3;
 /// H. Liu, M. Zaharia, P. Abbeel: Ring Attention with Blockwise Transformers for Near-Infinite Context. 2023, section
 /// 3; NVIDIA: TransformerEngine, context_parallel.py (cp_comm_type p2p: double buffers, zigzag).
 struct ContextUse {
-  /// What a rank has of a tensor: its rows; all of them, or of gradients terms of all; its heads of all rows.
+  /// Part of a tensor that a rank has: its own rows; all rows (of gradients, terms of all rows); its own heads of all
+  /// rows.
   enum class Part : std::uint8_t { rows, all, heads };
 
-  /// One rank exchanges nothing. Throws InputError ("context") with the op: one that looks at several rows and is no
-  /// attention, an attention whose heads `ranks` do not divide (all-to-all); or where there is no attention.
+  /// With one rank nothing is exchanged. Throws InputError ("context"): an op other than attention that looks at
+  /// several rows; an attention without three operands of its own, with a bias or mask, or whose heads `ranks` does not
+  /// divide (all-to-all), each naming the op; or a graph without attention.
   ContextUse(const Graph& graph, std::size_t ranks, ContextExchange exchange);
 
   bool is_attention(OpId op) const { return !keys[op].is_none(); }
-  /// Whether the op has three results: the gradients of queries, keys and values.
+  /// Whether the op makes the gradients of queries, keys and values (an AttentionGrad).
   static bool makes_gradients(const Graph& graph, OpId op);
   Part taken(const Graph& graph, OpId reader, TensorId tensor) const;
-  /// Gathered for the backward pass: all rows of keys and values.
+  /// Whether the reader takes keys or values of all rows that are gathered a second time, for the backward pass.
   bool gathers_again(const Graph& graph, OpId reader, TensorId tensor) const {
     return taken(graph, reader, tensor) == Part::all && graph.phase(reader) == Phase::backward;
   }
 
-  /// What ranks exchange for each attention, of a graph that is a rank's share.
+  /// The collectives of each attention. `graph` is one rank's share.
   std::vector<ContextCollective> collectives(const Graph& graph) const;
-  /// Bytes that all ranks together read and write besides their shares, of a whole graph.
+  /// Bytes that all ranks together access in addition to their shares. `graph` is the undivided graph.
   Bytes accessed_besides(const Graph& graph, OpId op) const;
 
   IdMap<TensorId, Part> made;
@@ -70,8 +74,8 @@ struct ContextUse {
   ContextExchange exchange;
 };
 
-/// Whether as many ranks could share the sequence of the graph's samples, each as many rows; all-to-alls divide the
-/// heads that each of `tensor` ranks has.
+/// Whether `ranks` ranks can share the sequence of the graph's samples, with the same number of rows each. All-to-alls
+/// also have to divide the heads that each of `tensor` tensor ranks has.
 bool shares_context(const Graph& graph, std::size_t ranks, ContextExchange exchange, std::size_t tensor = 1);
 
 }  // namespace trainyard::detail

@@ -12,48 +12,51 @@
 
 namespace trainyard {
 
-/// A collective among replicas: ops `first` to `first` + `count` of their graph, of which the last `members` have what
-/// comes of it.
+/// A collective among replicas: `count` ops of their graph, from `first` on. The last `members` of these have its
+/// result.
 struct ReplicaCollective {
   enum class Of : std::uint8_t { gradients, weights, fetch_forward, fetch_backward, share, exchange };
   Of of;
   CollectiveKind kind;
   std::size_t first = 0, count = 0, members = 0;
-  std::vector<TensorId> tensors;  // in the graph as it was given: end to end; of weights their gradients
+  std::vector<TensorId> tensors;  // of the original graph, end to end; for weights, their gradients
 };
 
-/// In-graph data parallelism with shared weights: a parameter server, and what FastT starts from. With n replicas,
+/// In-graph data parallelism with shared weights, as with a parameter server. FastT starts from this graph. With n
+/// replicas,
 ///
 ///     an op of the forward or backward pass   n copies "conv@1", "conv@2", ...
-///     an op that holds parameters             besides an op "conv/weights" of type "Variable" that holds them with the
+///     an op that holds parameters             also an op "conv/weights" of type "Variable" that holds them with the
 ///                                             optimizer state, and whose one output all replicas read
-///     a gradient of parameters                its n copies are summed by one op "GRADIENT/aggregate" (n > 1): reads n
-///                                             times its bytes, writes them once
+///     a gradient of parameters                one op "GRADIENT/aggregate" sums its n copies (n > 1): reads n times its
+///                                             bytes, writes them once
 ///     an update                               once, of the sum
 ///
-/// Variables, aggregations and updates of one colocation group stay one group; the copies of its other ops go free, for
-/// now weights are sent. Who reads a variable is known by group: the op that held the parameters; of the other ops of
-/// the group, except those that make weight gradients alone (types ending in "GradW", "GradB"), those of its layer, or
-/// all where the layers tell none apart. Groups without parameters are copied with their ops.
+/// Variables, aggregations and updates of a colocation group stay one group. The copies of its other ops may go
+/// elsewhere, as weights are now sent. The readers of a variable are found by group: the op that held the parameters,
+/// and the other ops of the group in its layer, or all of them if no layer matches. Ops that only make weight gradients
+/// (types ending in "GradW", "GradB") do not read it. Groups without parameters are copied with their ops.
 ///
-/// A share of the batch is 1/n of FLOPs, traffic, workspace, given times and tensors, but for weights and their
-/// gradients, and tensors of at most 8 bytes. With one replica only the variables are new.
+/// A share of the batch is 1/n of FLOPs, traffic, workspace, given times and tensors. Weights, their gradients and
+/// tensors of at most 8 bytes are not divided. With one replica only the variables are new.
 struct DataParallelGraph {
   Graph graph;
   std::size_t replicas = 1;
-  std::size_t buckets = 0;  // of gradients that replicas add
-  /// The replica of each op, from 0; `replicas` for ops that all share.
+  std::size_t buckets = 0;  // buckets of gradients that replicas add
+  /// Replica of each op, from 0; `replicas` for ops that all replicas share.
   IdMap<OpId, std::size_t> replica{};
-  /// The op that each is a copy of; of what holds weights, adds gradients or sends either: an op whose weights these
-  /// are, or in the backward pass one that makes the gradients.
+  /// The op that each op is a copy of. For ops that hold weights, add gradients or send either: an op with these
+  /// weights or, in the backward pass, an op that makes the gradients.
   IdMap<OpId, OpId> original{};
-  std::vector<ReplicaCollective> collectives{};  // in the order of their ops; none behind a parameter server
+  std::vector<ReplicaCollective> collectives{};  // in the order of their ops; none with a parameter server
 };
-/// Replicas, each with weights of its own but under the parameter server. Without `divide_batch` each replica computes
-/// the whole batch of the graph; buckets are numbered from `first_bucket`. Throws InputError as check_collective()
-/// does, and "unsplittable": no replica; "zero": a stage above 3, or without the ring; "experts": not divided by those
-/// that share them; "unknown-op": a stage that begins with no op of the graph; and OutOfTime where the checkpoint does,
-/// which it passes for each op that it makes.
+/// Replicates the graph. Each replica has its own weights, except with the parameter server. Without `divide_batch`
+/// each replica computes the whole batch of the graph. Buckets are numbered from `first_bucket`. Throws InputError as
+/// check_collective() does, and: "unsplittable" (no replica); "zero" (a stage above 3, or a collective other than ring
+/// and whole); "experts" or "context" (groups that do not divide the replicas or experts, or a combination that is not
+/// modelled); "fold" (classes that do not add up) and "collective" (a fold without whole collectives); "unknown-op" (a
+/// pipeline stage that begins with no op of the graph). Throws OutOfTime if the checkpoint does, which is passed for
+/// each op made.
 DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch = true,
                                 std::size_t first_bucket = 0, Checkpoint checkpoint = Checkpoint{});
 

@@ -10,16 +10,16 @@
 
 namespace trainyard::detail {
 
-/// The part of a training step that mixtures of experts compute: between an ExpertDispatch, which puts the tokens of
-/// each expert together, and an ExpertCombine, in both passes.
+/// The part of a training step that computes mixtures of experts, in both passes: the ops between an ExpertDispatch,
+/// which groups the tokens by expert, and an ExpertCombine.
 struct ExpertUse {
   explicit ExpertUse(const Graph& graph);
 
-  IdMap<OpId, bool> inside;         // it computes on rows [experts, ...], or updates the weights of experts
-  IdMap<TensorId, bool> has_rows;   // made for or by experts, their gradients too
-  std::vector<std::size_t> counts;  // experts of each layer that has any, as their ops' signatures say
+  IdMap<OpId, bool> inside;         // computes on rows [experts, ...], or updates weights of experts
+  IdMap<TensorId, bool> has_rows;   // rows made for or by experts, and their gradients
+  std::vector<std::size_t> counts;  // number of experts of each mixture, from signatures
 
-  /// Ranks that hold different experts exchange the tensor before this op reads it.
+  /// Whether ranks that hold different experts exchange the tensor before `reader` reads it.
   bool crosses(const Graph& graph, TensorId tensor, OpId reader) const {
     return has_rows[tensor] && inside[reader] != inside[graph.producer(tensor)];
   }
@@ -29,8 +29,9 @@ struct ExpertUse {
 struct ExpertShare {
   std::size_t part, of;
 };
-/// Gives an op on experts whose rows are already 1/parts of all (take_share) the weights, state, gradients and updates
-/// of the rank's own experts, and the rows that all ranks have for these.
+/// Turns an op on experts into that of one rank. Its rows are already 1/parts of all (take_share()). It gets the
+/// weights, state, gradients and updates of only the rank's own experts, and the rows that all ranks have for these
+/// experts.
 void take_experts(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, ExpertShare share,
                   std::size_t parts);
 

@@ -15,34 +15,34 @@ namespace trainyard {
 
 struct MergeOptions {
   std::size_t most_groups = 128;
-  /// Ends where every group sends at least this much.
+  /// Merging ends when every group sends at least this many bytes.
   Bytes enough{std::numeric_limits<std::int64_t>::max()};
-  /// Only ops with the same number go together; empty: any.
+  /// Kind of each op; only ops of the same kind are merged. Empty: all are of one kind.
   IdMap<OpId, std::uint32_t> kind = {};
   /// Weight of each op; empty: 0.
   IdMap<OpId, std::int64_t> weight = {};
-  /// Groups weigh at most this much; it doubles as long as it leaves more than most_groups. Colocation groups and
-  /// single ops may weigh more.
+  /// Upper limit on the weight of a group. It is doubled as long as more than most_groups groups remain. Colocation
+  /// groups and single ops may weigh more.
   std::int64_t heaviest = std::numeric_limits<std::int64_t>::max();
-  std::function<void()> checkpoint = {};  // called before each merge: what it throws ends the merging
+  std::function<void()> checkpoint = {};  // called before each merge; an exception from it ends the merging
 };
 
-/// The ops of a graph dealt to groups: the map there, and back.
+/// A partition of a graph's ops into groups: the group of each op, and the ops of each group.
 struct OpGroups {
   IdMap<OpId, std::uint32_t> of;
-  std::vector<std::vector<OpId>> ops;  // of each group, in topological order; groups by their first ops in it
+  std::vector<std::vector<OpId>> ops;  // by group, in topological order; groups in the order of their first ops
 };
 
-/// Ops with the same label are a group. Throws InputError ("size") unless each op has one.
+/// Groups the ops by label. Throws InputError ("size") unless each op has a label.
 OpGroups groups_by(const Graph& graph, const IdMap<OpId, std::uint32_t>& label);
 
-/// Merge-and-colocate (Addanki et al.: Placeto, NeurIPS 2019, A.6): again and again the group that sends the fewest
-/// bytes to others joins the consumer to which it sends the most, or the producer from which it receives the most where
-/// it has no consumer, until there are few enough. Groups without neighbours join each other. Colocation groups of the
-/// graph stay together. As published, without a limit on their weight, one group grows and grows: it has half of the
-/// run time and more. Ties go to the group with the lower first op. The groups may depend on each other in cycles.
-/// Throws InputError: "size" (kinds or weights that are not of the ops), "range" (weights below 0, or of 2^63
-/// together).
+/// Merge-and-colocate (Addanki et al.: Placeto, NeurIPS 2019, A.6). Repeatedly merges the group that sends the fewest
+/// bytes to others into the consumer to which it sends the most. A group without a consumer joins the producer from
+/// which it receives the most. Ends when few enough groups are left. Groups without neighbours join each other, and
+/// colocation groups of the graph stay together. Ties go to the group with the lower first op. The groups may depend on
+/// each other in cycles. As published, without a limit on weight, one group keeps growing until it has half of the run
+/// time or more. Throws InputError: "size" (kinds or weights without one entry per op), "range" (weights below 0, or
+/// with a sum of 2^63 or more).
 OpGroups merge_and_colocate(const Graph& graph, const MergeOptions& options = {});
 
 }  // namespace trainyard

@@ -14,7 +14,7 @@ namespace trainyard {
 
 using ModelId = Id<struct ModelTag>;
 
-/// Stands between a model's name and that of its op, tensor, layer or colocation group in a graph of several models.
+/// Separates a model's name from that of its op, tensor, layer or colocation group, in a graph of several models.
 inline constexpr std::string_view kModelMark = "::";
 
 struct NamedGraph {
@@ -22,14 +22,14 @@ struct NamedGraph {
   const Graph* graph = nullptr;
 };
 
-/// Several models as one graph, their disjoint union: op "conv1" of model "resnet50" is "resnet50::conv1", and so are
-/// tensors, layers and colocation groups; the graph is called "resnet50+vgg16". Ops come model by model. Marks in the
-/// names given become ":"; a name that is there already gets "#2", "#3", ... One model alone stays as it is.
-/// Throws InputError ("no-graph") for a model without one.
+/// Several models as one graph, their disjoint union. Op "conv1" of model "resnet50" becomes "resnet50::conv1", and
+/// tensors, layers and colocation groups are named in the same way. The graph is called "resnet50+vgg16". Ops are
+/// ordered by model. Marks in given names become ":"; a name that is already taken gets "#2", "#3", ... A single model
+/// stays as it is. Throws InputError ("no-graph") for a model without a graph.
 Graph union_graph(std::span<const NamedGraph> models);
 
-/// The model of each op, read off the names: the text before the first mark where every op's name has one;
-/// otherwise the graph is one model, of its own name.
+/// The model of each op, read from its name: the text before the first mark, if every op's name has one. Otherwise the
+/// graph is one model with the graph's name.
 struct Models {
   IdMap<OpId, ModelId> of;
   std::vector<std::string> names;  // by ModelId, in the order of their first op
@@ -38,7 +38,7 @@ struct Models {
 };
 Models find_models(const Graph& graph);
 
-/// Throws InputError ("size", "unknown-model") unless each of so many ops is of one of the models.
+/// Throws InputError ("size", "unknown-model") unless each of `ops` ops belongs to one of the models.
 void check_models(const Models& models, std::size_t ops);
 
 }  // namespace trainyard

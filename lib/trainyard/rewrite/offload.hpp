@@ -7,31 +7,32 @@
 
 namespace trainyard {
 
-/// A training step that keeps some tensors of the forward pass in the host's memory until the backward pass reads them.
+/// A training step that keeps some tensors of the forward pass in host memory until the backward pass reads them.
 ///
-/// Two ops on a device of class cpu, which take no time, stand for each tensor t of b bytes:
+/// For each tensor t of b bytes there are two ops on a device of class cpu, which take no time:
 ///
-///     t/away    reads t, makes "t/away", b bytes: the copy in the host's memory. `away_before` waits for it
-///     t/back    reads "t/away" after `back_after`, makes "t/back", b bytes: what the backward pass reads in t's place
+///     t/away    reads t, makes "t/away", b bytes: the copy in host memory. `away_before` waits for it
+///     t/back    reads "t/away" after `back_after`, makes "t/back", b bytes: the backward pass reads it in place of t
 ///
-/// So t goes to the host as soon as it is made, on the links between the two; its device holds it until its readers in
-/// the forward pass and that transfer have ended, which is no later than `away_before` starts. It comes back once
-/// `back_after` has ended, and is held from the start of that transfer on. The host holds b bytes from the start of the
-/// first transfer to the end of the second: one buffer that both transfers use, as frameworks have it in pinned memory,
-/// but that theirs are of whole pages and stay allocated from step to step. The executors here run the two ops as
-/// copies within the host's memory, of no time in the simulation, and hold both ends meanwhile.
+/// So t goes to the host as soon as it is made, over the links between device and host. Its device holds it until its
+/// forward readers and that transfer have ended, which is at the latest when `away_before` starts. It comes back after
+/// `back_after` has ended, and takes device memory from the start of that transfer. The host holds b bytes from the
+/// start of the first transfer to the end of the second, in one buffer for both. Frameworks use pinned memory in this
+/// way, but with buffers of whole pages that stay allocated from step to step. The executors of this project run the
+/// two ops as copies within host memory, which take no time in the simulation, and hold source and destination
+/// meanwhile.
 ///
 /// M. Rhu, N. Gimelshein, J. Clemons, A. Zulfiqar, S. Keckler: vDNN: virtualized deep neural networks for scalable,
-/// memory-efficient neural network design. MICRO 2016: there a layer waits until what the layer before it offloads is
-/// away (`away_before` the next op), and each layer's backward pass fetches for the one before it.
+/// memory-efficient neural network design. MICRO 2016. There a layer waits until the previous layer's tensors are
+/// offloaded (`away_before` is the next op), and each layer's backward pass fetches for the layer before it.
 ///
-/// Ops and tensors of `graph` keep their ids. Throws InputError: a tensor that the graph does not have
-/// ("unknown-tensor"), that is not of the forward pass, is kept, is not read after the forward pass, or is named twice
-/// ("offload"); an op that it does not have ("unknown-op"), a collective as one of the two ("offload"), an
-/// `away_before` that the tensor depends on, or a `back_after` that depends on the tensor's return ("cycle").
+/// Ops and tensors of `graph` keep their ids. Throws InputError: "unknown-tensor" (not in the graph); "offload" (a
+/// tensor that is not of the forward pass, is kept, is not read after the forward pass, or is named twice; a collective
+/// as `away_before` or `back_after`); "unknown-op"; "cycle" (an `away_before` that the tensor depends on, or a
+/// `back_after` that depends on the tensor's return).
 Graph offload(const Graph& graph, std::span<const Offload> tensors);
 
-/// Suffixes of the two ops and of what they make.
+/// Suffixes of the two ops and of the tensors that they make.
 inline constexpr const char* kAway = "/away";
 inline constexpr const char* kBack = "/back";
 

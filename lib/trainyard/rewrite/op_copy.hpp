@@ -11,20 +11,21 @@
 
 namespace trainyard {
 
-/// A copy of one op after the other, to be renamed and added to another graph: of the many ops of a rewritten graph,
-/// none has texts of its own. For ops that are parts of `parts`, their signatures are divided once each.
+/// Copies ops one at a time, to be renamed and added to another graph. The view of a copy refers to texts that are
+/// reused for the next copy, so that the many ops of a rewritten graph do not each allocate their own. For copies that
+/// are parts of `parts`, each distinct signature is divided only once.
 class OpCopy {
  public:
   explicit OpCopy(const Graph& graph, std::size_t parts = 1) : graph_(graph), parts_(parts) {}
 
-  /// The op as it is. What the copy before has lent its view is no more.
+  /// A view of the unchanged op. Invalidates the texts of the previous copy.
   OpView& start(OpId op);
-  /// Puts the suffix behind a text of the view.
+  /// Appends the suffix to a text of the view.
   void append(std::string_view& text, std::string_view suffix);
-  /// A text for the view.
+  /// Stores a text for use in the view.
   std::string_view lend(std::string text);
-  /// One of the parts, or of another number of them; of its rows where the op's products have weights
-  /// (detail::part_signature).
+  /// Makes the signature that of one part of `parts`, or of another number of parts. `of_rows` (the op's products have
+  /// weights): of the rows alone (detail::part_signature).
   void divide_signature(bool of_rows) { divide_signature(of_rows, parts_); }
   void divide_signature(bool of_rows, std::size_t parts);
 

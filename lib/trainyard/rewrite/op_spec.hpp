@@ -13,30 +13,30 @@
 
 namespace trainyard {
 
-/// A view of the op; its texts are those of the graph.
+/// Makes `view` a view of the op. Its texts are those of the graph.
 void view_op(const Graph& graph, OpId op, OpView& view);
 
-/// The name of a copy, counted from 0, behind the mark of its kind: "conv@2" is replica 1's.
+/// Name of a copy, with its number (from 0) after the mark of its kind: "conv@2" is that of replica 1.
 std::string copy_name(std::string_view name, char mark, std::size_t copy);
 inline constexpr char kReplicaMark = '@', kMicrobatchMark = '~';
 
-/// Leaves it part `part` of `parts` of its work.
+/// Leaves the op part `part` of `parts` of its work: FLOPs, traffic, given times, signature.
 void take_part_of_work(OpSpec& spec, std::size_t part, std::size_t parts);
 
-/// A graph of these ops alone, in this order and without their `after`, and one more, "/rest", that makes the tensors
-/// of `graph` that they read.
+/// A graph of these ops alone, in this order and without their `after`. One more op, "/rest", makes the tensors `reads`
+/// of `graph`.
 Graph piece_graph(const Graph& graph, std::span<const TensorId> reads, const std::vector<OpSpec>& ops);
 
-/// The tensor is a gradient of parameters: all that read it are updates, aggregations of replicas' gradients, or sums
-/// of such gradients ("AddGrad").
+/// Whether the tensor is a gradient of parameters. All its readers are then updates, or ops that only add or pass on
+/// such gradients ("AddGrad", aggregations, ops of collectives).
 bool is_parameter_gradient(const Graph& graph, TensorId tensor);
-/// Whether each tensor is: in one pass.
+/// is_parameter_gradient() of each tensor, in one pass.
 IdMap<TensorId, bool> parameter_gradients(const Graph& graph);
 
 /// Types of the ops that rewrites add.
-inline constexpr const char* kVariableType = "Variable";    // holds parameters, its output is what ops read of them
+inline constexpr const char* kVariableType = "Variable";    // holds parameters, which other ops read as its output
 inline constexpr const char* kAggregateType = "Aggregate";  // sums the gradients of replicas
-inline constexpr const char* kBoundaryType = "Boundary";    // stands for another stage while one is rewritten
+inline constexpr const char* kBoundaryType = "Boundary";    // stands in for another stage while one is rewritten
 inline constexpr const char* kSplitType = "Split";
 inline constexpr const char* kConcatType = "Concat";
 inline constexpr const char* kSumType = "Sum";

@@ -10,32 +10,33 @@
 
 namespace trainyard {
 
-/// Ops that hold, read and differentiate each parameter, as far as the colocation groups of a training graph tell.
-/// The op that holds parameters reads them; so do, among the other ops of its group except those that make weight
-/// gradients alone (types ending in "GradW", "GradB") and updates, those of its layer, or all where the layers tell
-/// none apart.
+/// The ops that hold, read and differentiate each parameter, as far as the colocation groups of a training graph tell.
+/// An op that holds parameters reads them. Another op of the group reads the parameters that are held in its layer, or
+/// all of the group if none are. Updates, and ops that only make weight gradients (types ending in "GradW", "GradB") or
+/// add them, read none.
 struct ParameterUse {
-  /// `context`: ranks that share the rows of a sequence, of those that have shares of the batch.
+  /// `context`: number of ranks that share the rows of a sequence, among those that divide the batch.
   explicit ParameterUse(const Graph& graph, std::size_t context = 1);
 
-  IdMap<OpId, std::vector<OpId>> reads;  // the ops whose parameters it reads, itself included
-  IdMap<OpId, bool> in_group;            // of a group with parameters; not the one that holds them, nor an update
+  IdMap<OpId, std::vector<OpId>> reads;  // holders of the parameters that the op reads, itself included
+  IdMap<OpId, bool> in_group;            // in a group with parameters; neither their holder nor an update
   IdMap<TensorId, bool> is_gradient;     // of parameters (is_parameter_gradient)
-  IdMap<OpId, bool> adds_gradients;      // of parameters, and does nothing else
-  IdMap<OpId, bool> hands_on_weights;    // a "Variable", or what hands on what these hold; not for an update
-  /// Bytes of `reads`; of weights handed on with others', as many as it has gradients; none of tables, which lookups
-  /// and their gradients read by rows.
+  IdMap<OpId, bool> adds_gradients;      // the op only adds gradients of parameters
+  IdMap<OpId, bool> hands_on_weights;    // a "Variable", or an op that passes on its weights; not an update
+  /// Bytes of weights that each op reads. Of weights passed on together with others (ZeRO 3), as many bytes as the op's
+  /// group and layer have gradients. 0 for tables, of which lookups and their gradients read rows.
   IdMap<OpId, Bytes> weights_read;
 
-  /// What all samples have together, and its gradients. Inputs of one row where there are several samples, as
-  /// positions; what the forward pass makes of these and of parameters alone, as a bias of scores by position, and not
-  /// as long as the samples: what begins with as many rows, the rows of a table that a constant asks for, may be of
-  /// these.
+  /// Tensors that all samples have in common, and their gradients. Inputs with one row while there are several samples,
+  /// such as positions; and what the forward pass makes of only these and parameters, such as a bias of scores by
+  /// position. A result with as many rows as there are samples is excluded, as it may belong to them (rows of a table
+  /// that a constant selects).
   IdMap<TensorId, bool> for_all;
-  IdMap<OpId, bool> is_for_all;  // it makes what is for all, or gradients of that alone: the samples are nothing to it
+  IdMap<OpId, bool> is_for_all;  // makes only what is for all, or its gradients: independent of the samples
   std::size_t context;
 
-  /// A product with parameters, or their gradient: shares of the batch are shares of its rows.
+  /// Whether the op is a MatMul with parameters, or a gradient of one. A share of the batch is then a share of its
+  /// rows.
   bool multiplies_weights(const Graph& graph, OpId op) const;
 
  private:
@@ -44,23 +45,23 @@ struct ParameterUse {
   void find_gradients_for_all(const Graph& graph);
 };
 
-/// True if the op holds parameters or state, and is no update.
+/// True if the op holds parameters or state and is not an update.
 bool holds_parameters(const Graph& graph, OpId op);
 
-/// True for a training step, whose batch can be divided: it has updates, and parameters that no "Variable" holds.
+/// True for a training step whose batch can be divided: it has updates, and parameters that no "Variable" holds.
 bool trains_parameters(const Graph& graph);
 
-/// Share `part` of `parts` of the whole; all shares make it up, and differ by one at most.
+/// Size of share `part` of `parts` of the whole. The shares add up to the whole and differ by at most one.
 std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts);
 
-/// Makes the op one of `parts` that each have their share of the batch: of FLOPs, workspace, given times and what it
-/// writes, and of the traffic but for parameters and their gradients. Not divided are gradients of parameters, what
-/// adds them, weights that are handed on, statistics (Graph::statistics), and tensors of at most 8 bytes; what is for
-/// all samples, and its gradients, are divided among the ranks alone that share their rows.
+/// Makes the op one of `parts` that each have their share of the batch. Divides FLOPs, workspace, given times, outputs,
+/// and the traffic except that of parameters and their gradients. Not divided are gradients of parameters, ops that add
+/// them, weights that are passed on, statistics (Graph::statistics), and tensors of at most 8 bytes. Tensors that all
+/// samples have in common, and their gradients, are divided only among ranks that share their rows.
 void take_share(OpSpec& spec, const Graph& graph, OpId op, const ParameterUse& use, std::size_t part,
                 std::size_t parts);
-/// Takes the share of the work alone, not of the signature: one of so many parts; 0 where nothing of the op but what it
-/// writes is divided.
+/// Takes the share of the work, but not of the signature. Returns the number of parts that divide the work; 0 if at
+/// most the outputs of the op are divided.
 template <class OpSpecOrView>
 std::size_t take_share_of_work(OpSpecOrView& op, const Graph& graph, OpId id, const ParameterUse& use, std::size_t part,
                                std::size_t parts);

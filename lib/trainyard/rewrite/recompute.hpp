@@ -9,40 +9,43 @@
 
 namespace trainyard {
 
-/// A training step that keeps less of the forward pass for the backward pass, and computes it again.
+/// A training step that keeps less of the forward pass for the backward pass and recomputes the rest (activation
+/// recomputation).
 ///
-/// Each segment, a set of forward ops, runs in the forward pass as before; but backward ops that read what one of them
-/// made read it from a copy of that op, "conv/again" in the backward pass. The copy reads the op's inputs: from copies
-/// where the same segment makes them, else (the checkpoint, which stays) as they are; so do the backward ops that read
-/// a checkpoint, or a stage of a pipeline would wait until the one before it has computed again what it has. Ops of
-/// which the backward pass reads nothing, not even through others, have no copy. The copies wait for the gradients that
-/// come into the segment from the rest of the backward pass; where none do, for the segment's last forward ops. What
-/// holds weights ("Variable") has no copy. Copies read weights that replicas gather (ZeRO 3) from the backward pass's
-/// own gather, which waits only until the segment's backward pass begins, as with FSDP(checkpoint(block)).
+/// A segment is a set of forward ops. They run in the forward pass as before. A backward op that reads a result of one
+/// of them reads it from a copy of that op in the backward pass, "conv/again". The copy reads its inputs from other
+/// copies if the same segment makes them. Other inputs are checkpoints, which stay in memory and are read as they are.
+/// Backward ops also read checkpoints as they are; otherwise a pipeline stage would wait until the stage before it has
+/// recomputed its results. Ops that the backward pass does not read, not even through other ops, have no copy, nor do
+/// ops that hold weights ("Variable"). Copies wait for the gradients that enter the segment from the rest of the
+/// backward pass or, without any, for the segment's last forward ops. If replicas gather weights (ZeRO 3), copies read
+/// them from the backward pass's own gather. This gather then waits only until the segment's backward pass begins, as
+/// with FSDP(checkpoint(block)).
 ///
 /// T. Chen, B. Xu, C. Zhang, C. Guestrin: Training deep nets with sublinear memory cost. arXiv 1604.06174, 2016.
 struct RecomputingGraph {
   Graph graph;
   IdMap<OpId, OpId> original{};
 };
-/// Suffix of a copy and of what it makes.
+/// Suffix of a copy and of the tensors that it makes.
 inline constexpr const char* kAgain = "/again";
-/// Segments are disjoint, their ops of phase forward: else both throw InputError ("unknown-op", "recompute").
+/// Segments must be disjoint sets of forward ops. Otherwise recompute() and repeated_ops() throw InputError
+/// ("unknown-op", "recompute").
 RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments);
-/// Which ops have a copy there, and by segment what all its copies wait for.
+/// The ops that recompute() copies and, by segment, the ops that its copies wait for.
 struct RepeatedOps {
   IdMap<OpId, bool> has_copy;
   std::vector<std::vector<OpId>> triggers;
 };
 RepeatedOps repeated_ops(const Graph& graph, std::span<const std::vector<OpId>> segments);
 
-/// Leaves out of a segment the ops whose results backward ops read that are not its `own`. These results stay, as
-/// frameworks keep what a module hands on: no op behind the segment waits for its copies.
+/// Removes from a segment the ops whose results are read by backward ops for which `own` is false. These results stay
+/// in memory, as frameworks keep the results of a module, so that no op after the segment waits for its copies.
 void leave_results(const Graph& graph, std::vector<OpId>& segment, const std::function<bool(OpId)>& own);
 
-/// The forward ops that make arrays of a score for each pair of positions: around each softmax of four dimensions, the
-/// product that its scores come from and all ops between that product and the next, but for the next. Their arrays are
-/// most of what a transformer keeps for the backward pass, and cheap to compute again (V. Korthikanti et al.: Reducing
+/// The forward ops that make arrays with a score for each pair of positions. Around each softmax of four dimensions,
+/// these are the product that its scores come from and all ops between that product and the next one. Their arrays are
+/// most of what a transformer keeps for the backward pass, and cheap to recompute (V. Korthikanti et al.: Reducing
 /// Activation Recomputation in Large Transformer Models. MLSys 2023, section 5: selective recomputation).
 IdMap<OpId, bool> attention_scores(const Graph& graph);
 

@@ -17,8 +17,8 @@
 
 namespace trainyard::detail {
 
-/// The graph of replicas that replicate() makes: their copies of ops and the sums of their gradients in replicated.cpp,
-/// what groups of them exchange, for experts and for a shared sequence, in replicas_exchange.cpp.
+/// Builds the graph of replicas for replicate(). replicated.cpp has the copies of ops and the sums of gradients;
+/// replicas_exchange.cpp the exchanges within groups of replicas, for experts and for a shared sequence.
 class Replicas {
  public:
   Replicas(const Graph& graph, const Replicate& options, bool divide_batch, std::size_t first_bucket,
@@ -28,7 +28,7 @@ class Replicas {
 
  private:
   using Bucket = GradientBuckets::Bucket;
-  using Names = std::vector<std::vector<std::string>>;  // of tensors, by rank
+  using Names = std::vector<std::vector<std::string>>;  // names of tensors, by rank
   static constexpr std::size_t kNone = GradientBuckets::kNone;
 
   static std::string copy_of(std::string_view name, std::size_t replica);
@@ -37,31 +37,31 @@ class Replicas {
 
   bool is_whole() const { return options_.collective == Collective::whole; }
   bool folds() const { return options_.fold > 0; }
-  /// Devices from a replica to the next one that is made.
+  /// Distance in devices from a replica that is built to the next one.
   std::size_t stride() const { return folds() ? options_.fold : 1; }
-  /// Whether each replica has its part of the bucket's sum; terms are added up by ranks whole.
+  /// Whether each replica has only its part of the bucket's sum. Terms that tensor ranks add up stay whole.
   bool is_shared(std::size_t bucket) const { return zero_ > 0 && !buckets_.buckets[bucket].is_whole; }
-  /// Whether the op of the update adds shares of several buckets, of tied copies.
+  /// Whether the op of the update phase adds shares of several buckets, those of tied copies.
   bool sums_shares(OpId op) const {
     const auto inputs = graph_.inputs(op);
     return n_ > 1 && graph_.phase(op) == Phase::update && !graph_.outputs(op).empty() &&
            std::any_of(inputs.begin(), inputs.end(),
                        [&](TensorId tensor) { return buckets_.of(tensor) != kNone && is_shared(buckets_.of(tensor)); });
   }
-  /// Whether replicas have shares of the state of what the op holds or updates.
+  /// Whether replicas divide the state of the parameters that the op holds or updates.
   bool shares_state(OpId op) const { return buckets_.of(op) != kNone && is_shared(buckets_.of(op)); }
   bool is_sharded(OpId holder) const { return zero_ == 3 && shares_state(holder); }
-  /// The op that what makes the bucket's gradients comes after (is_turn), without the replica's mark.
+  /// Name, without the replica's mark, of the turn (is_turn) before the ops that make the bucket's gradients.
   std::string turn_name(std::size_t bucket) const { return name_in(bucket, "reduce-scatter") + "/turn"; }
 
   void add(const OpSpec& spec, std::size_t replica, OpId original);
-  /// `members`: the replicas that are the collective's ranks.
+  /// `members`: the replicas that are the ranks of the collective.
   void add(const CollectiveOps& collective, const std::vector<std::size_t>& members, OpId original,
            ReplicaCollective note);
   void add(const CollectiveOps& collective, const Bucket& bucket, ReplicaCollective::Of of);
-  /// A replica's copy of an op.
+  /// The copy of an op for a replica.
   OpSpec copy(OpId op, std::size_t replica) const;
-  /// Whether copies of the op have its share of the batch and names of their own, and differ in nothing else.
+  /// Whether copies of the op differ only in their share of the batch and in their names.
   bool is_plain(OpId op) const {
     return graph_.phase(op) != Phase::update && spread_ == 1 && options_.context == 1 && zero_ < 3;
   }

@@ -8,30 +8,31 @@
 
 namespace trainyard {
 
-/// What the ops of apply_rewrites(graph, rewrites) compute, by the recipe of `graph`: together the numbers of one
-/// device, but for rounding.
+/// The recipe of apply_rewrites(graph, rewrites), derived from the recipe of `graph`. Together its ops compute the
+/// numbers of one device, up to rounding.
 ///
-///     recomputed, offloaded    the same bits
-///     microbatches, replicas   each op on its share of the samples, the first dimension of the first input, and of the
-///                              others that which is as long; microbatches are shares of all samples, of which replicas
-///                              have theirs. The loss and its gradient count as a share of the mean. Each replica has
-///                              parameters of its own (TrainingRecipe::copies); all begin alike
-///     experts, shared rows     replicas compute their experts, for the rows of all of their group; attention all keys
-///                              of their queries, all rows of their heads, or a step of a ring, of consecutive rows
-///     tensor ranks, split ops  each op on its share of features, channels, heads, rows or classes, and of parameters.
-///                              Where ranks share rows, each gets the sum of the gradients of what it holds whole,
-///                              which the graph leaves out
-///     stages                   ranks and replicas of each; between stages samples are divided and joined
-///     tied copies              each a parameter of its own (TrainingRecipe::copies), which begins like the others
-///     collectives              sums, and parts put together, in the order of the algorithm, or, of a whole one,
-///                              of the ranks
+///     recomputed, offloaded    bit-identical to the original
+///     microbatches, replicas   each op computes its share of the samples: the first dimension of the first input, the
+///                              dimension of the same length in the others. Microbatches are shares of all samples, and
+///                              replicas have shares of a microbatch. The loss and its gradient count as a share of the
+///                              mean. Each replica has its own parameters (TrainingRecipe::copies); all begin alike
+///     experts, shared rows     replicas compute their experts, for all rows of their group. Attention computes its
+///                              queries with all keys, all rows of its heads, or a step of a ring; a replica's rows
+///                              are consecutive
+///     tensor ranks, split ops  each op computes its share of features, channels, heads, rows or classes, and of
+///                              parameters. If ranks share rows, each gets the sum of the gradients of parameters that
+///                              it holds whole
+///     stages                   ranks and replicas of each; samples are divided and joined between stages
+///     tied copies              each copy is a parameter (TrainingRecipe::copies) that begins like the others
+///     collectives              sums, and parts put together, in the order of the algorithm or, for whole collectives,
+///                              in the order of ranks
 ///
-/// Another function than on one device is computed where a share of the samples has statistics of its own (batch
-/// norm). Dropout drops what it drops on one device.
+/// The function differs from that of one device only if each share of the samples has its own statistics (batch norm).
+/// Dropout drops the same elements as on one device.
 ///
-/// Throws InputError with the pointer "/splits/N": "not-executed", naming the op, where it is not known what the ops of
-/// a rewrite compute: parts that are not equal, folds, operators that mix what is in different parts, tensor ranks of
-/// a graph that is rewritten already; and as apply_rewrites does.
+/// Throws InputError with the pointer "/splits/N": "not-executed", naming the op, if the computation of a rewritten op
+/// is not known (unequal parts, folds, operators that mix different parts, tensor ranks of a graph that is already
+/// rewritten), and as apply_rewrites() does.
 TrainingRecipe rewritten_recipe(const TrainingRecipe& recipe, const Graph& graph, std::span<const Rewrite> rewrites);
 
 }  // namespace trainyard

@@ -14,7 +14,7 @@
 
 namespace trainyard::detail {
 
-/// A signature, "Type(float32[2,3])->float32[2]", with extents that can be changed.
+/// An op's signature, "Type(float32[2,3])->float32[2]", with extents that can be changed.
 struct OpShapes {
   struct Tensor {
     std::string type;
@@ -29,7 +29,7 @@ struct OpShapes {
       for (const std::int64_t extent : extents) product *= static_cast<double>(extent);
       return product;
     }
-    /// The dimension of the sequence, of two or three: the last but one.
+    /// The dimension of the sequence, in arrays of two or three dimensions: the last but one.
     std::size_t row() const { return extents.size() - 2; }
     bool has_rows() const { return extents.size() == 2 || extents.size() == 3; }
   };
@@ -40,7 +40,7 @@ struct OpShapes {
   std::string text() const;
 };
 
-/// What each op computes and each tensor is, of t ranks.
+/// How t tensor ranks divide each op and each tensor (TensorParallelGraph).
 class Sharding {
  public:
   using Layout = RankLayout;
@@ -57,13 +57,14 @@ class Sharding {
   const IdMap<OpId, Way>& ways() const { return way_; }
   const IdMap<TensorId, Layout>& layouts() const { return layout_; }
 
-  /// What the op takes of an input.
+  /// The layout in which the op takes an input.
   Layout taken(OpId op, TensorId tensor) const;
-  /// It adds partial terms, or gradients of which some are partial and none a share.
+  /// Whether the op is a sum whose result is partial: it adds partial terms or, in the backward pass, partial and whole
+  /// gradients, and no shares.
   bool sums_partial(OpId op) const;
   /// The op's signature on a rank.
   std::string signature(OpId op) const;
-  /// Share of the op's parameters and state that a rank holds.
+  /// Fraction of the op's parameters and state that a rank holds.
   double held(OpId op) const;
 
  private:
@@ -72,47 +73,51 @@ class Sharding {
   void divide_rows(OpShapes::Tensor& tensor) const;
   bool way_of_update(OpId op) const { return graph_.phase(op) == Phase::update; }
 
-  /// Leaves of fewer heads than ranks one: of keys and values all of it, else a part of its rows, which are those of
-  /// the queries that share it.
+  /// Divides a tensor with fewer heads than ranks, if possible: leaves one head. Keys and values keep all rows of the
+  /// head; other tensors keep a part of its rows, which are those of the queries that share the head.
   bool divides_group(OpId op, OpShapes::Tensor& tensor, bool of_queries) const;
 
   // --- ways ---
 
   void decide(OpId op);
-  /// An update of a share's gradients; a sum over tied copies (tie_copies) of which those that are made here are
-  /// shares.
+  /// Whether the op updates shares: its gradients are shares. For a sum over tied copies (tie_copies), the gradients
+  /// made here are.
   bool updates_share(OpId op) const;
   Way forward_way(OpId op, const OpShapes& shapes) const;
-  /// A product of queries, or of weights of values, that ranks have shares of, with keys or values of fewer heads than
-  /// there are ranks: these are gathered, and each is read by several ranks.
+  /// Whether the op is a product in which ranks have shares of the queries (or of the weights of values) but keys and
+  /// values have fewer heads than there are ranks. Keys and values are then gathered, and several ranks read each head.
   bool shares_queries(OpId op, const OpShapes& shapes) const;
-  /// Heads of the softmax before a product of its weights with values, or behind one of queries with keys; 0: none.
+  /// Number of heads of the softmax before a product of its weights with values, or after one of queries with keys; 0:
+  /// none.
   std::int64_t heads_of(OpId op) const;
-  /// The forward op, where the op is one of shares_queries, or its gradient.
+  /// The forward op if the op is one of shares_queries() or its gradient; otherwise none.
   OpId grouped(OpId op) const;
-  /// False of keys and values of a grouped op, and of their gradients. `number`: among what its signature reads or
-  /// writes. By position, as extents of keys may be those of queries.
+  /// False for keys and values of a grouped op, and for their gradients. `number` is the position among the reads or
+  /// writes of the signature; it decides, as keys may have the extents of queries.
   bool is_of_queries(OpId op, const OpShapes::Tensor& tensor, bool made, std::size_t number) const;
-  /// Keys or values of a head that several ranks have.
+  /// Whether the tensor holds keys or values of heads that several ranks read.
   bool is_read_by_several(OpId op, TensorId tensor) const;
-  /// [experts, rows, inner] times weights [experts, inner, outer].
+  /// Whether the op multiplies [experts, rows, inner] by weights [experts, inner, outer].
   bool is_product_of_experts(OpId op, const OpShapes& shapes) const;
-  /// The router of a mixture of experts: what chooses the largest of a few numbers a token is not divided.
+  /// Whether the op belongs to the router of a mixture of experts. It is not divided, as the largest of a token's few
+  /// scores are selected.
   bool routes(OpId op) const;
-  /// The largest inputs are rows, or can be at no cost: of partial terms and a whole tensor a rank takes its own. Sums
-  /// of terms alone are left to what comes after.
+  /// Whether the largest inputs are rows, or can become rows at no cost: a rank takes its own rows of partial terms and
+  /// of a whole tensor. False for sums of partial terms only, which are left to a later op.
   bool all_rows(OpId op, const OpShapes& shapes) const;
-  /// Inputs of at least this part of the largest are shares: smaller ones are broadcast. What is made of parameters
-  /// alone, as a bias of scores, counts only where it is a share: of what is whole a rank reads its own.
+  /// Whether all inputs of at least `part` of the largest are shares; smaller inputs are broadcast. An input made of
+  /// parameters alone, such as a bias of scores, counts only if it is a share: a rank reads its own share of a whole
+  /// one.
   bool all_shares(OpId op, double part) const;
   Layout made(OpId op, TensorId tensor, std::size_t number, std::size_t outputs) const;
 
   // --- signatures of products ---
 
   void divide_product(OpId op, OpShapes& shapes) const;
-  /// A column has a share of y, a row of x.
+  /// Divides y for a column, x for a row.
   void divide_operands(bool column, OpShapes::Tensor* y, OpShapes::Tensor* x) const;
-  /// Weights are [inner, outer] in Linear and MatMul, of each expert where there are several; [outer, inner] elsewhere.
+  /// Divides the weights: [inner, outer] in Linear and MatMul, after the experts if there are several; [outer, inner]
+  /// elsewhere.
   void divide_weights(bool column, std::int64_t outer, std::string_view type, OpShapes::Tensor& w) const;
 
   const Graph& graph_;
@@ -123,7 +128,7 @@ class Sharding {
   IdMap<TensorId, Layout> layout_;
   IdMap<OpId, std::optional<OpShapes>> shapes_;
   IdMap<OpId, OpId> base_;   // of a backward op: the forward op
-  IdMap<OpId, bool> fixed_;  // a forward op that reads no input of the network
+  IdMap<OpId, bool> fixed_;  // a forward op that depends on no input of the network
 };
 
 }  // namespace trainyard::detail

@@ -5,8 +5,7 @@
 
 namespace trainyard {
 
-/// The op as its author declared it, from which rewrites start: a graph is built again of those of its ops, some of
-/// them changed.
+/// The op as its author declared it. Rewrites build a new graph from these specs after changing some of them.
 OpSpec spec_of(const Graph& graph, OpId op);
 
 }  // namespace trainyard

@@ -11,13 +11,14 @@
 
 namespace trainyard {
 
-/// In how many parts the op can be split at most; 0 where not at all. Split are convolutions (Conv,
+/// Largest number of parts into which the op can be split; 0 if it cannot be split. Splittable are convolutions (Conv,
 /// ConvTranspose), products (Gemm, Linear, MatMul) and their gradients, whole ("ConvGrad") or in pieces ("ConvGradX",
-/// "ConvGradW", "ConvGradB"). The number is the extent of the dimension by the op's signature, 2^20 where it has none.
+/// "ConvGradW", "ConvGradB"). The number is the extent of the dimension in the op's signature, or 2^20 without a
+/// signature.
 std::size_t most_parts(const Graph& graph, OpId op, SplitDimension dimension);
 
-/// The ops that stand in place of a split op; tensors that it wrote have the same names as before. With part i having
-/// the share f(i) of the extent (share_of: the extents of parts differ by one at most):
+/// The ops that replace a split op. The tensors that it wrote keep their names. With f(i) the share of the extent that
+/// part i has (share_of: the extents of parts differ by at most one):
 ///
 ///     forward          batch:    data f, weights whole -> outputs f, concatenated
 ///                      channel:  data whole, weights f -> outputs f, concatenated
@@ -26,19 +27,19 @@ std::size_t most_parts(const Graph& graph, OpId op, SplitDimension dimension);
 ///                      channel:  gradient f, saved data whole, weights f -> data gradients whole, summed;
 ///                                weight gradients f, concatenated
 ///
-/// Weights are the tensors that ops of type "Variable" make; in a product of two activations, the second operand.
+/// Weights are the outputs of ops of type "Variable" or, in a product of two activations, the second operand.
 /// Parameters that the op itself holds are held by every part (batch) or in shares (channel). A tensor that is read in
-/// shares has one op "Split" before the parts, one read whole is read by each; one op "Concat" or "Sum" per output
-/// collects it. The parts have f of FLOPs, workspace and given times; of the traffic, what is whole as it is and f of
-/// the rest. "Split" and "Concat" read and write their tensor once, "Sum" reads each part and writes the sum; where the
-/// op has given times they take none.
+/// shares has one op "Split" before the parts; a tensor that is read whole is read by each part. One op "Concat" or
+/// "Sum" per output collects the parts. A part has the fraction f of FLOPs, workspace and given times. Its traffic is
+/// that of whole tensors plus f of the rest. "Split" and "Concat" read and write their tensor once; "Sum" reads each
+/// part and writes the sum. These ops take no time if the split op has given times.
 ///
-/// Op "conv" gives "conv/part0", ..., "conv/split/TENSOR", "conv/concat/TENSOR" (or sum).
+/// Op "conv" becomes "conv/part0", ..., "conv/split/TENSOR", "conv/concat/TENSOR" (or sum).
 ///
 /// SplitOperation of X. Yi et al.: Fast training of deep learning models over multiple GPUs (FastT). Middleware 2020.
-/// There every successor has its own concat node; one is the same and smaller.
+/// There every successor has its own concat op; a single one is equivalent and smaller.
 ///
-/// Empty where the op cannot be split so, or into fewer than two parts.
+/// Empty if the op cannot be split in this way, or for fewer than two parts.
 std::vector<OpSpec> split_op_specs(const Graph& graph, OpId op, SplitDimension dimension, std::size_t parts);
 
 /// "batch", "channel".

@@ -15,68 +15,76 @@
 
 namespace trainyard {
 
-/// Stands between a name and the tensor rank, counted from 1: "conv^2", of colocation groups too.
+/// Mark between a name, also of a colocation group, and the tensor rank, counted from 1: "conv^2".
 inline constexpr char kRankMark = '^';
 
-/// "conv^2" of rank 1.
+/// "conv^2" for rank 1.
 std::string rank_name(std::string_view name, std::size_t rank);
 /// The rank at the end of a name, from 0; 0 for a name without one.
 std::size_t tensor_rank(std::string_view name);
 
-/// What a rank has of a tensor, and what it computes of an op: see TensorParallelGraph.
+/// The part of a tensor that a rank has, and the way in which it computes an op: see TensorParallelGraph.
 enum class RankLayout : std::uint8_t { whole, share, rows, partial };
 enum class RankWay : std::uint8_t { whole, share, rows, column, row, vocabulary };
 
-/// A collective among the ranks of a tensor-parallel graph: ops `first` to `first` + `count` of it.
+/// A collective among the ranks of a tensor-parallel graph: `count` of its ops, from `first` on.
 struct RankCollective {
   CollectiveKind kind;
   Bytes bytes;   // of the whole array
-  OpId made_by;  // in the graph as it was given
+  OpId made_by;  // op of the original graph
   Phase phase;
-  TensorId tensor = TensorId::none();  // there; none: three numbers a row of a cross entropy, or
-  std::vector<TensorId> terms = {};    // gradients of parameters, one after the other, whose terms are added up
+  TensorId tensor = TensorId::none();  // of the original graph; none: see `terms`
+  /// Gradients of parameters, end to end, whose terms are added up. Without these and without a tensor, the array has
+  /// the three numbers per row of a cross entropy.
+  std::vector<TensorId> terms = {};
   RankLayout to = RankLayout::whole;
   std::size_t first = 0, count = 0;
 };
 
-/// A training step on t ranks that share the features of each layer: channels, heads, the vocabulary. A tensor is
+/// A training step on t ranks that share the features of each layer: channels, heads, the vocabulary. A tensor is one
+/// of
 ///
 ///     whole     on each rank
-///     a share   1/t of its features on each: of its last dimension, of four or more the second
-///     rows      1/t of its sequence on each: of two or three dimensions the last but one
-///     partial   on each rank, as a term of the sum that it stands for
+///     a share   1/t of its features on each rank: of the last dimension, or of the second of four or more
+///     rows      1/t of its sequence on each rank: of the last but one of two or three dimensions
+///     partial   on each rank, as a term of a sum
 ///
-/// and an op, of which each rank has a copy "conv^1", "conv^2", ..., computes
+/// Each rank has a copy "conv^1", "conv^2", ... of an op, which computes one of
 ///
-///     column      a product of a whole operand with the weights of a share of its outputs           whole -> share
-///     row         a product of a share with the weights of that share of its inputs                 share -> partial
-///     vocabulary  a lookup in a share of the rows of a table of 8,192 or more                       whole -> partial
-///     share       what is done feature by feature: elementwise ops, pools, batch norm; by head: batched
-///                 products and softmax; cross entropy, which adds up three numbers a row            share -> share
+///     column      a product of a whole operand with the weights of a share of the outputs           whole -> share
+///     row         a product of a share with the weights of that share of the inputs                 share -> partial
+///     vocabulary  a lookup in a share of the rows of a table of at least 8,192                      whole -> partial
+///     share       ops feature by feature: elementwise ops, pools, batch norm; ops by head: batched
+///                 products and softmax; cross entropy, which adds up three numbers per row          share -> share
 ///     rows        with sequence parallelism (TensorParallel::sequence), elementwise ops and norms from a row to the
 ///                 next column                                                                       rows -> rows
-///     whole       anything else, on every rank alike                                                whole -> whole
+///     whole       anything else, identically on every rank                                          whole -> whole
 ///
-/// A backward op computes as its forward op does: the gradient of a column's operand is partial, a row's a share, those
-/// of weights are what the weights are. A sum of partial terms is partial; of gradients some may be whole,
-/// which the first rank adds. A product takes a share as a row, else is a column. Between what an op needs and what
-/// there is stand, by rings or whole (CollectiveOps), an all-reduce (partial to whole), an all-gather (share to whole)
-/// and a reduce-scatter (partial to share or rows); of a whole tensor a rank reads its share. A transformer's layer has
-/// two all-reduces in each pass, as in the source. With sequence parallelism it has two reduce-scatters and two
-/// all-gathers in each instead, and in the backward pass two more: rows of the forward pass are gathered a second time,
-/// when their op's gradient is there, and not kept whole. The products of experts are
-/// columns and rows as others are; a mixture's router, and what takes tokens to experts and back, is whole on each
-/// rank. The gradients of the norms' own parameters, which each rank holds, are partial then: they are added up once a
-/// step, in the update phase, by one all-reduce a layer ("FIRST/all-reduce" of its first such gradient), after the sums
-/// of replicas, as in NVIDIA's Megatron-LM (finalize_model_grads.py, which has one a stage).
+/// A backward op computes as its forward op does. The gradient of a column's operand is partial, that of a row's
+/// operand a share. Gradients of weights have the layout of the weights. A sum of partial terms is partial; among
+/// gradients some may be whole, and only the first rank adds these. A product whose operand is a share is a row,
+/// otherwise a column.
 ///
-/// Grouped queries, whose keys and values have fewer heads than there are ranks (t a multiple of these, and a divisor
-/// of the queries' heads): ranks gather keys and values, each reads those of its own head, and their gradients are
-/// terms of the sum, as in NVIDIA's Megatron-LM.
+/// Collectives, by rings or whole (CollectiveOps), convert a tensor to the layout that an op needs: an all-reduce
+/// (partial to whole), an all-gather (share to whole) or a reduce-scatter (partial to share or rows). A rank reads its
+/// share of a whole tensor without a collective. A transformer's layer has two all-reduces in each pass, as in the
+/// source. With sequence parallelism it has two reduce-scatters and two all-gathers in each pass instead, and two more
+/// all-gathers in the backward pass: rows of the forward pass are not kept whole, but gathered again when their op's
+/// gradient is available.
 ///
-/// Extents that t does not divide are shared from 512 t on (a vocabulary, which is padded); ops of others, and those
-/// without a signature, are whole. Shares of FLOPs, traffic, workspace, given times, parameters, state and tensors are
-/// 1/t, and signatures have the shares' extents.
+/// Products of experts are columns and rows like others. A mixture's router, and the ops that take tokens to experts
+/// and back, are whole on each rank. With sequence parallelism the gradients of the norms' parameters, which each rank
+/// holds, are partial. They are added up once per step, in the update phase, after the sums of replicas, by one
+/// all-reduce per layer ("FIRST/all-reduce", after its first such gradient). NVIDIA's Megatron-LM does this once per
+/// stage (finalize_model_grads.py).
+///
+/// Grouped queries: keys and values may have fewer heads than there are ranks, if t is a multiple of that number and
+/// divides the number of query heads. Ranks then gather keys and values, each reads those of its own head, and their
+/// gradients are terms of a sum, as in NVIDIA's Megatron-LM.
+///
+/// An extent that t does not divide is shared if it is at least 512 t (a vocabulary, which is padded). Ops with other
+/// extents, and ops without a signature, are whole. Shares of FLOPs, traffic, workspace, given times, parameters, state
+/// and tensors are 1/t, and signatures have the extents of shares.
 ///
 /// Source: M. Shoeybi et al.: Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism.
 /// 2019, section 3; D. Narayanan et al., SC 2021, section 2.3; V. Korthikanti et al.: Reducing Activation Recomputation
@@ -85,18 +93,18 @@ struct TensorParallelGraph {
   Graph graph;
   std::size_t ranks = 1;
   IdMap<OpId, std::size_t> rank{};  // from 0
-  IdMap<OpId, OpId> original{};     // of what a collective does: the op that made its array
+  IdMap<OpId, OpId> original{};     // for ops of a collective: the op that made its array
   std::vector<RankCollective> collectives = {};
-  IdMap<OpId, RankWay> way{};            // of the ops of the graph as it was given; empty with one rank
-  IdMap<TensorId, RankLayout> layout{};  // likewise
+  IdMap<OpId, RankWay> way{};            // of ops of the original graph; empty with one rank
+  IdMap<TensorId, RankLayout> layout{};  // of tensors of the original graph; empty with one rank
 };
-/// ranks >= 1; one is the graph itself.
+/// Requires ranks >= 1. One rank gives the graph itself.
 TensorParallelGraph tensor_parallel(const Graph& graph, const TensorParallel& parallel);
-/// The first rank alone, with one op of no time for each collective: what costs are worked out of.
+/// Only the first rank, with one op of no time for each collective. Costs are derived from this graph.
 TensorParallelGraph first_tensor_rank(const Graph& graph, const TensorParallel& parallel);
 
-/// Whether there are products of attention, and the first one of which each rank would compute all heads; none: there
-/// is none. `among`: of these ops; empty: of all.
+/// `any`: whether there are products of attention. `whole`: the first such product of which each rank would compute all
+/// heads; none() if there is none. `among` restricts the ops to those for which it is true; empty: all ops.
 struct HeadsShared {
   bool any = false;
   OpId whole = OpId::none();

@@ -11,11 +11,11 @@ namespace trainyard::detail {
 
 using MaybeCut = std::optional<Cut>;
 
-/// The cut of an array of this shape along a dimension, in one block. Nothing where the parts would not be equal.
+/// Cut of an array of this shape along a dimension, in one block. Nothing if the parts would not be equal.
 MaybeCut even_cut(const Shape& shape, std::size_t dimension, std::size_t parts);
 
-/// An array that is cut, seen through a view: what each part becomes. Throws InputError ("not-executed") where the
-/// parts of what is seen are not those of the array.
+/// Cut of the view of an array that is cut. Throws InputError ("not-executed") if a part of the view is not a view of a
+/// part.
 Cut cut_after(const Model& model, const ViewStep& step, const Cut& cut, std::size_t parts);
 
 /// A node of which each of `parts` ranks computes a part.
@@ -24,15 +24,14 @@ struct CutNode {
   bool partial = false;                   // outputs are terms of a sum
 };
 
-/// The part of the node that belongs to the parts of inputs that are given, and to the outputs' `outer`, of a product:
-/// which of its outputs a rank computes. Fills in what else is cut: the same samples of another operand, the weights of
-/// these channels. Throws InputError ("not-executed"), naming the node, where the node mixes what is in different
-/// parts.
+/// The part of the node that a rank computes, given the cuts of its inputs and, for a product, the cut `outer` of its
+/// outputs. Fills in the other cuts: the same samples of another operand, the weights of these channels. Throws
+/// InputError ("not-executed"), naming the node, if the node mixes different parts.
 CutNode cut_node(const Model& model, const Node& node, std::vector<MaybeCut> inputs, std::size_t parts,
                  const MaybeCut& outer = std::nullopt);
 
-/// Whether the node mixes samples, though each part of them can be computed alone: by other statistics than those of
-/// all.
+/// Whether the node mixes samples by statistics of the batch. Each part of the samples can still be computed alone,
+/// with its own statistics.
 bool has_statistics_of_batch(const Model& model, const Node& node);
 
 }  // namespace trainyard::detail

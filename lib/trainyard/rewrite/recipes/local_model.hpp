@@ -12,37 +12,38 @@
 
 namespace trainyard::detail {
 
-/// How an array is divided: by axis (samples, rows of the sequence), each among as many ranks as LocalModel has parts.
+/// How an array is divided, by axis (samples, rows of the sequence): along each among the number of ranks in
+/// LocalModel::parts().
 using Cuts = std::vector<MaybeCut>;
 
 bool any_cut(const Cuts& cuts);
 
-/// Parts of the values and nodes of a model, appended to it: once for all ranks, whose parts are alike.
+/// Parts of the values and nodes of a model, appended to it. Each is added once for all ranks, whose parts are alike.
 class LocalModel {
  public:
-  /// `parts`: by axis.
+  /// `parts`: number of parts, by axis.
   LocalModel(Model& model, std::vector<std::size_t> parts) : model_(model), parts_(std::move(parts)) {}
 
   const std::vector<std::size_t>& parts() const { return parts_; }
   Cuts whole() const { return Cuts(parts_.size()); }
 
-  /// The value with the extents of a part; itself where nothing is cut.
+  /// The value with the extents of a part; `id` itself if nothing is cut.
   ValueId value(ValueId id, const Cuts& cuts);
-  /// A node of such values.
+  /// The node with such values as inputs and outputs.
   NodeId node(NodeId id, const std::vector<Cuts>& inputs, const std::vector<Cuts>& outputs);
 
-  /// What a step shows of a part.
+  /// Cuts of the view of an array that has these cuts.
   Cuts seen(const ViewStep& step, const Cuts& cuts) const;
-  /// The step through the part of its node.
+  /// The view of a part: through the part of the view's node.
   ViewStep step(const ViewStep& step, const Cuts& cuts);
-  /// Both, step by step.
+  /// Replaces each view by the view of a part, and returns the cuts after the last one.
   Cuts through(std::vector<ViewStep>& views, Cuts cuts);
   Cuts seen(const std::vector<ViewStep>& views, Cuts cuts) const;
 
-  /// A cut of other ranks, of an array that is cut so besides.
+  /// The cut of other ranks, applied within a part of an array that also has these cuts.
   Cut within(const Cut& cut, const Cuts& cuts) const;
 
-  /// A part of a value that a rank has for its own.
+  /// A new value: the part of `of` that a rank holds.
   ValueId copy(ValueId of, const Cuts& cuts, const std::string& suffix);
 
  private:
@@ -52,14 +53,14 @@ class LocalModel {
   std::map<std::pair<NodeId, std::string>, NodeId> nodes_;
 };
 
-/// The value that the last of the steps shows of an array with the shape of `value`.
+/// The value that the last of the views shows of an array with the shape of `value`.
 ValueId value_after(const Model& model, const std::vector<ViewStep>& views, ValueId value);
 
-/// Part of what `parts` leave of an array; or, `outermost`, parts of what is left of it after this one, which all ranks
-/// with any of the samples then agree about.
+/// Appends `part`, as a part of what `parts` leave of an array. With `outermost` it becomes the first part, and `parts`
+/// apply to what it leaves, if the blocks allow that. All ranks that have any of the samples then agree about it.
 void add_part(std::vector<Part>& parts, Part part, bool outermost);
 
-/// Says of what the array is a copy or a part, in terms of the model before all rewrites.
+/// Notes that `copy` is a copy or a part of `of`, in terms of the model before all rewrites.
 void note_copy(TrainingRecipe& recipe, ValueId copy, ValueId of, const std::vector<Part>& parts,
                bool outermost = false);
 

@@ -12,14 +12,14 @@
 
 namespace trainyard::detail {
 
-/// A rewritten graph, and what its ops compute.
+/// A rewritten graph and the computation of its ops.
 struct RewrittenStep {
   Graph graph;
   TrainingRecipe recipe;
-  std::size_t buckets = 0;  // of gradients, that replicas add
+  std::size_t buckets = 0;  // buckets of gradients that replicas add
 };
 
-/// The recipe of a rewritten graph of so many ops, which are yet to be said.
+/// The recipe of a rewritten graph of `op_count` ops, with the ops still to be filled in.
 inline TrainingRecipe without_ops(const TrainingRecipe& recipe, std::size_t op_count) {
   return {.model = recipe.model,
           .loss = recipe.loss,
@@ -29,7 +29,7 @@ inline TrainingRecipe without_ops(const TrainingRecipe& recipe, std::size_t op_c
           .copies = recipe.copies};
 }
 
-/// use(tensor): each that the op reads or makes, to be changed in place.
+/// Calls use(tensor) for each tensor that the op reads or makes. `use` may change it.
 template <class Use>
 void for_each_tensor(OpRecipe& recipe, const Use& use) {
   const auto each = [&](TensorId& tensor) {
@@ -42,8 +42,8 @@ void for_each_tensor(OpRecipe& recipe, const Use& use) {
     for (Operand& part : result.parts) each(part.tensor);
 }
 
-// What the ops compute that a rewrite makes of a graph whose recipe is given. Each throws InputError ("not-executed"),
-// naming the op, where that is not known, besides what the rewrite throws.
+// Each of these applies a rewrite to a graph and its recipe. Each throws what the rewrite throws, and InputError
+// ("not-executed"), naming the op, if the computation of a rewritten op is not known.
 
 RewrittenStep split_step(const Graph& graph, const TrainingRecipe& recipe, const SplitOp& split);
 RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, const Microbatch& microbatch);
@@ -53,13 +53,13 @@ RewrittenStep replicated_step(const Graph& graph, const TrainingRecipe& recipe, 
 RewrittenStep meshes_step(const Graph& graph, const TrainingRecipe& recipe, const StageMeshes& meshes);
 RewrittenStep tied_step(const Graph& graph, const TrainingRecipe& recipe, const TiedCopies& tied);
 
-/// An array that is divided among ranks, and cut otherwise afterwards.
+/// A collective on an array that is divided among ranks, and divided differently afterwards.
 struct Exchanged {
   CollectiveKind kind;
-  std::optional<Cut> joined, cut;  // by which parts arrive, and are sent; none: end to end
+  std::optional<Cut> joined, cut;  // how parts that arrive are joined, and those sent are cut; none: end to end
 };
-/// An op of a collective, by what it reads and makes: what adds, hands on, divides or joins parts, and what has the
-/// result of a whole one, as the sum or the parts of what all ranks were ready with.
+/// Recipe of an op of a collective, from what the op reads and makes: an op that adds, passes on, divides or joins
+/// parts, or an op that has the result of a whole collective, the sum or parts of the arrays of all ranks.
 OpRecipe collective_op(const Graph& graph, OpId op, const Exchanged& exchanged);
 
 }  // namespace trainyard::detail
