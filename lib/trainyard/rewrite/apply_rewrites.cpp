@@ -37,7 +37,7 @@ namespace {
   refuse_at(number, "unknown-op", fmt::format("no op is named '{}'", op), did_you_mean(op, names));
 }
 
-/// Ops, and what they read and wait for; in double, which does not overflow.
+/// Number of ops, and of their inputs and dependencies. In double, which does not overflow.
 struct Size {
   double ops = 0, reads = 0;
 };
@@ -48,7 +48,7 @@ Size size_of(const Graph& graph) {
   return size;
 }
 
-/// Ops of each of n ranks, at most.
+/// Upper bound on the mean number of ops per rank in an all-reduce of n ranks.
 double ops_of_all_reduce(Collective collective, double n, double per_node) {
   switch (collective) {
     case Collective::parameter_server:
@@ -81,7 +81,7 @@ Size size_after(const Graph& graph, const Rewrite& rewrite) {
   }
   if (const auto* batch = std::get_if<Microbatch>(&rewrite)) {
     const auto n = static_cast<double>(batch->parts);
-    Size once;  // updates, but for what they wait for
+    Size once;  // updates and their inputs
     for (const OpId op : graph.ops()) {
       if (graph.phase(op) != Phase::update) continue;
       ++once.ops;
@@ -90,7 +90,7 @@ Size size_after(const Graph& graph, const Rewrite& rewrite) {
     return {n * (ops - once.ops + gradients) + once.ops, n * (reads - once.reads + 2 * gradients) + once.reads};
   }
   if (const auto* parallel = std::get_if<TensorParallel>(&rewrite)) {
-    // A tensor that is converted has one collective in each pass at most; those of transformers are a quarter.
+    // A tensor has at most one converting collective in each pass. In transformers, a quarter of the ops have one.
     const auto n = parallel->fold > 0 ? 1.5 : static_cast<double>(parallel->ranks);
     const double each = n == 1 ? 0 : n * ops_of_all_reduce(parallel->collective, n, 1) / 4;
     return {n * ops + ops * each, n * reads + 2 * ops * each};
@@ -102,7 +102,7 @@ Size size_after(const Graph& graph, const Rewrite& rewrite) {
     return {(n + 2) * ops, (n + 1) * (reads + gradients + ops)};
   const double buckets = std::min(gradients, 1 + bytes / std::max(1.0, static_cast<double>(replicate->bucket.count)));
   const double each = buckets * ops_of_all_reduce(replicate->collective, n, static_cast<double>(replicate->per_node));
-  double exchanges = 0, of_rows = 0;  // four of each mixture of experts; of each attention, in a ring in each step
+  double exchanges = 0, of_rows = 0;  // 4 per mixture of experts; 4 per attention, in a ring per step
   const auto c = static_cast<double>(replicate->context);
   for (const OpId op : graph.ops()) {
     if (replicate->experts > 1 && graph.type(op) == "ExpertDispatch") exchanges += 4;
@@ -111,14 +111,14 @@ Size size_after(const Graph& graph, const Rewrite& rewrite) {
   }
   const bool gathers = replicate->exchange == ContextExchange::all_gather && replicate->collective != Collective::whole;
   const double ops_of_rows = of_rows * (gathers ? c + 2 : 5);
-  const double shards = replicate->zero == 1 ? n * gradients : 0;  // which updates hold
+  const double shards = replicate->zero == 1 ? n * gradients : 0;  // the others' shares, which updates hold
   return {n * (ops + (replicate->zero == 3 ? 1.5 : 1) * each + 3 * exchanges + ops_of_rows),
           n * (reads + gradients + shards + 3 * each + exchanges * (2 + static_cast<double>(replicate->experts)) +
                3 * ops_of_rows + c * of_rows)};
 }
 
-/// Predicted size of what all rewrites together make: at most the limits for small graphs, and at most a multiple of
-/// larger ones.
+/// Predicted size of the graphs that all rewrites together make. Its limit is 8 times the given graph plus a constant,
+/// or kRewrittenTimes times the graph up to a second constant if that is more (core/limits.hpp).
 class MadeSoFar {
  public:
   explicit MadeSoFar(const Graph& graph) : most_(size_of(graph)) {
@@ -147,7 +147,7 @@ class MadeSoFar {
   Size most_, made_;
 };
 
-/// Splits of different ops of one graph, which do not touch each other: made together.
+/// Splits of different ops of one graph. They do not affect each other and are applied together.
 class PendingSplits {
  public:
   PendingSplits(const Graph& graph, MadeSoFar& made, Checkpoint& checkpoint)
@@ -173,7 +173,7 @@ class PendingSplits {
     by_.emplace(*op, std::move(specs));
   }
 
-  /// `number`: of the last rewrite.
+  /// `number`: of the last rewrite, for errors.
   Graph made(std::size_t number) const {
     if (empty()) return *graph_;
     made_->add({static_cast<double>(graph_->op_count()), reads()}, number);
@@ -191,7 +191,7 @@ class PendingSplits {
   }
 
  private:
-  /// What the parts and the other ops wait for.
+  /// Number of inputs and dependencies of the parts and the other ops.
   double reads() const {
     double all = 0;
     for (const OpId op : graph_->ops()) {
@@ -229,7 +229,7 @@ class PendingSplits {
   std::map<OpId, std::vector<OpSpec>> by_;
 };
 
-/// The segments of the Recompute from number `first` on, which is moved to the last of them.
+/// The segments of the consecutive Recompute rewrites from `number` on. Moves `number` to the last of them.
 std::vector<std::vector<OpId>> take_segments(const Graph& graph, std::span<const Rewrite> rewrites,
                                              std::size_t& number) {
   const OpIndex index{graph};
@@ -254,7 +254,7 @@ std::vector<std::vector<OpId>> take_segments(const Graph& graph, std::span<const
   }
 }
 
-/// The tensors of the Offload from number `first` on, which is moved to the last of them.
+/// The tensors of the consecutive Offload rewrites from `number` on. Moves `number` to the last of them.
 std::vector<Offload> take_offloads(std::span<const Rewrite> rewrites, std::size_t& number) {
   std::vector<Offload> tensors{std::get<Offload>(rewrites[number])};
   while (number + 1 < rewrites.size() && std::holds_alternative<Offload>(rewrites[number + 1]))
@@ -266,7 +266,7 @@ void check_copies(std::size_t copies, const char* copy, std::size_t number) {
   if (copies < 1) refuse_at(number, "unsplittable", fmt::format("a graph has at least one {}", copy), "give 1 or more");
 }
 
-/// What `make` gives; what it throws is found at the rewrite of this number.
+/// Returns the result of `make`. An InputError that it throws gets the pointer of the rewrite `number`.
 template <class Make>
 Graph made_at(std::size_t number, const Make& make) {
   try {
@@ -341,7 +341,7 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites, Chec
       current = made_at(number, [&] { return tie_copies(current, *tied).graph; });
     }
     pending = PendingSplits{current, made, checkpoint};
-    if (split) pending.add(*split, number);  // a part of an op that was split before
+    if (split) pending.add(*split, number);  // an op that an earlier split made
   }
   return pending.made(rewrites.empty() ? 0 : rewrites.size() - 1);
 }

@@ -20,7 +20,7 @@ using Edge = std::pair<Vertex, Vertex>;
 using Edges = std::vector<std::pair<Edge, std::int64_t>>;  // with the bytes that they carry, ascending
 constexpr Vertex kNone = ~Vertex{0};
 
-/// One of each edge, with the bytes of all.
+/// Merges equal edges into one, with the bytes of all.
 Edges distinct(Edges edges) {
   sort_by(edges, &Edges::value_type::first);
   std::size_t count = 0;
@@ -33,7 +33,7 @@ Edges distinct(Edges edges) {
   return edges;
 }
 
-/// The quotient as it is now, of distinct edges.
+/// The current quotient graph, with distinct edges.
 class Quotient {
  public:
   Quotient(std::size_t count, Edges edges)
@@ -55,7 +55,8 @@ class Quotient {
     if (after_[u].size() == 1 || before_[v].size() == 1 || height_[v] == height_[u] + 1) return true;
     return std::ranges::all_of(after_[u], [&](Vertex w) { return w == v || height_[w] > height_[v]; });
   }
-  /// Conditions (i) and (iii) against the batch: `tail_of[v]` is the u of v's edge, `head_of[u]` its v.
+  /// Conditions (i) and (iii) with respect to the batch. `tail_of[v]` is the u of v's edge, `head_of[u]` the v of u's
+  /// edge.
   bool goes_with(Vertex u, Vertex v, const std::vector<Vertex>& tail_of, const std::vector<Vertex>& head_of) const {
     if (tail_of[u] != kNone || head_of[u] != kNone || tail_of[v] != kNone || head_of[v] != kNone) return false;
     for (const Vertex w : after_[u])
@@ -65,13 +66,13 @@ class Quotient {
     return true;
   }
 
-  /// Whether the edge between the two is the only one that enters the leaf, or the only one that leaves it.
+  /// Whether the edge between the two is the leaf's only incoming or only outgoing edge.
   bool is_leaf_of(Vertex leaf, Vertex hub) const {
     return (before_[leaf].size() == 1 && before_[leaf].front() == hub) ||
            (after_[leaf].size() == 1 && after_[leaf].front() == hub);
   }
 
-  /// Those that carry the most bytes first.
+  /// Edges in descending order of bytes.
   Edges by_bytes() const {
     Edges edges = edges_;
     sort_by_descending(edges, &Edges::value_type::second);
@@ -85,7 +86,7 @@ class Quotient {
   Edges edges_;
 };
 
-/// Clusters, round by round.
+/// Merges vertices into clusters, round by round.
 class Coarsener {
  public:
   Coarsener(const Graph& graph, const OpWeights& weights) : graph_(graph), of_(graph.op_count()) {
@@ -162,8 +163,8 @@ class Coarsener {
     return true;
   }
 
-  /// Merges any number of leaves into one hub, of which a round merges one. What has one predecessor, or one successor,
-  /// keeps it whatever others are merged into: no cycle closes.
+  /// Merges any number of leaves into one hub, while a round merges only one. A leaf keeps its single predecessor or
+  /// successor whatever is merged elsewhere, so no cycle closes.
   void merge_leaves(const Quotient& quotient, std::size_t target, std::int64_t limit) {
     std::vector<Vertex> into(time_.size(), kNone);
     std::vector<bool> is_hub(time_.size(), false);
@@ -181,7 +182,7 @@ class Coarsener {
     merge(into);
   }
 
-  /// Merges every vertex into the one that `into` names.
+  /// Merges every vertex v with an entry in `into` into `into[v]`.
   void merge(const std::vector<Vertex>& into) {
     std::vector<Vertex> number(time_.size(), kNone), kind;
     std::vector<std::int64_t> time;
@@ -201,7 +202,7 @@ class Coarsener {
     kind_ = std::move(kind);
   }
 
-  /// Merges clusters that no edge joins: again and again the two of the least time of a kind.
+  /// Merges clusters without edges: repeatedly the two of one kind with the least time.
   void merge_alone(std::size_t target) {
     if (time_.size() <= target) return;
     const Quotient quotient = this->quotient();
@@ -221,7 +222,7 @@ class Coarsener {
         queue.emplace(a_time + b_time, b);
         --left;
       }
-    for (Vertex v = 0; v < into.size(); ++v)  // to the end of each chain
+    for (Vertex v = 0; v < into.size(); ++v)  // follows each chain to its end
       while (into[v] != kNone && into[into[v]] != kNone) into[v] = into[into[v]];
     merge(into);
   }

@@ -157,11 +157,11 @@ std::vector<ArrayParts> CollectiveOps::all_gather(const std::string& step, const
 std::vector<ArrayParts> CollectiveOps::by_tree(std::vector<ArrayPart> arrays) {
   const std::size_t n = arrays.size();
   std::size_t far = 1;
-  std::vector<std::size_t> rounds(n, 0);  // in which the rank received
+  std::vector<std::size_t> rounds(n, 0);  // last round in which the rank received
   for (std::size_t round = 1; far < n; far *= 2, ++round)
     for (std::size_t i = 0; i + far < n; i += 2 * far) {
       ArrayPart& arrived = arrays[i + far];
-      // A rank that had nothing to add in the round before sends no sooner than the others.
+      // A rank that had nothing to add in the previous round sends no sooner than the others.
       if (rounds[i + far] + 1 < round) {
         arrived = hand_on(i + far, fmt::format("hold{}", far), arrived);
         ops_.back().after.push_back(arrays[i].tensor);
@@ -169,10 +169,10 @@ std::vector<ArrayParts> CollectiveOps::by_tree(std::vector<ArrayPart> arrays) {
       arrays[i] = sum(i, fmt::format("reduce{}", far), arrays[i], arrived);
       rounds[i] = round;
     }
-  std::vector<std::string> last(n);  // whom the rank sent to before
+  std::vector<std::string> last(n);  // tensor of the rank's previous receiver
   for (far /= 2; far >= 1; far /= 2)
     for (std::size_t i = 0; i + far < n; i += 2 * far) {
-      // One send after the other, as the algorithm has it.
+      // One send at a time, as in the algorithm.
       arrays[i] = hand_on(i, fmt::format("send{}", far), arrays[i]);
       if (!last[i].empty()) ops_.back().after.push_back(last[i]);
       arrays[i + far] = hand_on(i + far, fmt::format("receive{}", far), arrays[i]);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kForward = "Attention", kBackward = "AttentionGrad";
 
-/// Ops that mix rows, also where their result is as large as what they read.
+/// Ops that mix rows even if their result is as large as their input.
 bool mixes_rows(std::string_view type) {
   constexpr std::array<std::string_view, 12> kMixing{"Conv",      "Pool",   "RNN",       "LSTM",
                                                      "GRU",       "CumSum", "BatchNorm", "InstanceNorm",
@@ -25,7 +25,7 @@ bool mixes_rows(std::string_view type) {
   return std::ranges::any_of(kMixing, [&](std::string_view each) { return type.find(each) != std::string_view::npos; });
 }
 
-/// A row of its result depends on that row of its operands, and on parameters.
+/// Whether each row of the result depends only on that row of the operands, and on parameters.
 bool is_by_row(const Graph& graph, OpId op, const ParameterUse& use) {
   const std::string& type = graph.type(op);
   if (mixes_rows(type)) return false;
@@ -70,7 +70,7 @@ ContextUse::ContextUse(const Graph& graph, std::size_t among, ContextExchange by
     any = true;
     const auto inputs = graph.inputs(op);
     const std::vector<TensorId> outputs = outputs_of(graph, op);
-    const std::size_t first = backward ? 1 : 0;  // a backward op reads the gradient of the result before
+    const std::size_t first = backward ? 1 : 0;  // a backward op reads the gradient of the result first
     if (inputs.size() < first + 3 || outputs.size() < (backward ? 3 : 1))
       refuse("context", fmt::format("attention '{}' has not queries, keys and values of its own", graph.name(op)),
              "context parallelism is of attention of three different tensors, which are all trained");
@@ -107,7 +107,7 @@ ContextUse::Part ContextUse::taken(const Graph& graph, OpId reader, TensorId ten
   if (!is_attention(reader) || exchange == ContextExchange::ring) return Part::rows;
   const bool of_keys = tensor == keys[reader] || tensor == values[reader];
   if (exchange == ContextExchange::all_gather) return of_keys ? Part::all : Part::rows;
-  // The backward op reads the result by heads, as attention made it, and what only attention knows.
+  // The backward op reads the result by heads, as attention made it. The other tensors saved for it are not exchanged.
   const bool gradient = graph.phase(reader) == Phase::backward && tensor == graph.inputs(reader).front();
   return of_keys || tensor == queries[reader] || gradient || made[tensor] == Part::heads ? Part::heads : Part::rows;
 }
@@ -151,7 +151,7 @@ std::vector<ContextCollective> ContextUse::collectives(const Graph& graph) const
 Bytes ContextUse::accessed_besides(const Graph& graph, OpId op) const {
   Bytes all{0};
   if (!is_attention(op) || exchange == ContextExchange::all_to_all) return all;
-  // Each step reads and writes what a rank has.
+  // Each further step accesses as many bytes as the rank's share.
   if (exchange == ContextExchange::ring) return static_cast<std::int64_t>(ranks - 1) * graph.bytes_accessed(op);
   for (const TensorId tensor : {keys[op], values[op]}) all += graph.bytes(tensor);
   for (const TensorId tensor : graph.outputs(op))

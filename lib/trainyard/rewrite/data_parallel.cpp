@@ -98,7 +98,7 @@ class Replication {
     add(std::move(spec), replicas_, op);
   }
 
-  /// The name of the sum of the tensor's copies, which is made when first asked for.
+  /// Name of the sum of the tensor's copies. The first call adds the op that makes it.
   std::string gathered(TensorId tensor, OpId op, const OpSpec& update) {
     const std::string name{graph_.name(tensor)};
     if (graph_.phase(graph_.producer(tensor)) == Phase::update) return name;

@@ -12,7 +12,7 @@
 namespace trainyard::detail {
 namespace {
 
-/// The signature of an op on 1/parts of its experts: all of its tensors are [experts, ...].
+/// Signature of an op on 1/parts of its experts. All of its tensors are [experts, ...].
 std::string signature_of_experts(std::string_view text, std::size_t parts) {
   std::string divided;
   while (!text.empty()) {
@@ -40,7 +40,7 @@ ExpertUse::ExpertUse(const Graph& graph) : inside(graph.op_count(), false), has_
       if (const auto shapes = parse_signature(graph.signature(op)); shapes && shapes->write_count > 0)
         counts.push_back(static_cast<std::size_t>(shapes->writes[0].dims[0]));
     } else if (type == "ExpertCombineGrad") {
-      has_rows[*outputs.begin()] = true;  // of the rows; the second is that of the weights of the router
+      has_rows[*outputs.begin()] = true;  // gradient of the rows; the second output is that of the router's weights
     } else if (type != "ExpertCombine" && type != "ExpertDispatchGrad") {
       inside[op] = std::ranges::any_of(inputs, [&](TensorId tensor) { return bool{has_rows[tensor]}; });
       for (const TensorId tensor : outputs) has_rows[tensor] = inside[op];

@@ -39,7 +39,7 @@ std::vector<TensorId> GradientBuckets::gradients(const Bucket& bucket) const {
   return all;
 }
 
-/// The model's name with its mark, where the graph is of several (rewrite/models.hpp).
+/// The model's name with its mark if the graph has several models (rewrite/models.hpp); otherwise empty.
 std::string GradientBuckets::model_of(OpId op) const {
   const std::string_view name = graph_.name(op);
   const std::size_t at = name.find(kModelMark);
@@ -98,7 +98,7 @@ void GradientBuckets::find_stages() {
     begins.push_back(position_[*op]);
   }
   for (Unit& each : units) {
-    // What tensor ranks add up is of the stage of the parameters whose gradients these are.
+    // Terms that tensor ranks add up belong to the stage of their parameters.
     const std::size_t owner = each.is_term ? unit[graph_.producer(each.gradients.front())] : kNone;
     const OpId first = owner == kNone ? each.first : units[owner].first;
     each.stage = static_cast<std::size_t>(
@@ -111,11 +111,12 @@ void GradientBuckets::fill_buckets() {
   for (std::size_t u = 0; u < units.size(); ++u)
     if (!units[u].gradients.empty()) order.push_back(u);
   sort_by(order, [&](std::size_t u) { return units[u].made; });
-  // The open bucket by model, stage, tensor rank, and whether of experts, or terms; of tied copies each its own, so
-  // that replicas have the same shares of all copies.
+  // The open bucket by model, stage, tensor rank, whether of experts, and whether of terms. Each unit of tied copies
+  // has its own bucket, so that replicas have the same shares of all copies.
   std::map<std::tuple<std::string, std::size_t, std::size_t, bool, bool, std::size_t>, std::size_t> open;
   for (const std::size_t u : order) {
-    if (units[u].of_experts && options_.experts == options_.replicas) continue;  // no two replicas hold the same ones
+    // No two replicas hold the same experts.
+    if (units[u].of_experts && options_.experts == options_.replicas) continue;
     const std::string model = model_of(units[u].first);
     const auto [at, added] = open.try_emplace({model, units[u].stage, tensor_rank(units[u].group), units[u].of_experts,
                                                units[u].is_term, units[u].is_tied ? u : kNone},
@@ -155,7 +156,7 @@ void GradientBuckets::find_turns() {
       own.of_microbatch_before = i < 2;
       const std::size_t earlier = sequence[(i + count - 2) % count];
       const std::size_t begin = i < 2 ? 0 : made(earlier) + 1;
-      // Passes that make gradients of weights alone may come behind all that make others' (zero bubble).
+      // Passes that only make gradients of weights may come after all that make other gradients (zero bubble).
       const bool comes_behind = std::ranges::any_of(gradients(buckets[earlier]), makes_alone);
       for (const TensorId gradient : gradients(own)) {
         const OpId op = graph_.producer(gradient);
@@ -177,7 +178,7 @@ void GradientBuckets::find_fetches() {
     read.erase(std::unique(read.begin(), read.end()), read.end());
     for (const std::size_t b : read) buckets[b].readers[graph_.phase(op) == Phase::forward ? 0 : 1].push_back(op);
   }
-  std::vector<std::vector<OpId>*> sequence;  // of readers, by first use
+  std::vector<std::vector<OpId>*> sequence;  // readers of each bucket, by first use
   std::vector<std::pair<std::size_t, int>> which;
   for (const int pass : {0, 1}) {
     std::vector<std::size_t> order;
@@ -192,7 +193,7 @@ void GradientBuckets::find_fetches() {
   for (std::size_t i = 2; i < sequence.size(); ++i) {
     const auto [b, pass] = which[i];
     const std::size_t first = position_[sequence[i]->front()];
-    // Readers beyond the first use of this one (of tied weights) may need it themselves.
+    // Later readers (of tied weights) may need this bucket themselves.
     for (const OpId reader : *sequence[i - 2])
       if (position_[reader] < first) buckets[b].before[pass].push_back(reader);
   }

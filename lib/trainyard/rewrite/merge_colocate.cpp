@@ -55,7 +55,7 @@ class Merger {
       for (Vertex node = 0; node < owner_.size(); ++node)
         if (owner_[node] == node) waiting_.emplace(sends_[node], node);
       merge_waiting();
-      // More passes change nothing once no limit stood in the way, or each group sends enough.
+      // Another pass changes nothing if no merge was left out because of its weight, or each group sends enough.
       if (alive_ <= options_.most_groups || !hindered_) break;
       hindered_ = false;
       heaviest_ = heaviest_ > kNoLimit / 2 ? kNoLimit : std::max<std::int64_t>(1, 2 * heaviest_);
@@ -101,7 +101,7 @@ class Merger {
     in_[to].push_back({from, bytes});
   }
 
-  /// Brings the node's edges up to date: one for each neighbour, ascending.
+  /// Brings the node's edges up to date: one for each neighbour, in ascending order.
   void gather(Vertex node) {
     for (std::vector<Edge>* edges : {&out_[node], &in_[node]}) {
       for (Edge& edge : *edges) edge.other = find(edge.other);
@@ -130,7 +130,7 @@ class Merger {
     return false;
   }
 
-  /// The neighbour with the largest edge among those of the same kind that are not too heavy.
+  /// The neighbour with the largest edge, among those of the same kind that fit the weight limit.
   std::optional<Vertex> largest(const std::vector<Edge>& edges, Vertex of) {
     std::optional<Vertex> best;
     std::int64_t most = 0;
@@ -150,7 +150,7 @@ class Merger {
     return std::ranges::any_of(out_[node], same_kind) || std::ranges::any_of(in_[node], same_kind);
   }
 
-  /// `gone`, whose edges are gathered, becomes part of `into`.
+  /// Merges `gone`, whose edges are gathered, into `into`.
   void merge(Vertex gone, Vertex into) {
     sends_[into] += sends_[gone];
     for (auto* all : {&out_, &in_}) {
@@ -174,10 +174,10 @@ class Merger {
 
   const Graph& graph_;
   const MergeOptions& options_;
-  std::vector<Vertex> owner_;        // itself, or on the way to what it was merged into
-  std::vector<std::int64_t> sends_;  // bytes to others
+  std::vector<Vertex> owner_;        // itself, or a vertex on the path to its group
+  std::vector<std::int64_t> sends_;  // bytes sent to other groups
   std::vector<std::int64_t> weight_;
-  std::vector<std::vector<Edge>> out_, in_;  // as they were when the node was last gathered, and what it took in since
+  std::vector<std::vector<Edge>> out_, in_;  // edges when the node was last gathered, and those merged into it since
   std::set<std::pair<std::int64_t, Vertex>> waiting_;
   std::size_t alive_ = 0;
   std::int64_t heaviest_ = options_.weight.empty() ? kNoLimit : options_.heaviest;

@@ -56,14 +56,14 @@ class Batching {
   }
 
  private:
-  /// Data, or what reads nothing else but weights.
+  /// Whether the op provides data, or reads only weights.
   bool is_first(OpId op) const {
     const auto inputs = graph_.inputs(op);
     return graph_.phase(op) == Phase::forward && !use_.hands_on_weights[op] && graph_.type(op) != kRelayType &&
            std::all_of(inputs.begin(), inputs.end(),
                        [&](TensorId tensor) { return bool{use_.hands_on_weights[graph_.producer(tensor)]}; });
   }
-  /// The deepest op of the backward pass behind each op, itself included; ties: the first by id.
+  /// Finds for each op the deepest backward op behind it, itself included. Ties go to the lowest id.
   void find_ends() {
     IdMap<OpId, std::size_t> depth(graph_.op_count(), 0);
     const auto& order = graph_.topological_order();
@@ -95,9 +95,9 @@ class Batching {
   static std::string copy_of(std::string_view name, std::size_t part) { return copy_name(name, kMicrobatchMark, part); }
   std::string accumulation_of(TensorId tensor) const { return fmt::format("{}/accumulate", graph_.name(tensor)); }
 
-  /// Held once, and read by all parts.
+  /// Whether the op exists once and all microbatches read it.
   bool is_variable(OpId op) const { return graph_.type(op) == kVariableType && use_.hands_on_weights[op]; }
-  /// Whether the relay has what replicas have added up within the pass, for updates.
+  /// Whether the relay passes sums that replicas have reduced within the pass on to updates.
   bool ends_scatter(OpId op) const {
     const auto made = graph_.outputs(op);
     return graph_.phase(op) == Phase::backward && graph_.type(op) == kRelayType &&
@@ -107,8 +107,9 @@ class Batching {
                                 [&](OpId reader) { return graph_.phase(reader) == Phase::update; });
            });
   }
-  /// What a part waits for before it gathers weights: those of its group that read what the part before has gathered;
-  /// before it makes gradients that go within the pass: what ended the reduce-scatter of its group there.
+  /// The ops of the previous microbatch that the op waits for. A gather of weights waits for the ops of its group that
+  /// read the weights gathered there. A turn, before gradients that are reduced within the pass, waits for the ends of
+  /// the reduce-scatters of its group.
   std::vector<OpId> waits_for_part_before(OpId op) const {
     if (is_turn(graph_, op) && graph_.after(op).empty()) {
       const auto found = scattered_.find(graph_.colocation_group(op));
@@ -182,16 +183,16 @@ class Batching {
 
   const Graph& graph_;
   const std::size_t parts_, at_once_;
-  IdMap<OpId, OpId> end_;  // of the backward pass: find_ends()
+  IdMap<OpId, OpId> end_;  // deepest backward ops: find_ends()
   const ParameterUse use_{graph_};
-  IdMap<TensorId, std::string> sum_{graph_.tensor_count()};                  // over all parts, of what updates read
-  std::map<std::pair<std::string_view, Phase>, std::vector<OpId>> readers_;  // of weights, by group and pass
+  IdMap<TensorId, std::string> sum_{graph_.tensor_count()};                  // names of sums, by gradient of an update
+  std::map<std::pair<std::string_view, Phase>, std::vector<OpId>> readers_;  // readers of weights, by group and pass
   std::map<std::string_view, std::vector<OpId>> scattered_;                  // ends of reduce-scatters, by group
   MicrobatchGraph result_;
   GraphBuilder builder_{graph_.name()};
   OpCopy copy_{graph_, parts_};
-  const std::string first_suffix_ = copy_of("", 0);  // of names of the first part,
-  std::string earlier_suffix_, suffix_;              // of the part before, and of this one
+  const std::string first_suffix_ = copy_of("", 0);  // suffix of names of the first microbatch,
+  std::string earlier_suffix_, suffix_;              // of the previous one, and of this one
 };
 
 }  // namespace
@@ -206,7 +207,7 @@ OpSpec accumulation(const Graph& graph, TensorId gradient) {
               .bytes_accessed = 3 * bytes};
   const auto kinds = graph.device_kinds(maker);
   spec.device_kinds.assign(kinds.begin(), kinds.end());
-  // What hands on the sum of replicas takes no time, which says nothing about ops; its update does.
+  // A relay that passes on the sum of replicas always has times of 0. Whether times are given is seen in the update.
   const OpId timed = graph.type(maker) == kRelayType ? graph.consumers(gradient).front() : maker;
   for (const GivenTime& given : graph.given_times(timed)) spec.times.push_back({given.on, Nanoseconds{0}});
   return spec;

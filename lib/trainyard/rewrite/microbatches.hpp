@@ -22,9 +22,9 @@ namespace trainyard {
 /// (is_turn) wait for those of the previous microbatch in the same way. Any other colocation group becomes one group
 /// per microbatch. How small a part of a batch can be is not checked.
 ///
-/// With `at_once`, microbatches form blocks of `at_once`. The first ops of a microbatch (which read only data and
-/// parameters) wait for the deepest backward op that they lead to, in each microbatch of the previous block. So no pass
-/// begins ahead of its turn while ranks or replicas wait for each other.
+/// With `at_once`, microbatches form blocks of `at_once`. The first ops of a microbatch (its data, and ops that read
+/// only weights) wait for the deepest backward op that they lead to, in each microbatch of the previous block. So no
+/// pass begins ahead of its turn while ranks or replicas wait for each other.
 struct MicrobatchGraph {
   Graph graph;
   std::size_t microbatches = 1;

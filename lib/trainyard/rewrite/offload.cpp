@@ -36,7 +36,7 @@ class Offloading {
   }
 
   Graph run() {
-    std::unordered_map<std::string_view, std::vector<std::string>> waits;  // for what, by op
+    std::unordered_map<std::string_view, std::vector<std::string>> waits;  // tensors to wait for, by op
     for (const Offload& each : tensors_)
       if (!each.away_before.empty()) waits[each.away_before].push_back(each.tensor + kAway);
     GraphBuilder builder{graph_.name()};
@@ -93,7 +93,7 @@ class Offloading {
              "its memory is free without");
   }
 
-  /// An op that waits for a transfer, or that one waits for.
+  /// Checks an op that waits for a transfer, or that a transfer waits for.
   void check_end(const std::string& name) const {
     const auto op = ops_.find(name);
     if (!op) {
@@ -109,8 +109,8 @@ class Offloading {
   const Graph& graph_;
   std::span<const Offload> tensors_;
   OpIndex ops_;
-  std::vector<TensorId> id_;                                            // as tensors_
-  IdMap<TensorId, std::size_t> number_{graph_.tensor_count(), kStays};  // in tensors_
+  std::vector<TensorId> id_;                                            // in the order of tensors_
+  IdMap<TensorId, std::size_t> number_{graph_.tensor_count(), kStays};  // position in tensors_
 };
 
 }  // namespace

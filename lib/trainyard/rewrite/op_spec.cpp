@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-/// Types that only add up or pass on: what such an op reads is a gradient of parameters where all that it makes is.
+/// Types that only add up or pass on. Such an op reads gradients of parameters if it makes nothing else.
 bool hands_on_gradients(const std::string& type) {
   return type == "AddGrad" || type == kSumType || type == kConcatType || type == kAggregateType || type == kRelayType ||
          type == kReduceType;
@@ -85,7 +85,7 @@ void take_part_of_work(OpSpec& spec, std::size_t part, std::size_t parts) {
 Graph piece_graph(const Graph& graph, std::span<const TensorId> reads, const std::vector<OpSpec>& ops) {
   GraphBuilder builder{"piece"};
   OpSpec rest{.name = "/rest"};
-  if (!ops.empty()) {  // it can run, and its time is known, where those of the first op are
+  if (!ops.empty()) {  // it has the devices and times of the first op
     rest.device_kinds = ops.front().device_kinds;
     rest.times = ops.front().times;
   }
@@ -100,7 +100,7 @@ Graph piece_graph(const Graph& graph, std::span<const TensorId> reads, const std
 
 IdMap<TensorId, bool> parameter_gradients(const Graph& graph) {
   IdMap<TensorId, bool> are(graph.tensor_count(), false);
-  IdMap<OpId, bool> takes(graph.op_count(), false);  // nothing but gradients
+  IdMap<OpId, bool> takes(graph.op_count(), false);  // the op reads only gradients
   const std::vector<OpId>& order = graph.topological_order();
   for (auto at = order.rbegin(); at != order.rend(); ++at) {
     takes[*at] = graph.phase(*at) == Phase::update || hands_on_gradients(graph.type(*at));

@@ -17,10 +17,10 @@ namespace {
 constexpr std::int64_t kScalar = 8;  // bytes
 
 bool makes_weight_gradients(const std::string& type) { return type.ends_with("GradW") || type.ends_with("GradB"); }
-/// Whether only rows of a table are read, as many as are asked for.
+/// Whether the op reads only the rows of a table that it looks up.
 bool looks_up(const std::string& type) { return type == "Gather" || type == "EmbeddingGrad"; }
 
-/// What a signature says of an input of so many bytes.
+/// Whether a tensor of a signature can be an array of this size. `share`: fraction of it that the op has.
 bool is_of_bytes(const detail::SignatureTensor& tensor, double share, Bytes bytes) {
   const auto is = [&](double each) {
     return std::abs(share * each * tensor.count() - static_cast<double>(bytes.count)) <= 1;
@@ -28,8 +28,8 @@ bool is_of_bytes(const detail::SignatureTensor& tensor, double share, Bytes byte
   return tensor.type == detail::NumberKind::other ? is(8) || is(4) || is(1) : is(bytes_of(tensor.type));
 }
 
-/// An input whose first dimension is one: of one sample, or of what all have. False of states that a recurrent network
-/// starts from, whose layers come first.
+/// Whether the first dimension of the input is one: it belongs to one sample, or to all. False for initial states of a
+/// recurrent network, whose layers come first.
 bool has_one_row(const Graph& graph, TensorId input) {
   bool one = false;
   for (const OpId reader : graph.consumers(input)) {
@@ -52,8 +52,8 @@ double first_extent(const Graph& graph, OpId op) {
   return shapes && shapes->write_count > 0 && shapes->writes[0].rank > 0 ? shapes->writes[0].dims[0] : 0;
 }
 
-/// The op whose gradient, or a part of it, one of this name makes, as "conv@2" of "conv/grad_x@2"; empty: there is
-/// none.
+/// Name of the forward op whose gradient, or part of it, the op of this name makes: "conv@2" for "conv/grad_x@2". Empty
+/// if there is none.
 std::string name_of_forward(std::string_view name) {
   const std::size_t at = name.rfind("/grad");
   if (at == std::string_view::npos) return {};
@@ -105,11 +105,11 @@ void ParameterUse::find_weights(const Graph& graph) {
 
   const auto hands_on = [&](OpId maker) { return bool{hands_on_weights[maker]}; };
   const auto is_weight = [&](TensorId tensor) { return hands_on(graph.producer(tensor)); };
-  std::map<std::string_view, std::vector<TensorId>> gradients;  // whole ones, by group
+  std::map<std::string_view, std::vector<TensorId>> gradients;  // undivided ones, by group
   for (const OpId op : graph.topological_order()) {
     if (graph.phase(op) == Phase::update) continue;
     const auto inputs = graph.inputs(op);
-    const auto after = graph.after(op);  // as of the ranks of a collective
+    const auto after = graph.after(op);  // the ranks' ops, if the op is a collective
     hands_on_weights[op] = graph.type(op) == kVariableType ||
                            (inputs.empty() ? !after.empty() && std::all_of(after.begin(), after.end(), hands_on)
                                            : std::all_of(inputs.begin(), inputs.end(), is_weight));
@@ -146,7 +146,7 @@ void ParameterUse::find_for_all(const Graph& graph) {
       return std::ranges::any_of(graph.inputs(op), [&](TensorId each) { return graph.producer(each) == input; });
     });
   };
-  auto reader = ops.end();  // of the first input that has one: what it makes has all samples
+  auto reader = ops.end();  // reader of the first input that has one; its result has all samples
   for (const OpId op : ops)
     if (reader == ops.end() && is_input(op)) reader = reader_of(op);
   if (reader == ops.end()) return;
@@ -168,7 +168,7 @@ void ParameterUse::find_for_all(const Graph& graph) {
   if (any) find_gradients_for_all(graph);
 }
 
-/// Gradients that are read by those of ops that are for all, and what is added up to one.
+/// Finds gradients whose readers are all for all samples: gradients of ops that are for all, and sums of these.
 void ParameterUse::find_gradients_for_all(const Graph& graph) {
   std::unordered_map<std::string_view, OpId> forward;
   for (const OpId op : graph.ops())
@@ -223,7 +223,7 @@ std::size_t take_share_of_work(OpSpecOrView& op, const Graph& graph, OpId id, co
   if (for_all) part %= rows, parts = rows;
   if (parts == 1 || use.hands_on_weights[id]) return 0;
   std::int64_t whole = use.weights_read[id].count;  // bytes of traffic that are not divided
-  std::int64_t by_rows = 0;                         // that ranks divide which share the rows
+  std::int64_t by_rows = 0;                         // bytes that only ranks that share the rows divide
   for (const TensorId tensor : graph.inputs(id))
     if (graph.statistics(tensor))
       whole += graph.bytes(tensor).count;

@@ -39,7 +39,7 @@ class Parser {
     while (owner_[at] != at) at = owner_[at] = owner_[owner_[at]];
     return at;
   }
-  /// Two groups; the one with the lower first op stays.
+  /// Merges two groups. The one with the lower first op stays.
   void join(std::uint32_t a, std::uint32_t b) {
     if (a == b) return;
     owner_[std::max(a, b)] = std::min(a, b);
@@ -78,7 +78,7 @@ class Parser {
       edges[a][b] += bytes;
       edges[b][a] += bytes;
     });
-    std::set<std::tuple<std::int64_t, std::uint32_t, std::uint32_t>> best;  // the most bytes first
+    std::set<std::tuple<std::int64_t, std::uint32_t, std::uint32_t>> best;  // edges with the most bytes first
     for (const auto& [group, neighbours] : edges) {
       const auto most = std::ranges::max_element(neighbours, {}, [](const auto& edge) { return edge.second; });
       best.emplace(-most->second, std::min(group, most->first), std::max(group, most->first));
@@ -91,7 +91,7 @@ class Parser {
   const Graph& graph_;
   const std::size_t most_;
   const IdMap<OpId, std::uint32_t>& kind_;
-  std::vector<std::uint32_t> owner_;  // itself, or on the way to the lowest op of the group
+  std::vector<std::uint32_t> owner_;  // itself, or an op on the path to the lowest one of its group
   std::size_t count_;
 };
 

@@ -24,7 +24,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kNoSegment = static_cast<std::size_t>(-1), kNever = kNoSegment;
-constexpr std::size_t kTogether = 64;  // segments
+constexpr std::size_t kTogether = 64;  // segments per pass, one bit each
 
 class Recomputation {
  public:
@@ -77,7 +77,7 @@ class Recomputation {
  private:
   struct Gathered {
     TensorId tensor;
-    std::vector<OpId> waiting;  // of the ops that gather it, on any replica
+    std::vector<OpId> waiting;  // ops of the gather that wait for others, on any replica
   };
 
   template <class Text>
@@ -85,14 +85,15 @@ class Recomputation {
     return std::string{name} + kAgain;
   }
 
-  /// Weights that copies read as the backward pass gathers them; none: as they are, or from a copy.
+  /// The weights gathered in the backward pass that copies read in place of the tensor. Nothing: copies read the tensor
+  /// as it is, or from a copy.
   std::optional<TensorId> gathered(TensorId tensor) const {
     const auto at = gathered_.find(tensor);
     return at == gathered_.end() ? std::nullopt : std::optional{at->second.tensor};
   }
 
-  /// Finds for weights gathered in the forward pass those gathered in the backward pass, and where each segment begins
-  /// there.
+  /// Finds, for weights gathered in the forward pass, those gathered in the backward pass, and the level at which each
+  /// segment's backward pass begins.
   void find_gathered() {
     const auto ops = graph_.ops();
     if (std::none_of(ops.begin(), ops.end(), [&](OpId op) { return graph_.type(op) == kVariableType; })) return;
@@ -129,7 +130,7 @@ class Recomputation {
     for (const TensorId tensor : graph_.inputs(op)) all.push_back(graph_.producer(tensor));
     return all;
   }
-  /// The ops of the gather that wait for others.
+  /// The ops of the gather that wait for other ops.
   std::vector<OpId> that_wait(OpId done, const ParameterUse& use) const {
     std::vector<OpId> waiting, open{done};
     std::set<OpId> seen{done};
@@ -146,7 +147,7 @@ class Recomputation {
     }
     return waiting;
   }
-  /// Whether an op takes the weights, and does not hand them on.
+  /// Whether an op reads the weights without passing them on.
   bool is_read(TensorId tensor, const ParameterUse& use) const {
     return std::ranges::any_of(graph_.consumers(tensor), [&](OpId reader) { return !use.hands_on_weights[reader]; });
   }
@@ -156,10 +157,11 @@ class Recomputation {
         if (level_[trigger] >= begin_[s]) return false;
     return true;
   }
-  /// Gathers of weights that copies of a segment read wait for no op behind where the segment begins: nor, as they are
-  /// needed at once, behind what the first of them waits for, or if that is earlier where the segment before begins.
-  /// Where all triggers are of a lower level than their segment's begin nothing then waits for itself, as levels ascend
-  /// along any path.
+  /// Finds the level from which on the gathers of weights that a segment's copies read wait for no op. It is at most
+  /// the level at which the segment's backward pass begins. As all of these weights are needed at once, it is the level
+  /// up to which the first of the gathers waits, but at least the level at which the segment before begins. If all
+  /// triggers have lower levels than the begin of their segment, no op then waits for itself, as levels ascend along
+  /// any path.
   void find_waits() {
     std::vector<std::size_t> until = begin_;  // by segment
     const auto for_gathers = [&](const auto& use) {
@@ -183,8 +185,8 @@ class Recomputation {
       own = std::min(own, until[segment]);
     });
   }
-  /// The ops that a gather waits for, of the forward pass or of lower levels; in place of a reader of higher ones, what
-  /// the gather of its own weights waits for.
+  /// Collects the ops that a gather waits for: those of the forward pass, and those of levels below `until`. A reader
+  /// of a higher level is replaced by what the gather of its own weights waits for.
   void add_waits(OpId gather, std::size_t until, std::set<OpId>& passed, std::set<OpId>& waits) const {
     if (!passed.insert(gather).second) return;
     for (const OpId earlier : graph_.after(gather)) {
@@ -206,7 +208,7 @@ class Recomputation {
     for (std::size_t s = 0; s < triggers_.size(); s += kTogether) find_triggers(s);
   }
 
-  /// Whether a copy in another segment reads the tensor as it is, which so stays for the backward pass.
+  /// Whether a copy in another segment reads the tensor as it is, so that it stays for the backward pass.
   bool is_checkpoint(TensorId tensor) const {
     const std::size_t own = segment_[graph_.producer(tensor)];
     for (const OpId reader : graph_.consumers(tensor))
@@ -238,13 +240,13 @@ class Recomputation {
     }
   }
 
-  /// Marks the backward ops but for those that hand on what the forward pass has made, as replicas that share a
-  /// sequence do with keys and values: these wait for gradients of theirs, behind their own copies of the segment.
+  /// Marks the backward ops, except those that pass on results of the forward pass, such as keys and values of replicas
+  /// that share a sequence. These wait for gradients of their own, behind their own copies of the segment.
   void find_gradients() {
     for (const OpId op : graph_.topological_order()) {
       if (graph_.phase(op) != Phase::backward) continue;
       const auto inputs = graph_.inputs(op);
-      const auto after = graph_.after(op);  // as of the ranks of a collective
+      const auto after = graph_.after(op);  // the ranks' ops, if the op is a collective
       const bool hands_on = graph_.type(op) == kRelayType || graph_.collective(op);
       const auto is_of_gradients = [&](OpId earlier) { return bool{of_gradients_[earlier]}; };
       of_gradients_[op] =
@@ -255,10 +257,10 @@ class Recomputation {
     }
   }
 
-  /// The backward ops that hand gradients to a segment's, and need nothing of it themselves; of kTogether segments from
-  /// the first on.
+  /// Finds the triggers of kTogether segments from the first on: backward ops that hand gradients to those of a
+  /// segment, and that depend on nothing of it.
   void find_triggers(std::size_t first) {
-    IdMap<OpId, std::uint64_t> behind(graph_.op_count(), 0);  // a bit for each segment of which it needs a reader
+    IdMap<OpId, std::uint64_t> behind(graph_.op_count(), 0);  // a bit per segment: the op depends on a reader of it
     const std::size_t end = std::min(first + kTogether, readers_.size());
     for (std::size_t s = first; s < end; ++s)
       for (const OpId reader : readers_[s]) behind[reader] |= std::uint64_t{1} << (s - first);
@@ -267,7 +269,7 @@ class Recomputation {
       for (const OpId earlier : graph_.after(op)) behind[op] |= behind[earlier];
     }
     for (std::size_t s = first; s < end; ++s)
-      if (!readers_[s].empty())  // something of it is copied
+      if (!readers_[s].empty())  // the segment has copies
         find_triggers(s, [&](OpId op) { return (behind[op] >> (s - first) & 1) != 0; });
   }
   template <class IsBehind>
@@ -295,7 +297,7 @@ class Recomputation {
     return true;
   }
 
-  /// Whether it is the first of the segment's copies on its path, which waits for the triggers.
+  /// Whether the op's copy is the first of its segment on its path, and so waits for the triggers.
   bool is_first(OpId op) const {
     const auto inputs = graph_.inputs(op);
     return !graph_.collective(op) && std::none_of(inputs.begin(), inputs.end(), [&](TensorId tensor) {
@@ -347,12 +349,12 @@ class Recomputation {
   IdMap<OpId, bool> again_{graph_.op_count(), false};  // has a copy
   IdMap<OpId, bool> of_gradients_{graph_.op_count(), false};
   std::map<TensorId, Gathered> gathered_;    // by weights as the forward pass gathers them
-  std::map<TensorId, OpId> own_gather_;      // by weights of the backward pass, what waits on their replica
-  std::map<OpId, std::size_t> until_;        // by what waits, of which levels it may wait for none
-  IdMap<OpId, std::size_t> level_;           // ops on the longest path to it
-  std::vector<std::size_t> begin_;           // by segment: the lowest level of backward ops that read what it makes
+  std::map<TensorId, OpId> own_gather_;      // by weights of the backward pass: the waiting op on their replica
+  std::map<OpId, std::size_t> until_;        // by waiting op: the level from which on it waits for none
+  IdMap<OpId, std::size_t> level_;           // number of ops on the longest path to the op
+  std::vector<std::size_t> begin_;           // by segment: the lowest level of backward ops that read its results
   std::vector<std::vector<OpId>> triggers_;  // by segment
-  std::vector<std::vector<OpId>> readers_;   // backward ops that read what its ops make
+  std::vector<std::vector<OpId>> readers_;   // by segment: backward ops that read its results
   RecomputingGraph result_;
   GraphBuilder builder_{graph_.name()};
   OpCopy copy_{graph_};

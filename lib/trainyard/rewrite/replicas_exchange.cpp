@@ -11,11 +11,11 @@
 namespace trainyard::detail {
 namespace {
 
-/// Keys or values of the replica j before.
+/// Name of the keys or values of the replica j places before.
 std::string block(const Graph& graph, OpId op, TensorId tensor, std::size_t j) {
   return j == 0 ? std::string{graph.name(tensor)} : fmt::format("{}/{}/{}", graph.name(op), graph.name(tensor), j);
 }
-/// The terms of a gradient of steps 0 to j, and of step j alone.
+/// Names of a gradient's terms: the sum of those of steps 0 to j, and that of step j.
 std::string sum_of(const Graph& graph, TensorId gradient, std::size_t j) {
   return fmt::format("{}/{}/{}", graph.name(gradient), j > 0 ? "sum" : "term", j);
 }
@@ -27,20 +27,20 @@ std::string term_of(const Graph& graph, TensorId gradient, std::size_t j) {
 
 // --- collectives of neighbouring replicas ---
 
-/// Among `size` replicas, one after the other: each has `takes`, of as many bytes as its share of the tensor is, or
-/// of a reduce-scatter terms of all shares, and gets `makes`; after the ops named in `after`.
+/// A collective among `size` consecutive replicas. Each has `takes`, with the bytes of its share of the tensor (in a
+/// reduce-scatter, terms of all shares), and gets `makes`. The exchange begins after the op `after`.
 struct Replicas::Exchange {
   CollectiveKind kind;
   std::size_t size;
   std::string name, takes, makes;
-  OpId by;  // the op whose layer, phase and devices it has
+  OpId by;  // the op whose layer, phase and devices the exchange has
   std::string after = {};
 };
 
 Bytes Replicas::bytes_of_replica(TensorId tensor, std::size_t r) const {
   return parts_ == 1 ? graph_.bytes(tensor) : Bytes{share_of(graph_.bytes(tensor).count, r % parts_, parts_)};
 }
-/// What the `size` replicas from `first` on have of the tensor together.
+/// Bytes of the tensor that the `size` replicas from `first` on have together.
 Bytes Replicas::bytes_of_group(TensorId tensor, std::size_t first, std::size_t size) const {
   Bytes all{0};
   for (std::size_t i = 0; i < size; ++i) all += bytes_of_replica(tensor, first + i);
@@ -65,7 +65,7 @@ void Replicas::exchange(TensorId tensor, const Exchange& how) {
     for (std::size_t i = 0; i < members.size(); ++i) {
       own.push_back({copy_of(how.takes, members[i])});
       Bytes arrived = how.kind == Kind::all_gather ? together : bytes_of_replica(tensor, members[i]);
-      if (how.kind == Kind::all_to_all) {  // from each of the group, and what stays
+      if (how.kind == Kind::all_to_all) {  // a part from each replica of the group, itself included
         arrived = Bytes{0};
         for (std::size_t from = 0; from < size; ++from)
           arrived += Bytes{share_of(bytes_of_replica(tensor, first + from).count, i, size)};
@@ -108,7 +108,7 @@ void Replicas::exchange(TensorId tensor, const Exchange& how) {
   }
 }
 
-/// Among replicas that hold different experts.
+/// Exchanges a tensor among replicas that hold different experts.
 void Replicas::exchange_tokens(OpId op, TensorId tensor) {
   const std::string name{graph_.name(tensor)};
   exchange(tensor, {CollectiveKind::all_to_all, spread_, name + "/all-to-all", name, exchanged(name), op});
@@ -121,7 +121,8 @@ std::string Replicas::part_name(std::string_view tensor, ContextUse::Part part, 
   return fmt::format("{}/{}{}", tensor, part == ContextUse::Part::all ? "all" : "heads", again ? "#2" : "");
 }
 
-/// From what the op makes to what its readers take: keys and values of the backward pass are gathered there.
+/// Converts what the op makes to what its readers take. Keys and values for the backward pass are gathered in
+/// gather_again().
 void Replicas::exchange_rows(OpId op, TensorId tensor) {
   using Part = ContextUse::Part;
   using Kind = CollectiveKind;
@@ -149,7 +150,7 @@ void Replicas::gather_again(OpId op) {
   }
 }
 
-/// Keys and values of all rows, and the terms of their gradients, in place of the replica's own.
+/// Replaces the replica's keys, values and terms of their gradients by those of all rows.
 void Replicas::take_all_rows(OpSpec& spec, OpId op, std::size_t replica) const {
   const std::size_t first = folds() ? replica : replica / options_.context * options_.context;
   const auto others = [&](TensorId tensor) {
@@ -182,7 +183,7 @@ void Replicas::attend_in_ring(OpId op) {
     return j + 1 == options_.context ? name : fmt::format("{}/step/{}", name, j);
   };
   const bool backward = ContextUse::makes_gradients(graph_, op);
-  std::vector<TensorId> going;  // gradients that go around
+  std::vector<TensorId> going;  // gradients that go around the ring
   if (backward)
     for (const TensorId made : graph_.outputs(op))
       if (going.size() < 2 && made != *graph_.outputs(op).begin()) going.push_back(made);
@@ -203,7 +204,7 @@ void Replicas::attend_in_ring(OpId op) {
     shift(op, tensor, sum_of(graph_, tensor, options_.context - 1), std::string{graph_.name(tensor)});
 }
 
-/// A share of the work; results of all but the last step are what the next one corrects.
+/// A step of the ring, with its share of the work. Each step but the first corrects the result of the step before.
 OpSpec Replicas::ring_step(OpId op, std::size_t replica, std::size_t j, const std::string& name,
                            const std::vector<TensorId>& going) const {
   const std::size_t c = options_.context;

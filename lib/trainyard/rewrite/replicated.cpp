@@ -116,7 +116,7 @@ void Replicas::add(const CollectiveOps& collective, const std::vector<std::size_
   for (std::size_t i = 0; i < collective.ops().size(); ++i)
     add(collective.ops()[i], members[collective.op_ranks()[i]], original);
 }
-/// Adds a collective of all replicas, of anything but gradients.
+/// Adds a collective of all replicas that is not of gradients.
 void Replicas::add(const CollectiveOps& collective, const Bucket& bucket, ReplicaCollective::Of of) {
   std::vector<std::size_t> all(made_);
   std::iota(all.begin(), all.end(), std::size_t{0});
@@ -134,7 +134,7 @@ OpSpec Replicas::copy(OpId op, std::size_t replica) const {
   const auto read = [&](std::string tensor) {
     if (std::ranges::find(inputs, tensor) == inputs.end()) inputs.push_back(std::move(tensor));
   };
-  bool shared = false;  // with the other replicas' copies: each does its part
+  bool shared = false;  // divided among the copies of all replicas
   for (const TensorId tensor : graph_.inputs(op)) {
     const std::string name = is_exchanged(tensor, op)
                                  ? exchanged(graph_.name(tensor))
@@ -147,7 +147,7 @@ OpSpec Replicas::copy(OpId op, std::size_t replica) const {
       continue;
     }
     read(copy_of(name_in(bucket, "reduce-scatter") + "/sum", replica));
-    // The others' shares are there until the update, though it does not read them.
+    // The shares of other replicas stay until the update, although it does not read them.
     const bool holds = zero_ == 1 && bucket == buckets_.of(op);
     if (holds && is_whole()) read(copy_of(name_in(bucket, "reduce-scatter") + "/ready", replica));
     for (std::size_t part = 0; holds && !is_whole() && part < n_; ++part)
@@ -192,7 +192,8 @@ std::vector<OpSpec> Replicas::ranks(std::size_t bucket, Phase phase) const {
   return list;
 }
 
-/// One task, and what each replica has of it; `apart`: from one of them to the next.
+/// Adds one task, and returns what each replica has of its result. `apart`: distance between replicas that are its
+/// ranks.
 std::vector<ArrayParts> Replicas::whole(CollectiveOps& ops, CollectiveKind kind, Bytes bytes, const Names& inputs,
                                         const std::vector<OutputSpec>& outputs, std::size_t apart) const {
   ops.whole({kind, bytes, folds() ? n_ / apart : 1, stride() * apart}, inputs, outputs);
@@ -201,8 +202,8 @@ std::vector<ArrayParts> Replicas::whole(CollectiveOps& ops, CollectiveKind kind,
   return parts;
 }
 
-/// The last op that makes any of the gradients, of those that make gradients alone where there are any: their passes
-/// may come behind all others.
+/// The last op that makes any of the gradients. Ops that make only gradients go first, as their passes may come after
+/// all others.
 OpId Replicas::last_maker(const std::vector<TensorId>& gradients) const {
   OpId last = graph_.producer(gradients.back());
   for (const TensorId gradient : gradients)
@@ -210,7 +211,8 @@ OpId Replicas::last_maker(const std::vector<TensorId>& gradients) const {
   return last;
 }
 
-/// Sums of all replicas, of experts' gradients of those that hold the same ones; or each replica's part of them.
+/// Adds up the gradients of all replicas (of experts: of replicas that hold the same ones), or each replica's part of
+/// them.
 void Replicas::add_gradients(std::size_t b) {
   const Bucket& bucket = buckets_.buckets[b];
   const std::size_t apart = bucket.of_experts ? spread_ : 1;
@@ -265,8 +267,8 @@ void Replicas::add_gradients(std::size_t b) {
   }
 }
 
-/// All-gather of each replica's share of a bucket's weights; `fill` says what the op that sends a share waits for.
-/// `outputs`: names and sizes of what a whole collective makes, by replica.
+/// All-gathers each replica's share of a bucket's weights. `fill` says what the op that sends a share waits for.
+/// `outputs`: names and sizes of the results of a whole collective, by replica.
 template <class Fill>
 std::vector<ArrayParts> Replicas::gather_shares(CollectiveOps& ops, const Bucket& bucket,
                                                 const std::vector<OutputSpec>& outputs, const Fill& fill) {
@@ -285,7 +287,7 @@ std::vector<ArrayParts> Replicas::gather_shares(CollectiveOps& ops, const Bucket
   return whole(ops, CollectiveKind::all_gather, bucket.parameters, inputs, outputs);
 }
 
-/// Stages 1 and 2: the shares of updated weights, once all of a bucket are.
+/// Stages 1 and 2: gathers the shares of updated weights once all updates of a bucket have ended.
 void Replicas::gather_weights(std::size_t b) {
   const Bucket& bucket = buckets_.buckets[b];
   if (bucket.parameters.count == 0) return;
@@ -303,12 +305,13 @@ void Replicas::gather_weights(std::size_t b) {
       OpSpec& done = ops.relay(r, fmt::format("whole/{}", buckets_.units[unit].group));
       done.colocate = copy_of(buckets_.units[unit].group, r);
       for (std::size_t i = 0; i < all[r].size(); ++i)
-        if (i != r || is_whole()) done.after.push_back(all[r][i].tensor);  // what hands it on has its name
+        // An op that passes a part on has the name of its tensor.
+        if (i != r || is_whole()) done.after.push_back(all[r][i].tensor);
     }
   add(ops, bucket, ReplicaCollective::Of::weights);
 }
 
-/// Stage 3: the shares of weights, and the all-gathers that make them whole for each pass.
+/// Stage 3: the shares of weights that replicas hold, and the all-gathers that make the weights whole for each pass.
 void Replicas::fetch_weights(std::size_t b) {
   const Bucket& bucket = buckets_.buckets[b];
   std::vector<std::string> shares;
@@ -316,7 +319,7 @@ void Replicas::fetch_weights(std::size_t b) {
   for (std::size_t r = 0; r < made_; ++r) {
     OpSpec& share = held.relay(r, "weights");
     share.type = kVariableType;
-    // Counted as a tensor that is kept, and not as parameters besides.
+    // Counted as a kept tensor, and not also as parameters.
     share.outputs = {{share.name, Bytes{share_of(bucket.parameters.count, r, n_)}, true}};
     shares.push_back(share.name);
   }

@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-/// The recipe of `op` for `copy`, whose inputs and outputs are those of the op by position.
+/// The recipe of `op`, for a `copy` whose inputs and outputs correspond to those of the op by position.
 OpRecipe recipe_of_copy(const OpRecipe& recipe, const Graph& graph, OpId op, const Graph& rewritten, OpId copy,
                         const detail::TensorNames& names) {
   OpRecipe result = recipe;
@@ -25,14 +25,14 @@ OpRecipe recipe_of_copy(const OpRecipe& recipe, const Graph& graph, OpId op, con
       tensor = now[static_cast<std::size_t>(at - reads.begin())];
     else if (std::find(made.begin(), made.end(), tensor) != made.end())
       tensor = TensorId{(*again.begin()).index() + tensor.index() - (*made.begin()).index()};
-    else  // of another rank, that took part in a collective
+    else  // a tensor of another rank of a collective
       tensor = names.at(graph.name(tensor));
   };
   detail::for_each_tensor(result, turn);
   return result;
 }
 
-/// The recipe of a run of Recompute, or of Offload.
+/// The step after consecutive Recompute or Offload rewrites.
 detail::RewrittenStep with_copies(const Graph& graph, const TrainingRecipe& recipe, std::span<const Rewrite> rewrites) {
   Graph rewritten = apply_rewrites(graph, rewrites);
   const OpIndex index{graph};
@@ -40,7 +40,7 @@ detail::RewrittenStep with_copies(const Graph& graph, const TrainingRecipe& reci
   TrainingRecipe result = recipe;
   result.ops.clear();
   for (const OpId op : rewritten.ops()) {
-    // Both rewrites add their ops behind the others.
+    // Both rewrites add their ops after the existing ones.
     std::string_view name = rewritten.name(op);
     const bool again = op.index() >= graph.op_count() && name.ends_with(kAgain);
     if (again) name.remove_suffix(std::string_view{kAgain}.size());

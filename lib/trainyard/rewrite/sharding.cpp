@@ -12,10 +12,10 @@
 namespace trainyard::detail {
 namespace {
 
-constexpr std::int64_t kTable = 8192;  // rows: smaller ones, as of positions, are whole
-constexpr std::int64_t kPadded = 512;  // extent a rank, from which padding is small
+constexpr std::int64_t kTable = 8192;  // rows of a table; smaller ones, as of positions, are whole
+constexpr std::int64_t kPadded = 512;  // extent per rank from which on padding is small
 
-/// Ops that compute a feature from the same features of their operands.
+/// Ops that compute each feature from the same feature of their operands.
 constexpr std::array<std::string_view, 34> kByFeature{
     "Abs",     "Add",  "AddGrad", "AveragePool", "Cast",  "Clip",  "Concat",  "Div",  "Dropout",
     "Erf",     "Exp",  "Gelu",    "Identity",    "Log",   "Max",   "Mean",    "Min",  "Mul",
@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 34> kByFeature{
 bool by_feature(std::string_view type) {
   return type == "GlobalAveragePool" || type == "LeakyRelu" || std::ranges::find(kByFeature, type) != kByFeature.end();
 }
-/// Gradients of what Split and slices have taken apart.
+/// Ops that put gradients together of what Split and slices have taken apart.
 bool puts_together(std::string_view type) { return type == "Concat" || type == "SliceGrad"; }
 bool normalizes(std::string_view type) { return type.ends_with("LayerNormalization") || type == "RMSNormalization"; }
 bool adds(std::string_view type) { return type == "Add" || type == "AddGrad" || type == "Sum"; }
@@ -237,11 +237,11 @@ RankWay Sharding::forward_way(OpId op, const OpShapes& shapes) const {
                    shapes.reads[0].extents[0] >= kTable && divides(shapes.reads[0].extents[0])
                ? Way::vocabulary
                : Way::whole;
-  if (type == "MatMul" || type == "Softmax" || type == "Attention") {  // of heads
+  if (type == "MatMul" || type == "Softmax" || type == "Attention") {  // operands by heads
     const bool by_head = std::ranges::all_of(shapes.reads, [&](const OpShapes::Tensor& read) {
       return read.extents.size() == 4 && read.extents[1] % ranks_ == 0;
     });
-    // What an attention adds to its scores, behind queries, keys and values, may be whole.
+    // What an attention adds to its scores, an input after queries, keys and values, may be whole.
     const auto operands = inputs.first(std::min<std::size_t>(inputs.size(), 3));
     return (by_head && std::ranges::all_of(operands, [&](TensorId each) { return layout_[each] == Layout::share; })) ||
                    shares_queries(op, shapes)
@@ -298,8 +298,8 @@ bool Sharding::is_of_queries(OpId op, const OpShapes::Tensor& tensor, bool made,
   if (graph_.type(of) == "Attention")
     return tensor.extents.size() == 4 && tensor.extents[1] == shapes_[of]->reads.front().extents[1];
   if (graph_.phase(op) == Phase::forward) return made || number == 0;
-  if (graph_.type(op).ends_with("GradB")) return !made;  // dB of dY and A
-  return made ? number == 0 : number != 1;               // dA and dB of dY, B and A
+  if (graph_.type(op).ends_with("GradB")) return !made;  // reads dY and A, makes dB
+  return made ? number == 0 : number != 1;               // reads dY, B and A, makes dA and dB
 }
 
 bool Sharding::is_product_of_experts(OpId op, const OpShapes& shapes) const {
@@ -417,7 +417,7 @@ void Sharding::divide_operands(bool column, OpShapes::Tensor* y, OpShapes::Tenso
 
 void Sharding::divide_weights(bool column, std::int64_t outer, std::string_view type, OpShapes::Tensor& w) const {
   const bool inner_first = type.starts_with("Linear") || type.starts_with("MatMul") || w.extents[0] != outer;
-  const std::size_t experts = type.starts_with("MatMul") && w.extents.size() == 3 ? 1 : 0;  // dimensions before them
+  const std::size_t experts = type.starts_with("MatMul") && w.extents.size() == 3 ? 1 : 0;  // leading dimensions
   divide(w, experts + (column == inner_first ? 1 : 0));
 }
 

@@ -37,7 +37,7 @@ std::optional<SplitType> split_type(std::string_view type) {
   return std::nullopt;
 }
 
-/// The extents of the shape in "[64,6,28,28]" that follows the first bracket from `at` on.
+/// Extents of the shape, such as "[64,6,28,28]", that follows the first bracket from `at` on.
 std::vector<std::int64_t> extents(std::string_view signature, std::size_t at) {
   std::vector<std::int64_t> result;
   const std::size_t open = signature.find('[', at), close = signature.find(']', open);
@@ -76,20 +76,20 @@ std::optional<Roles> roles(const Graph& graph, OpId op, SplitType type, SplitDim
   const bool batch = dimension == SplitDimension::batch;
   const auto weight = [&](TensorId tensor) { return graph.type(graph.producer(tensor)) == kVariableType; };
   Roles result;
-  std::size_t operands = 0, gradients = 0;  // activations; gradients among them
+  std::size_t operands = 0, gradients = 0;  // activations, and gradients of the output, among the inputs
   for (const TensorId tensor : graph.inputs(op)) {
     if (weight(tensor)) {
       result.inputs.push_back(batch ? Reading::whole : Reading::shared);
       continue;
     }
-    const bool gradient = type.piece != Piece::forward && gradients == 0;  // it is read first
+    const bool gradient = type.piece != Piece::forward && gradients == 0;  // the output's gradient is read first
     gradients += gradient ? 1 : 0;
     operands += gradient ? 0 : 1;
     if (batch || gradient)
       result.inputs.push_back(Reading::shared);
     else if (type.piece == Piece::forward)  // Y = A B: the columns of B
       result.inputs.push_back(operands == 1 ? Reading::whole : Reading::shared);
-    else  // saved: with weights that is the data; else B, for the gradient of A, then A
+    else  // saved: the data if there are weights; else B, for the gradient of A, then A
       result.inputs.push_back(Reading::whole);
   }
   if (operands > 2) return std::nullopt;

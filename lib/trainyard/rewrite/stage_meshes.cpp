@@ -50,8 +50,8 @@ IdMap<OpId, std::size_t> stages_of(const Graph& graph, const StageMeshes& meshes
   return stage;
 }
 
-/// A gradient of copies (tie_copies) that another stage's update reads as one of its own stage does: as the sum over
-/// the stage's replicas.
+/// Whether an update of another stage reads a gradient of tied copies (tie_copies) as an update of the gradient's own
+/// stage does: as the sum over that stage's replicas.
 bool is_sent_as_sum(const Graph& graph, const IdMap<OpId, std::size_t>& stage, TensorId tensor, OpId reader) {
   const OpId maker = graph.producer(tensor);
   const auto readers = graph.consumers(tensor);
@@ -61,7 +61,7 @@ bool is_sent_as_sum(const Graph& graph, const IdMap<OpId, std::size_t>& stage, T
          });
 }
 
-/// Throws InputError ("stages") where a stage would have to add another's gradients of each microbatch.
+/// Throws InputError ("stages") if a stage would have to add gradients of another stage in each microbatch.
 void check_gradients(const Graph& graph, const IdMap<OpId, std::size_t>& stage) {
   const IdMap<TensorId, bool> gradients = parameter_gradients(graph);
   for (const TensorId tensor : graph.tensors()) {
@@ -78,10 +78,10 @@ void check_gradients(const Graph& graph, const IdMap<OpId, std::size_t>& stage) 
 
 using Before = std::function<void(const Graph&, const Rewrite&)>;
 
-/// Parts of a graph that are rewritten one by one, each into replicas or into ranks, and joined again.
+/// Parts of a graph that are rewritten one by one, each into replicas or into ranks, and then joined again.
 struct Pieces {
   IdMap<OpId, std::size_t> of;    // the piece of each op
-  std::vector<StageMesh> meshes;  // of each, without the names of its ops
+  std::vector<StageMesh> meshes;  // by piece, without the names of its ops
 };
 
 class RewrittenPieces {
@@ -110,30 +110,30 @@ class RewrittenPieces {
   }
 
  private:
-  /// A rewritten stage, with ops besides that stand for other stages: they make what it reads of these, and read what
-  /// these read of it.
+  /// A rewritten stage. Additional ops stand for other stages: they make what it reads of these, and read what these
+  /// read of it.
   struct Made {
     Graph graph;
     IdMap<OpId, std::size_t> replica, rank;
-    IdMap<OpId, OpId> original;                // none: it stands for another stage
-    std::set<TensorId> arriving;               // in the graph as it was given
-    std::map<std::string, TensorId> tensors;   // of `graph`, by name: arriving ones and what is handed on
-    std::map<std::string, std::string> whole;  // op that stands for a reader: the tensor that it reads
-    std::map<std::string, std::string> named;  // arriving tensors as they are named in the end
-    std::map<std::string, std::string> maker;  // op that stands for the maker of one: that
+    IdMap<OpId, OpId> original;                // none(): the op stands for another stage
+    std::set<TensorId> arriving;               // from other stages, in the given graph
+    std::map<std::string, TensorId> tensors;   // of `graph`, by name: arriving and leaving ones
+    std::map<std::string, std::string> whole;  // by op that stands for a reader: the tensor that it reads
+    std::map<std::string, std::string> named;  // final names of arriving tensors
+    std::map<std::string, std::string> maker;  // by op that stands for the maker of one: that maker
   };
 
   const StageMesh& mesh(std::size_t s) const { return meshes_[s]; }
-  /// The phase in which other stages take it.
+  /// Phase in which other stages read the tensor.
   Phase phase_between(TensorId tensor) const {
     const bool as_sum = is_sent_as_sum(graph_, stage_, tensor, readers_.at(tensor).begin()->second);
     return as_sum ? Phase::update : graph_.phase(graph_.producer(tensor));
   }
-  /// The replica of stage `from` that has the first samples of one of `to`.
+  /// The replica of stage `from` that has the first samples of a replica of stage `to`.
   std::size_t like(std::size_t from, std::size_t to, std::size_t replica) const {
     return replica * mesh(from).replicas / mesh(to).replicas;
   }
-  /// A copy on stage s.
+  /// Name of a copy on stage s.
   std::string copy_name(std::size_t s, std::string_view name, std::size_t replica, std::size_t rank) const {
     const std::string copy = mesh(s).ranks > 1 ? rank_name(name, rank) : std::string{name};
     return mesh(s).replicas > 1 ? trainyard::copy_name(copy, kReplicaMark, replica) : copy;
@@ -141,7 +141,7 @@ class RewrittenPieces {
   static std::string arrives(std::string_view tensor) { return fmt::format("{}/arrives", tensor); }
   static std::string leaves(std::string_view tensor) { return fmt::format("{}/leaves", tensor); }
 
-  /// Keeps one reader of each other stage; those that do more than make gradients of parameters come first.
+  /// Keeps one reader of each other stage, preferably one that does not only make gradients of parameters.
   void add_reader(TensorId tensor, OpId reader) {
     const auto alone = [&](OpId op) {
       const auto outputs = graph_.outputs(op);
@@ -151,11 +151,11 @@ class RewrittenPieces {
     if (!added && alone(at->second) && !alone(reader)) at->second = reader;
   }
 
-  /// Rewrites the stage alone. Returns the number of its buckets.
+  /// Rewrites one stage. Returns the number of its buckets.
   std::size_t make(std::size_t s, std::size_t first_bucket) {
     Made& made = made_[s];
     GraphBuilder piece{graph_.name()};
-    IdMap<OpId, OpId> own;  // of the piece's ops
+    IdMap<OpId, OpId> own;  // by op of the piece; none() for a stand-in
     std::vector<TensorId> leaving;
     for (const OpId op : graph_.ops()) {
       if (stage_[op] != s) continue;
@@ -227,12 +227,12 @@ class RewrittenPieces {
   Bytes bytes_in(std::size_t s, const std::string& tensor) const {
     return made_[s].graph.bytes(made_[s].tensors.at(tensor));
   }
-  /// What rank `rank` of the replica hands to other stages.
+  /// The tensor that rank `rank` of the replica hands to other stages.
   const std::string& whole(std::size_t s, TensorId tensor, std::size_t replica, std::size_t rank) const {
     return made_[s].whole.at(copy_name(s, leaves(graph_.name(tensor)), replica, rank));
   }
 
-  /// Has every copy of an arriving tensor come from somewhere.
+  /// Gives every copy of an arriving tensor a source in the stage that makes it.
   void take(std::size_t to, TensorId tensor) {
     const std::size_t from = stage_[graph_.producer(tensor)], n = std::lcm(mesh(from).replicas, mesh(to).replicas),
                       parts = n / mesh(from).replicas, taken = n / mesh(to).replicas;
@@ -281,7 +281,7 @@ class RewrittenPieces {
     made_[to].named[copy_name(to, name, replica, rank)] = std::move(as);
     made_[to].maker[copy_name(to, arrives(name), replica, rank)] = std::move(maker);
   }
-  /// A replica's copy as equal parts.
+  /// Divides a replica's copy into equal parts.
   ArrayParts parts_of(TensorId tensor, std::size_t to, std::size_t parts, std::size_t replica, std::size_t rank) {
     const OpId maker = graph_.producer(tensor);
     const std::string& own = whole(stage_[maker], tensor, replica, rank);
@@ -292,7 +292,7 @@ class RewrittenPieces {
     add(ops, stage_[maker], replica, rank, maker);
     return made;
   }
-  /// What hands the tensor on where this op is.
+  /// Spec of an op that passes the tensor on, on the devices of `op`.
   OpSpec relay_like(TensorId tensor, OpId op) const {
     const OpSpec spec = spec_of(graph_, op);
     return {
@@ -335,7 +335,7 @@ class RewrittenPieces {
   const Before& before_;
   const IdMap<OpId, std::size_t>& stage_;
   const std::vector<StageMesh>& meshes_;
-  std::map<TensorId, std::map<std::size_t, OpId>> readers_;  // of other stages
+  std::map<TensorId, std::map<std::size_t, OpId>> readers_;  // one reader in each other stage
   std::set<std::string> joined_;
   std::vector<Made> made_;
   StageMeshGraph result_;
@@ -347,7 +347,7 @@ class RewrittenPieces {
 StageMeshGraph stage_meshes(const Graph& graph, const StageMeshes& meshes, const Before& before) {
   const IdMap<OpId, std::size_t> stage = stages_of(graph, meshes);
   check_gradients(graph, stage);
-  // Ranks first, of all stages that have as many together, so that they hand on what each of them has.
+  // Ranks first. Stages with equal numbers of ranks are rewritten together, so that each rank hands on what it has.
   Pieces degrees;
   std::map<std::pair<std::size_t, bool>, std::size_t> number;
   for (const OpId op : graph.ops()) {

@@ -74,7 +74,7 @@ class Unrolling {
       kept_suffix_ = fmt::format("/kept{}", number);
   }
 
-  /// True if another op of the same step and group, no update, stands before this one: that op waits for all ties.
+  /// True if the op directly follows one of its step and group that is no update: that op waits for all ties.
   bool behind_its_group(OpId op) const {
     const auto waits = [&](OpId earlier) {
       return group_[earlier] == group_[op] && graph_.phase(earlier) != Phase::update;
@@ -99,7 +99,7 @@ class Unrolling {
       output.kept = false;
     }
     for (std::string& earlier : spec.after) earlier = at(earlier, step);
-    // The memory of an input is that of the step before the last.
+    // An input uses the memory of the input of two steps before.
     if (step > 1 && graph_.type(op) == "Input" && spec.inputs.empty())
       for (const TensorId tensor : graph_.outputs(op))
         for (const OpId reader : graph_.consumers(tensor)) spec.after.push_back(at(graph_.name(reader), step - 2));
@@ -117,7 +117,7 @@ class Unrolling {
         .name = at(keeper_name(producer), step), .layer = graph_.layer(producer), .colocate = group_name(producer)};
     for (const TensorId tensor : graph_.outputs(producer))
       if (graph_.kept(tensor)) spec.inputs.push_back(at(graph_.name(tensor), step));
-    if (producer != keepers_.front()) {  // the first one has the edges, the others stand behind it
+    if (producer != keepers_.front()) {  // the first keeper has the edges, the others follow it
       spec.after.push_back(at(keeper_name(keepers_.front()), step));
       return spec;
     }
@@ -133,7 +133,7 @@ class Unrolling {
 
   const Graph& graph_;
   const std::size_t steps_;
-  IdMap<OpId, std::size_t> group_;          // one number per group, and per op without one or collective
+  IdMap<OpId, std::size_t> group_;          // one per group, per op without a group, and per collective
   std::vector<std::vector<OpId>> updates_;  // by number
   std::vector<OpId> keepers_;               // ops that make kept tensors
   std::string kept_suffix_;
@@ -158,7 +158,7 @@ UnrolledGraph unroll_steps(const Graph& graph, std::size_t steps) {
     for (const OpId op : graph.ops()) same.original.push_back(op);
     return same;
   }
-  constexpr std::size_t kAlways = 8;  // steps of any graph
+  constexpr std::size_t kAlways = 8;  // steps allowed for any graph
   if (steps > std::max(kAlways, limits::kStepOps / std::max<std::size_t>(graph.op_count(), 1)))
     refuse("too-large",
            fmt::format("{} steps of {} ops are more than {} ops", steps, graph.op_count(), limits::kStepOps),

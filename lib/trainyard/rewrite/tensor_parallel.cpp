@@ -25,7 +25,7 @@ using Way = RankWay;
 
 class Ranks {
  public:
-  /// `made`: the first ones; unless these are all, collectives are one op each.
+  /// `made`: number of ranks that are built, the first ones. Unless these are all, collectives are one op each.
   Ranks(const Graph& graph, const TensorParallel& parallel, std::size_t made)
       : graph_(graph),
         n_(parallel.ranks),
@@ -70,19 +70,19 @@ class Ranks {
   }
 
  private:
-  /// The first op that takes a tensor in another layout, and the earliest phase of those that do.
+  /// The first op that takes a tensor in another layout, and the earliest phase of all ops that do.
   struct Want {
     Phase phase;
     OpId by;
   };
 
-  /// The rows of a forward op are gathered for the backward pass a second time, rather than kept whole for it.
+  /// Whether the rows of a forward op are gathered a second time for the backward pass, instead of kept whole.
   bool gathers_again(OpId op, TensorId tensor) const {
     return sharding_.layout(tensor) == Layout::rows && graph_.phase(op) != Phase::forward &&
            graph_.phase(graph_.producer(tensor)) == Phase::forward;
   }
 
-  /// A gradient of parameters that ranks hold whole, of which each has computed a part of the sum.
+  /// Whether the tensor is a gradient of parameters that ranks hold whole, of which each rank has computed a term.
   bool is_term(TensorId tensor) const {
     return sharding_.layout(tensor) == Layout::partial &&
            std::ranges::all_of(graph_.consumers(tensor),
@@ -107,7 +107,7 @@ class Ranks {
     view.inputs.clear();
     for (const TensorId tensor : graph_.inputs(op)) {
       const Layout taken = sharding_.taken(op, tensor);
-      if (rank > 0 && taken == Layout::whole && sharding_.sums_partial(op)) continue;  // one rank adds it
+      if (rank > 0 && taken == Layout::whole && sharding_.sums_partial(op)) continue;  // only the first rank adds it
       if (taken == sharding_.layout(tensor))
         copy_.append(view.inputs.emplace_back(graph_.name(tensor)), suffix);
       else
@@ -153,7 +153,7 @@ class Ranks {
     view.state_bytes = resident(view.state_bytes);
     view.signature = copy_.lend(sharding_.signature(op));
   }
-  /// A whole tensor of which the rank's product reads its share alone.
+  /// Whether a rank's product reads only its share of a whole tensor.
   bool reads_share(OpId op, TensorId tensor) const {
     const bool first = graph_.inputs(op).front() == tensor, backward = graph_.phase(op) == Phase::backward;
     return sharding_.way(op) == Way::rows || (sharding_.way(op) == Way::column && backward && first) ||
@@ -174,7 +174,7 @@ class Ranks {
     for (std::size_t i = 0; i < collective.ops().size(); ++i)
       add(collective.ops()[i], collective.op_ranks()[i], made_by);
   }
-  /// `group`: that the ops of each rank are colocated in; empty: none.
+  /// `group`: colocation group of each rank's ops; empty: none.
   CollectiveOps collective(OpId op, const std::string& array, CollectiveKind kind, Bytes bytes, Phase phase,
                            const std::string& group = "") {
     result_.collectives.push_back({.kind = kind, .bytes = bytes, .made_by = op, .phase = phase});
@@ -188,7 +188,7 @@ class Ranks {
   CollectiveTask task(CollectiveKind kind, Bytes bytes) const {
     return {kind, bytes, n_ / made_, std::max<std::size_t>(fold_, 1)};
   }
-  /// The sums of the arrays that ranks have, in parts; as one task of tensors `name`.
+  /// Sums of the ranks' arrays, in parts. As one task, the sums are tensors `name`.
   std::vector<ArrayParts> sums(CollectiveOps& ops, const std::vector<std::vector<std::string>>& own,
                                const std::string& name, Bytes bytes) const {
     std::vector<ArrayParts> parts;
@@ -207,7 +207,7 @@ class Ranks {
     return parts;
   }
 
-  /// Adds up the terms of a layer's gradients, which updates take whole.
+  /// Adds up the terms of a layer's gradients, of which updates read the sum.
   void add_terms(const std::vector<TensorId>& terms) {
     if (terms.empty()) return;
     const OpId op = graph_.producer(terms.front());
@@ -275,7 +275,7 @@ class Ranks {
     add(ops, op);
   }
 
-  /// The rank's rows, once there are the gradients that the op takes with them.
+  /// The rank's rows, available once the gradients are that the op reads with them.
   std::string wait_for_gradient(CollectiveOps& ops, TensorId tensor, OpId by, std::size_t rank) const {
     OpSpec& relay = ops.relay(rank, "wait");
     relay.inputs = {rank_name(graph_.name(tensor), rank)};
@@ -290,7 +290,7 @@ class Ranks {
 
   std::string rows_of(OpId op) const { return fmt::format("{}/rows", graph_.name(op)); }
   Bytes row_bytes(OpId op) const {
-    std::string_view signature = graph_.signature(op);  // whose extents are those of the whole op
+    std::string_view signature = graph_.signature(op);  // its extents are those of the whole op
     const auto& logits = sharding_.shapes(op)->reads.front();
     const double rows = logits.count() / static_cast<double>(logits.features());
     return Bytes{std::llround(3 * 4 * rows * detail::take_share_of(signature))};
@@ -312,11 +312,11 @@ class Ranks {
 
   const Graph& graph_;
   const std::size_t n_, made_;
-  const bool whole_;  // collectives are tasks
+  const bool whole_;  // collectives are single tasks
   const std::size_t fold_;
   const detail::Sharding sharding_;
-  std::map<std::tuple<TensorId, Layout, bool>, Want> wanted_;  // true: again
-  std::map<std::string_view, std::vector<TensorId>> terms_;    // to be added up, by layer
+  std::map<std::tuple<TensorId, Layout, bool>, Want> wanted_;  // true: gathered again
+  std::map<std::string_view, std::vector<TensorId>> terms_;    // terms still to be added up, by layer
   TensorParallelGraph result_;
   GraphBuilder builder_{graph_.name()};
   OpCopy copy_{graph_};

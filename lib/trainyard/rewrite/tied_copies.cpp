@@ -46,7 +46,7 @@ class Tying {
       const auto made = graph_.outputs(op);
       if (is_sum(op) && !place(*made.begin())) {
         if (roots_.contains(*made.begin())) add_sums(op);
-        continue;  // other sums of several places are parts of these
+        continue;  // other sums over several places are parts of these
       }
       OpSpec spec = spec_of(graph_, op);
       if (const std::size_t at = is_sum(op) ? *place(*made.begin()) : place_[op]; at > 0 && !spec.colocate.empty()) {
@@ -66,12 +66,12 @@ class Tying {
 
  private:
   struct Copy {
-    OpId first = OpId::none(), holder = OpId::none();  // of its ops the first of the forward pass; of what it copies
+    OpId first = OpId::none(), holder = OpId::none();  // first forward op of the copy; holder of the original
     std::vector<OpId> updates = {};
     Bytes parameters{0}, state{0};
-    bool holds_others = false;  // parameters that are not copied, such as a bias
+    bool holds_others = false;  // its ops also hold parameters that are not copied, such as a bias
   };
-  /// The copy that has it, 0 for the group's own; none: several.
+  /// Number of a copy, 0 for the group's own; nothing: several copies.
   using Place = std::optional<std::size_t>;
 
   [[noreturn]] void refuse_unknown(const std::string& name) const {
@@ -116,7 +116,7 @@ class Tying {
   bool is_sum(OpId op) const {
     return graph_.type(op) == "AddGrad" && graph_.phase(op) == Phase::backward && use_.adds_gradients[op];
   }
-  /// Where sums are made whose terms are all made there.
+  /// Finds the place of each sum whose terms are all made in one place.
   void find_sums() {
     for (const OpId op : graph_.topological_order()) {
       if (const auto group = of_group_.find(graph_.colocation_group(op)); group != of_group_.end())
@@ -129,10 +129,10 @@ class Tying {
       const bool is_added_later = std::all_of(readers.begin(), readers.end(), [&](OpId reader) {
         return is_sum(reader) || graph_.phase(reader) == Phase::update;
       });
-      sums_[op] = alike ? first : is_added_later ? std::nullopt : Place{0};  // else with the group's own
+      sums_[op] = alike ? first : is_added_later ? std::nullopt : Place{0};  // otherwise with the group's own copy
     }
   }
-  /// What ranks have put together of one of these copies' gradients, without a group, is that copy's.
+  /// Places an op without a group, in which tensor ranks join a gradient of one of these copies, with that copy.
   void find_place(OpId maker, const std::vector<std::size_t>& copies) {
     std::vector<OpId> behind{maker};
     std::set<OpId> seen;
@@ -153,7 +153,7 @@ class Tying {
     const OpId maker = graph_.producer(tensor);
     return is_sum(maker) ? sums_[maker] : place_[maker];
   }
-  /// The terms of a gradient that are of one place each.
+  /// Finds the terms of a gradient that are each made in one place.
   void find_terms(TensorId tensor, std::map<std::size_t, std::vector<TensorId>>& terms) const {
     if (const Place at = place(tensor))
       terms[*at].push_back(tensor);
@@ -161,7 +161,8 @@ class Tying {
       for (const TensorId term : graph_.inputs(graph_.producer(tensor))) find_terms(term, terms);
   }
 
-  /// The copies of what this op updates; or the copy that has it, of parameters that its ops alone hold.
+  /// Finds the copies of what the op updates. An update of parameters that only one copy's ops hold is placed with that
+  /// copy.
   void find_updates(OpId op) {
     if (graph_.phase(op) != Phase::update) return;
     for (const TensorId tensor : graph_.inputs(op))
@@ -183,7 +184,7 @@ class Tying {
     }
   }
 
-  /// All that the holder has, or what is updated of it.
+  /// Finds the bytes that the copy holds: all of the holder's, or the fraction that is updated.
   void find_held(Copy& copy) {
     Bytes all{0}, copied{0};
     const bool makes_none = copy.updates.empty();
@@ -212,7 +213,7 @@ class Tying {
     result_.original.push_back(original);
   }
 
-  /// A sum of what several places have made, on each of them.
+  /// Adds a sum of terms from several places, on each of these.
   void add_sums(OpId op) {
     const TensorId sum = *graph_.outputs(op).begin();
     std::map<std::size_t, std::vector<TensorId>> terms;
@@ -251,7 +252,7 @@ class Tying {
       add(copy, copies_[k - 1].first);
     }
   }
-  /// As accumulation(), of so many terms.
+  /// The op that adds this number of terms, as accumulation() does two.
   OpSpec adding(TensorId sum, std::size_t terms) const {
     OpSpec spec = accumulation(graph_, sum);
     const auto more = static_cast<std::int64_t>(terms) - 1;
@@ -275,8 +276,8 @@ class Tying {
   IdMap<OpId, std::size_t> place_{graph_.op_count(), 0};
   IdMap<OpId, Place> sums_{graph_.op_count()};
   std::vector<Copy> copies_;
-  std::map<std::string_view, std::vector<std::size_t>> of_group_;  // copies, by number
-  std::set<TensorId> roots_;                                       // what updates read that several places make
+  std::map<std::string_view, std::vector<std::size_t>> of_group_;  // numbers of copies, by group
+  std::set<TensorId> roots_;                                       // sums over several places that updates read
   GraphBuilder builder_{graph_.name()};
   TiedCopiesGraph result_;
 };
@@ -289,7 +290,7 @@ TiedCopies copies_by_place(const Graph& graph, const IdMap<OpId, std::size_t>& p
   for (const OpId op : graph.ops())
     if (holds_parameters(graph, op)) holders[graph.colocation_group(op)].push_back(op);
   const ParameterUse use{graph};
-  const auto adds_up = [&](OpId op) {  // gradients, with those of other ops
+  const auto adds_up = [&](OpId op) {  // makes gradients that are added to those of other ops
     const auto made = graph.outputs(op);
     return std::any_of(made.begin(), made.end(), [&](TensorId tensor) {
       const auto readers = graph.consumers(tensor);

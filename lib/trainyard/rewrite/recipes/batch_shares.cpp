@@ -12,7 +12,7 @@
 namespace trainyard::detail {
 namespace {
 
-constexpr std::size_t kDivided = 2;  // axes that inputs are divided by: samples and rows
+constexpr std::size_t kDivided = 2;  // axes that divide inputs: samples and rows
 
 }  // namespace
 
@@ -127,7 +127,7 @@ void BatchShares::find_forward(OpId op) {
     make(result, outputs[result.position], node.outputs[result.position]);
 }
 
-/// The input before all rewrites.
+/// The input as it was before all rewrites.
 ValueId BatchShares::whole_input(ValueId input) const {
   for (const HeldCopy& copy : from_.copies)
     if (copy.copy == input) return copy.of;
@@ -210,7 +210,7 @@ void BatchShares::find(OpId op) {
     case Kind::update:
       return;
     case Kind::rest:
-      if (!how.results.empty()) {  // another stage makes it, cut so
+      if (!how.results.empty()) {  // another stage makes it, with this cut
         Cuts cuts = local_.whole();
         cuts[BatchAxes::kSamples] = how.cut;
         make(how.results[0], cuts, how.results[0].like);
@@ -224,12 +224,12 @@ void BatchShares::find(OpId op) {
     }
     case Kind::sum:
     case Kind::join: {
-      // Parts of an array are cut as it is, in any order; only what is whole again says how.
+      // Parts of an array have its cuts, in any order. Only a result that is whole again names its value.
       Cuts cuts = local_.whole();
       ValueId value = ValueId::none();
       if (!how.reads.empty()) {
         cuts = cuts_of(how.reads[0]);
-        if (how.joined)  // each has its blocks
+        if (how.joined)  // each read has its own blocks
           for (MaybeCut& cut : cuts)
             if (cut && cut->dimension == how.joined->dimension) {
               std::vector<std::int64_t> one = cut->blocks;
@@ -302,7 +302,7 @@ OpRecipe BatchShares::share(OpId op, const BatchIndex& index, const Names& names
       if (cuts[axis] && cuts[axis] != has[axis]) parts.push_back({cuts[axis], index[axis], local_.parts()[axis]});
     return parts;
   };
-  // Returns how what it reads is cut.
+  // Renames what the operand reads, and returns its cuts.
   const auto operand = [&](Operand& of) {
     Cuts cuts = local_.whole();
     if (of.is_none()) return cuts;
@@ -381,7 +381,7 @@ OpRecipe BatchShares::share(OpId op, const BatchIndex& index, const Names& names
   if (how.kind == Kind::forward && model.nodes[how.node].type == "Dropout" && any_cut(outputs[0])) {
     const Drawn whole{how.node, model.nodes[how.node].outputs[0], {}};
     auto drawn = std::make_shared<Drawn>(how.drawn ? *how.drawn : whole);
-    // Tensor ranks have rows of those that replicas share a sequence by, and replicas samples of a microbatch's.
+    // Tensor ranks divide the rows of a replica that shares a sequence. Replicas divide the samples of a microbatch.
     for (std::size_t axis = 0; axis < outputs[0].size(); ++axis) {
       Cuts along = local_.whole();
       along[axis] = outputs[0][axis];

@@ -6,14 +6,14 @@
 namespace trainyard::detail {
 namespace {
 
-/// The whole collective of which the op has the result; none: it is no such op.
+/// The whole collective whose result the op has; none() for another op.
 OpId collective_before(const Graph& graph, OpId op) {
   for (const OpId earlier : graph.after(op))
     if (graph.collective(earlier)) return earlier;
   return OpId::none();
 }
 
-/// What rank `rank` of `n` has of what all were ready with.
+/// Makes the op compute the result of rank `rank` from the arrays of all ranks.
 void take_result(OpRecipe& how, const Exchanged& exchanged, std::size_t rank) {
   using Kind = CollectiveKind;
   const std::size_t n = how.reads.size();

@@ -31,7 +31,7 @@ std::int64_t product(const Shape& shape, std::size_t begin, std::size_t end) {
   return all;
 }
 
-/// The cut of an array under another shape. The dimensions of both fall into groups of as many elements.
+/// The cut of an array after a reshape. The dimensions of both shapes fall into groups with equal numbers of elements.
 MaybeCut reshaped(const Shape& from, const Shape& to, const Cut& cut, std::size_t parts) {
   std::size_t i = 0, j = 0;
   while (i < from.size()) {
@@ -50,7 +50,7 @@ MaybeCut reshaped(const Shape& from, const Shape& to, const Cut& cut, std::size_
       i = i_end, j = j_end;
       continue;
     }
-    // In elements of the group.
+    // Blocks in elements of the group.
     std::vector<std::int64_t> flat;
     const std::int64_t repeated = product(from, i, cut.dimension), within = product(from, cut.dimension + 1, i_end);
     for (std::int64_t k = 0; k < repeated; ++k)
@@ -73,7 +73,7 @@ MaybeCut reshaped(const Shape& from, const Shape& to, const Cut& cut, std::size_
   return std::nullopt;
 }
 
-/// The cut of consecutive blocks that make up [begin, end) of the whole dimension.
+/// The cut of the blocks that make up [begin, end) of the whole dimension.
 MaybeCut range_of(const Cut& cut, std::int64_t begin, std::int64_t end, std::size_t parts) {
   Cut made{.dimension = cut.dimension};
   std::int64_t at = 0;
@@ -152,7 +152,7 @@ MaybeCut after_part(const Model& model, const Node& node, std::size_t index, con
 
 // --- nodes ---
 
-/// The rule of one operator, for one input that is cut.
+/// Applies the rule of one operator to inputs that are cut.
 class NodeRule {
  public:
   NodeRule(const Model& model, const Node& node, std::vector<MaybeCut> inputs, std::size_t parts, const MaybeCut& outer)
@@ -174,7 +174,7 @@ class NodeRule {
  private:
   using Rule = void (NodeRule::*)();
 
-  /// By types; a "*" at either end of one stands for anything.
+  /// The rule of a type. A "*" at either end of a pattern matches anything.
   static Rule rule_of(std::string_view type) {
     static constexpr std::pair<std::string_view, Rule> kRules[] = {
         {"Linear", &NodeRule::linear},
@@ -211,7 +211,7 @@ class NodeRule {
     return std::ranges::any_of(made_.inputs, [](const MaybeCut& cut) { return cut.has_value(); });
   }
   MaybeCut& in(std::size_t i) { return made_.inputs[i]; }
-  /// The result follows this operand.
+  /// Notes that the result follows this operand.
   void use(std::size_t i) { used_[i] = true; }
   MaybeCut& out(std::size_t i = 0) { return made_.outputs[i]; }
   [[noreturn]] void refuse(const std::string& why) const { refuse_node(node_, why); }
@@ -226,7 +226,8 @@ class NodeRule {
     use(input);
   }
 
-  /// x times weights, whose dimensions `inner` and `outer` are given, plus a bias.
+  /// x times weights plus a bias. `x_inner` is the dimension of x that is summed over, `inner` and `outer` are those of
+  /// the weights.
   void times_weights(std::size_t x_inner, std::size_t outer_of_result, std::size_t inner, std::size_t outer) {
     if (outer_) {
       if (in(0)) refuse("both its operand and its result are cut");
@@ -259,7 +260,7 @@ class NodeRule {
       out() = Cut{1, outer_->blocks};
     } else if (in(0) && in(0)->dimension == 1) {
       use(0);
-      if (groups > 1) {  // each group on its own
+      if (groups > 1) {  // each group alone
         if (in(0)->blocks.size() > 1 || groups % static_cast<std::int64_t>(parts_) != 0)
           refuse("its groups are not divided among the ranks");
         const std::vector<std::int64_t> blocks{result()[1] / static_cast<std::int64_t>(parts_)};
@@ -288,11 +289,11 @@ class NodeRule {
       const std::size_t rank = i == 0 ? a : b, other = i == 0 ? b : a, at = in(i)->dimension;
       const auto blocks = in(i)->blocks;
       use(i);
-      if (at + 2 < rank) {  // of the batch
+      if (at + 2 < rank) {  // a batch dimension
         const std::size_t from_end = rank - at;
         if (other >= from_end && shape(1 - i)[other - from_end] > 1) need(1 - i, other - from_end, blocks);
         out() = Cut{r - from_end, blocks};
-      } else if ((i == 0) == (at + 1 == rank)) {  // what is summed over
+      } else if ((i == 0) == (at + 1 == rank)) {  // the dimension that is summed over
         need(1 - i, i == 0 ? b - std::min<std::size_t>(b, 2) : a - 1, blocks);
         made_.partial = true;
       } else {
@@ -361,7 +362,7 @@ class NodeRule {
     for (std::size_t i = 1; i < node_.outputs.size() && in(0)->dimension == 1; ++i)
       if (!node_.outputs[i].is_none()) out(i) = Cut{0, in(0)->blocks};
   }
-  /// Rows [experts, samples x capacity, ...] of samples; slots and weights [samples, tokens, chosen].
+  /// Rows are [experts, samples x capacity, ...]; slots and weights are [samples, tokens, chosen].
   void experts() {
     const auto cut_of_samples = [&]() -> MaybeCut {
       const std::int64_t capacity = node_.type == "ExpertCombine" ? rows_of_sample() : 1;
@@ -408,7 +409,7 @@ class NodeRule {
       if (!node_.outputs[i].is_none()) out(i) = Cut{i == 0 ? 2U : 1U, blocks};
   }
 
-  /// The loss of ranks that share the classes: rows, in parts, are cut as the samples are.
+  /// Loss of ranks that share the classes. Rows, which come in parts, are cut as the samples are.
   void divided_loss() {
     if (!any()) return;
     if (node_.type == "CrossEntropyCombine") {
@@ -469,7 +470,7 @@ class NodeRule {
     use(0);
     std::vector<std::int64_t> axes = numbers_of(model_, node_, "axes", 1);
     const std::size_t rank = shape(0).size();
-    std::size_t before = 0;  // dimensions that vanish
+    std::size_t before = 0;  // removed dimensions before the cut one
     for (const std::int64_t axis : axes) {
       const std::size_t at = axis_at(axis, rank);
       if (at == in(0)->dimension) refuse("it adds up what is in different parts");
@@ -513,8 +514,8 @@ class NodeRule {
   const std::size_t parts_;
   const MaybeCut& outer_;
   CutNode made_;
-  std::vector<MaybeCut> given_;  // of inputs
-  std::vector<bool> used_;       // of these, by the rule
+  std::vector<MaybeCut> given_;  // cuts of inputs, as given
+  std::vector<bool> used_;       // which of these the rule has used
 };
 
 }  // namespace

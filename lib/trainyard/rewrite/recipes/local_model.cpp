@@ -38,7 +38,7 @@ ValueId LocalModel::value(ValueId id, const Cuts& cuts) {
                "take a divisor");
       extent /= static_cast<std::int64_t>(parts_[axis]);
     }
-  local.role = Value::Role::activation;  // it says shapes alone
+  local.role = Value::Role::activation;  // it only provides a shape
   local.contents_known = false;
   local.integers.clear();
   local.reals.clear();
@@ -66,7 +66,7 @@ NodeId LocalModel::node(NodeId id, const std::vector<Cuts>& inputs, const std::v
     const std::size_t cut = inputs[0][axis]->dimension;
     const Shape& from = model_.values[whole.inputs[0]].shape;
     if (from[cut] == model_.values[whole.outputs[0]].shape[cut]) continue;
-    // It begins where its part begins.
+    // The slice of a part begins within that part.
     const auto numbers = [&](const char* word, std::size_t input) {
       if (local.has_attribute(word) || input >= whole.inputs.size() || whole.inputs[input].is_none())
         return local.integers(word);

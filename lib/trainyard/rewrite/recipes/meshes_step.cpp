@@ -16,13 +16,13 @@
 namespace trainyard::detail {
 namespace {
 
-/// A stage, with ops that stand for others, and what is made of it.
+/// A stage, with ops that stand for other stages, and its rewrite.
 struct Piece {
   Graph graph;
   Rewrite rewrite;
 };
 
-/// One of the two rewrites of stages: into ranks, and into replicas.
+/// Recipe of one of the two rewrites of stages, into ranks or into replicas.
 class PiecesRecipe {
  public:
   PiecesRecipe(const RewrittenStep& before, const Graph& made)
@@ -55,7 +55,7 @@ class PiecesRecipe {
   }
 
  private:
-  /// How the samples of the graph are divided among so many.
+  /// The division of the graph's samples into this number of shares.
   BatchShares& shares(std::size_t samples) {
     auto& shares = shares_[samples];
     if (!shares) {
@@ -91,7 +91,7 @@ class PiecesRecipe {
   static void rename(OpRecipe& how, const Turn& turn) {
     for_each_tensor(how, [&](TensorId& tensor) { tensor = turn(tensor); });
   }
-  /// The recipe of an op whose inputs and outputs are those of `op` by position.
+  /// The recipe `how` of `given`, for `op`, whose inputs and outputs correspond to those of `given` by position.
   OpRecipe turned(OpRecipe how, const Graph& graph, OpId given, OpId op) const {
     const auto reads = graph.inputs(given), now = made_.inputs(op);
     rename(how, [&](TensorId tensor) {
@@ -101,7 +101,7 @@ class PiecesRecipe {
     return how;
   }
 
-  /// Takes over what the piece adds to the model, under other numbers.
+  /// Adopts the piece's additions to the model, under new ids.
   void take(RewrittenStep step) {
     const std::size_t values = from_.model.values.size(), nodes = from_.model.nodes.size();
     const std::size_t more_values = result_.model.values.size() - values,
@@ -146,7 +146,7 @@ class PiecesRecipe {
     for (const OpId op : graph.ops()) of_pieces_.emplace(graph.name(op), std::pair{steps_.size() - 1, op});
   }
 
-  /// What crosses from some replicas to others, divided or joined by samples.
+  /// Recipe of an op between stages, which divides or joins a tensor by samples.
   OpRecipe between(OpId op) {
     const auto inputs = made_.inputs(op);
     const auto outputs = made_.outputs(op);
@@ -154,7 +154,7 @@ class PiecesRecipe {
     const bool joins = inputs.size() > 1;
     const std::string_view name = made_.name(joins ? *outputs.begin() : inputs[0]);
     const TensorId tensor = whole_of(name.substr(0, name.rfind("/from-")));
-    // As many parts of all samples as the parts' bytes say.
+    // The bytes of a part tell the number of parts of all samples.
     const TensorId part = joins ? inputs[0] : *outputs.begin();
     const auto parts =
         static_cast<std::size_t>(graph_.bytes(tensor).count / std::max<std::int64_t>(1, made_.bytes(part).count));
@@ -174,7 +174,7 @@ class PiecesRecipe {
     }
     return how;
   }
-  /// A replica's tensor in the graph before replicas.
+  /// The tensor, in the graph before replication, that a replica's tensor copies.
   TensorId whole_of(std::string_view name) const {
     const TensorNames whole{graph_};
     if (const auto found = whole.find(name)) return *found;

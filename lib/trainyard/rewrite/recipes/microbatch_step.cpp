@@ -22,7 +22,7 @@ RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, 
       const bool once = graph.type(graph.producer(tensor)) == kVariableType;
       return names.at(copy_name(graph.name(tensor), kMicrobatchMark, once ? 0 : part));
     };
-    if (part == microbatch.parts) {  // an op of the update, once
+    if (part == microbatch.parts) {  // an update, which exists once
       const auto sum_of = [&](TensorId tensor) {
         if (graph.phase(graph.producer(tensor)) == Phase::update) return names.at(graph.name(tensor));
         return names.at(fmt::format("{}/accumulate~{}", graph.name(tensor), part));
@@ -36,7 +36,7 @@ RewrittenStep microbatch_step(const Graph& graph, const TrainingRecipe& recipe, 
       continue;
     }
     if (made.graph.name(op) != copy_name(graph.name(original), kMicrobatchMark, part)) {
-      OpRecipe sum;  // of the gradients of earlier parts and this one
+      OpRecipe sum;  // sum of the gradients of earlier parts and this one
       sum.kind = OpRecipe::Kind::sum;
       for (const TensorId tensor : made.graph.inputs(op)) sum.reads.push_back({.tensor = tensor});
       sum.results.push_back({.position = 0, .parts = {{.tensor = *made.graph.outputs(op).begin()}}});

@@ -66,10 +66,10 @@ class RankedRecipe {
     return shape.size() >= 4 ? 1 : std::max<std::size_t>(shape.size(), 1) - 1;
   }
 
-  /// A tensor as a copy of an op reads it: as it is, or as a collective has made it.
+  /// A tensor as a copy of an op reads it: as it is, or converted by a collective.
   struct Taken {
     TensorId tensor;
-    std::optional<RankLayout> as = {};  // of a collective
+    std::optional<RankLayout> as = {};  // layout that the collective makes
   };
   Taken take(OpId copy, TensorId tensor, std::size_t rank) const {
     using Layout = RankLayout;
@@ -83,12 +83,12 @@ class RankedRecipe {
         return {*found, layout};
     return {names_.at(rank_name(graph_.name(tensor), rank))};
   }
-  /// How the op takes the tensor, by its copy of the first rank.
+  /// Cut of the tensor as the op's copy on the first rank takes it.
   MaybeCut taken(OpId op, TensorId tensor) const {
     const Taken how = take(*ops_.find(rank_name(graph_.name(op), 0)), tensor, 0);
     return how.as ? target(tensor, *how.as) : tensor_[tensor];
   }
-  /// The cut that a collective gives a tensor.
+  /// Cut of a tensor after a collective to this layout.
   MaybeCut target(TensorId tensor, RankLayout layout) const {
     if (layout != RankLayout::share && layout != RankLayout::rows) return std::nullopt;
     const Shape& of = shape(like_[tensor]);
@@ -116,7 +116,7 @@ class RankedRecipe {
     }
   }
 
-  // --- what a rank computes of each op ---
+  // --- the part of each op that a rank computes ---
 
   void find(OpId op) {
     const OpRecipe& how = from_.ops[op];
@@ -152,7 +152,7 @@ class RankedRecipe {
         return;
       case Kind::sum:
         if (how.results[0].like.is_none()) refuse_rewritten(op);
-        find_sum(op, how, how.results[0].like);  // of tied copies
+        find_sum(op, how, how.results[0].like);  // a sum over tied copies
         return;
       case Kind::relay:
       case Kind::join:
@@ -167,7 +167,7 @@ class RankedRecipe {
                       .help = "make tensor ranks before replicas and microbatches"});
   }
 
-  /// A sum of gradients of `value` is divided where any of them is. Returns how.
+  /// A sum of gradients of `value` is divided if any of its terms is. Returns its cut.
   MaybeCut find_sum(OpId op, const OpRecipe& how, ValueId value) {
     MaybeCut cut;
     for (const Operand& read : how.reads)
@@ -203,7 +203,7 @@ class RankedRecipe {
 
     if (way == RankWay::column) {
       outer = divided(shape(node.outputs[0]), feature(shape(node.outputs[0])));
-      // Several tensors that it is the concatenation of are each divided.
+      // If the result is a concatenation of several tensors, each of these is divided.
       std::vector<std::int64_t> blocks;
       for (const OpRecipe::Result& result : how.results)
         for (const Operand& part : result.parts)
@@ -223,7 +223,7 @@ class RankedRecipe {
     if (way == RankWay::whole) inputs.assign(inputs.size(), std::nullopt);
     if (is_shared_loss(op)) return find_loss(op, how, std::move(inputs));
     CutNode& made = rules_[how.node];
-    if (way == RankWay::vocabulary) {  // each rank looks up what is in its rows; the rest is 0
+    if (way == RankWay::vocabulary) {  // each rank looks up what is in its rows; other results are 0
       if (node.integer("axis", 0) != 0 || inputs[1]) refuse(op, "it looks up no rows of a table");
       made = {{divided(shape(node.inputs[0]), 0), std::nullopt}, {std::nullopt}, true};
     } else {
@@ -239,7 +239,7 @@ class RankedRecipe {
   bool is_shared_loss(OpId op) const {
     return graph_.type(op) == "SoftmaxCrossEntropy" && made_.way[op] == RankWay::share;
   }
-  // --- cross entropy of which each rank has a share of the classes ---
+  // --- cross entropy with a share of the classes on each rank ---
 
   void find_loss(OpId op, const OpRecipe& how, std::vector<MaybeCut> inputs) {
     const Node& node = model().nodes[how.node];
@@ -278,7 +278,7 @@ class RankedRecipe {
     return NodeId{result_.model.nodes.size() - 1};
   }
 
-  /// A rank's numbers of each row.
+  /// Recipe of the numbers that a rank computes for each row.
   OpRecipe loss_of_rank(OpId op, std::size_t rank, OpId made, OpRecipe how) {
     for (std::size_t i = 0; i < how.reads.size(); ++i) turn(op, made, how.reads[i], rank, rule(how.node).inputs[i]);
     how.node = loss_node(op, "CrossEntropyRows", rank, {}, row_value(loss_rows(model().nodes[how.node])));
@@ -308,7 +308,7 @@ class RankedRecipe {
       }
       if (!last) continue;
       std::vector<Operand> reads{whole.reads[0], whole.reads[1]};
-      // The logits are those of the op that made the rows.
+      // The logits are those that the op of the rows reads.
       const OpId rank_op = *ops_.find(rank_name(graph_.name(op), rank));
       for (std::size_t k = 0; k < 2; ++k) turn(op, rank_op, reads[k], rank, rule(whole.node).inputs[k]);
       const ValueId piece = row_value(rows / static_cast<std::int64_t>(how.reads.size()));
@@ -333,7 +333,7 @@ class RankedRecipe {
     return rule;
   }
 
-  /// That the rewrite and the operator agree on what a rank has.
+  /// Checks that the rewrite and the operator's rule agree on what a rank has of the tensor.
   void check(OpId op, TensorId tensor, const MaybeCut& cut, bool partial = false) const {
     const RankLayout is = made_.layout[tensor];
     const bool part = is == RankLayout::share || is == RankLayout::rows;
@@ -350,7 +350,7 @@ class RankedRecipe {
       refuse(op, fmt::format("'{}' is a term of a sum that no collective makes", graph_.name(tensor)));
   }
 
-  /// Parameters are cut as their gradients are.
+  /// Finds the cut of a parameter, which is that of its gradient.
   void find_parameter(OpId op) {
     const OpRecipe& how = from_.ops[op];
     if (how.kind != Kind::update) return;
@@ -373,10 +373,11 @@ class RankedRecipe {
     return at->second;
   }
 
-  /// The operand as the op of a rank wants it.
+  /// Turns the operand into that of a rank's op, cut as wanted.
   void turn(OpId op, OpId copy, Operand& operand, std::size_t rank, const MaybeCut& wanted) {
     if (operand.is_none()) return;
-    if (!operand.held.is_none() && model().values[operand.held].role == Value::Role::activation) return;  // nobody's
+    // No op makes this value.
+    if (!operand.held.is_none() && model().values[operand.held].role == Value::Role::activation) return;
     Cuts cuts{MaybeCut{}};
     if (!operand.held.is_none()) {
       if (const auto at = parameter_.find(operand.held); at != parameter_.end()) cuts[0] = at->second;
@@ -531,13 +532,13 @@ class RankedRecipe {
   OpIndex ops_;
   TrainingRecipe result_;
   LocalModel local_;
-  IdMap<TensorId, MaybeCut> tensor_;  // cut of what ranks have of it
-  IdMap<TensorId, ValueId> like_;     // the value whose shape the whole has
+  IdMap<TensorId, MaybeCut> tensor_;  // cut of what ranks have of the tensor
+  IdMap<TensorId, ValueId> like_;     // the value with the shape of the whole tensor
   IdMap<ValueId, MaybeCut> value_;
   std::map<NodeId, CutNode> rules_;
-  std::map<ValueId, MaybeCut> parameter_;  // those that are cut
+  std::map<ValueId, MaybeCut> parameter_;  // parameters that are cut
   std::map<std::pair<ValueId, std::size_t>, ValueId> own_;
-  std::map<std::pair<NodeId, std::size_t>, NodeId> of_rank_;  // nodes that know their place
+  std::map<std::pair<NodeId, std::size_t>, NodeId> of_rank_;  // nodes that depend on the rank
 };
 
 }  // namespace

@@ -61,10 +61,10 @@ class ReplicatedRecipe {
   }
 
  private:
-  /// Weights that replicas add gradients of, or share, end to end.
+  /// Weights, end to end, whose gradients replicas add up together, or of which they have shares.
   struct Bundle {
     std::vector<ValueId> values;
-    std::vector<std::size_t> begins;  // and the end
+    std::vector<std::size_t> begins;  // first element of each value, and the end
     bool shared = false;              // each replica has its part of the sum
     std::size_t size() const { return begins.back(); }
     void add(const Model& model, ValueId value) {
@@ -72,7 +72,7 @@ class ReplicatedRecipe {
       values.push_back(value);
       begins.push_back(begins.back() + count_of(model, value));
     }
-    /// Part `index` of `of`: its first element, and that behind its last.
+    /// First element of part `index` of `of` parts, and the element after its last.
     std::pair<std::size_t, std::size_t> part(std::size_t index, std::size_t of) const {
       return {size() * index / of, size() * (index + 1) / of};
     }
@@ -81,7 +81,7 @@ class ReplicatedRecipe {
   // --- a parameter server ---
 
   void share_parameters() {
-    std::map<ValueId, std::pair<OpId, std::size_t>> holders;  // and the element at which it begins there
+    std::map<ValueId, std::pair<OpId, std::size_t>> holders;  // by parameter: its holder, and its first element there
     std::map<OpId, std::vector<ValueId>> held;
     for (const OpId op : graph_.ops()) {
       if (!holds_parameters(graph_, op)) continue;
@@ -177,7 +177,7 @@ class ReplicatedRecipe {
       Bundle bundle{.shared = each.kind == CollectiveKind::reduce_scatter};
       for (const TensorId tensor : each.tensors) {
         bundle_of_[tensor] = {bundles_.size(), bundle.values.size()};
-        const auto value = updated.find(tensor);  // none: a term that tensor ranks add up before
+        const auto value = updated.find(tensor);  // none: a term that tensor ranks add up first
         if (bundle.shared && value != updated.end()) place_[value->second] = bundle_of_[tensor];
         bundle.add(from_.model, value != updated.end() ? value->second : gradient_shape(tensor));
       }
@@ -200,7 +200,8 @@ class ReplicatedRecipe {
     }
   }
 
-  /// What an update reads: where that is a sum over tied copies, the term of its own copy, which replicas share alike.
+  /// The gradient that an update reads. For a sum over tied copies: the term of the update's own copy, of which
+  /// replicas have the same shares.
   Operand term_of(OpId update, const Operand& read) const {
     const OpId sum = graph_.producer(read.tensor);
     if (graph_.phase(sum) != Phase::update || graph_.type(sum) != "AddGrad") return read;
@@ -212,7 +213,7 @@ class ReplicatedRecipe {
     return read;
   }
 
-  /// Replicas have to have the same share of each term of a sum over tied copies.
+  /// Checks that replicas have the same share of each term of a sum over tied copies.
   void check_shares(OpId sum) const {
     std::set<std::size_t> sizes;
     for (const Operand& term : from_.ops[sum].reads) {
@@ -251,7 +252,7 @@ class ReplicatedRecipe {
              "take a divisor");
     return *cut;
   }
-  /// What is computed of experts is of those of the replica, and of the samples of its group.
+  /// Cuts of arrays of experts: the replica's own experts, for the samples of its group.
   Cuts form_of_experts(Cuts cuts, ValueId value) const {
     if (MaybeCut& samples = cuts[BatchAxes::kSamples]) {
       Cut group = *samples;
@@ -272,7 +273,7 @@ class ReplicatedRecipe {
 
   // --- replicas that share a sequence ---
 
-  /// The cut of the heads of a tensor that attention makes or reads.
+  /// Cut by heads of a tensor that attention makes or reads.
   Cut heads_of(TensorId tensor) {
     const std::size_t c = options_.context;
     const Shape& shape = from_.model.values[shares_.value_of(tensor)].shape;
@@ -295,7 +296,7 @@ class ReplicatedRecipe {
     try {
       return shares_.local().seen(read.views, cuts)[BatchAxes::kHeads]->dimension == 1;
     } catch (const InputError&) {
-      return false;  // not along this dimension
+      return false;  // heads are not along this dimension
     }
   }
   Cuts form_of_part(TensorId tensor, ContextUse::Part part) {
@@ -313,8 +314,8 @@ class ReplicatedRecipe {
     const Node& node = from_.model.nodes[from_.ops[attention].node];
     return from_.model.values[node.inputs[0]].shape[2] / static_cast<std::int64_t>(options_.context);
   }
-  /// The node with the places at which its queries and keys begin, and perhaps the result of the steps before: one for
-  /// both passes.
+  /// A copy of the node that has the positions at which its queries and keys begin and, with `adds`, reads the result
+  /// of earlier steps. Both passes use the same copy.
   NodeId placed(NodeId node, std::int64_t first_query, std::int64_t first_key, const char* type, bool adds = false) {
     const auto [at, added] = placed_.try_emplace({node, first_query, first_key, adds}, NodeId::none());
     if (!added) return at->second;
@@ -330,7 +331,7 @@ class ReplicatedRecipe {
     return at->second = NodeId{result_.model.nodes.size() - 1};
   }
 
-  /// By all-gather and all-to-all: attention of the replica's queries, or of its heads.
+  /// Attention with all-gathers (of the replica's queries) or all-to-alls (of its heads).
   OpRecipe attend(OpId op, std::size_t replica, OpId made) {
     OpRecipe how = from_.ops[op];
     const Node node = from_.model.nodes[how.node];
@@ -362,7 +363,7 @@ class ReplicatedRecipe {
     return how;
   }
 
-  /// Step j of a ring: the replica's queries to the keys of the replica j before.
+  /// Step j of attention in a ring: the replica's queries with the keys of the replica j before it.
   OpRecipe attend_in_ring(OpId op, std::size_t replica, OpId made) {
     const std::size_t c = options_.context;
     const std::string name{graph_.name(op)};
@@ -387,7 +388,7 @@ class ReplicatedRecipe {
       for (Operand& read : *list)
         if (!read.tensor.is_none()) read.tensor = at(graph_.name(read.tensor));
     const bool backward = how.kind == OpRecipe::Kind::backward;
-    TensorId before = TensorId::none();  // the result of the steps before
+    TensorId before = TensorId::none();  // the result of earlier steps
     for (OpRecipe::Result& result : how.results) {
       TensorId& tensor = result.parts[0].tensor;
       if (backward && result.position > 0) {
@@ -415,7 +416,7 @@ class ReplicatedRecipe {
     return how;
   }
 
-  /// What the op of the replica reads or makes in place of the tensor.
+  /// The tensor that the replica's op reads or makes in place of this one.
   TensorId named(TensorId tensor, std::size_t replica, OpId made) const {
     const auto inputs = made_.graph.inputs(made);
     const auto outputs = made_.graph.outputs(made);
@@ -463,7 +464,7 @@ class ReplicatedRecipe {
     return names_.at(replica_name(graph_.name(tensor), replica));
   }
 
-  /// A parameter or buffer of the replica's own.
+  /// The replica's own copy of a parameter or buffer; any other value itself.
   ValueId own(ValueId value, std::size_t replica) {
     const Value::Role role = result_.model.values[value].role;
     if (n_ == 1 || (role != Value::Role::parameter && role != Value::Role::buffer)) return value;
@@ -482,7 +483,7 @@ class ReplicatedRecipe {
     return at->second;
   }
 
-  /// Which elements of a parameter are in the replica's share of its bundle, and where in that.
+  /// The elements of a parameter that are in the replica's share of its bundle, and their place in that share.
   Range share(std::pair<std::size_t, std::size_t> place, std::size_t replica) const {
     const Bundle& bundle = bundles_[place.first];
     return range(bundle, place.second, bundle.part(replica, n_));
@@ -522,7 +523,7 @@ class ReplicatedRecipe {
         if (given[i].held.is_none() || at == place_.end()) continue;
         const auto& by_replica = fetched_[at->second.first][graph_.phase(op) == Phase::forward ? 0 : 1];
         const auto inputs = made_.graph.inputs(made);
-        if (use_.reads[op].empty()) continue;  // it makes gradients of these weights, without what they are
+        if (use_.reads[op].empty()) continue;  // it makes gradients of these weights without reading them
         if (by_replica.empty() || std::find(inputs.begin(), inputs.end(), by_replica[replica]) == inputs.end())
           refuse("not-executed", fmt::format("'{}' reads weights that are not fetched for it", graph_.name(op)), "");
         reads[i].tensor = by_replica[replica];
@@ -538,7 +539,7 @@ class ReplicatedRecipe {
     using Of = ReplicaCollective::Of;
     if (each.of == Of::exchange) return exchange(each);
     const Bundle& all = bundles_[bundle(each)];
-    std::map<TensorId, std::size_t> part_of;  // of weights on their way
+    std::map<TensorId, std::size_t> part_of;  // part that each tensor with weights has
     for (std::size_t i = 0; i < each.count; ++i) {
       const OpId op{each.first + i};
       const std::size_t replica = made_.replica[op];
@@ -584,10 +585,10 @@ class ReplicatedRecipe {
   TrainingRecipe result_;
   BatchShares shares_;
   std::vector<Bundle> bundles_;
-  std::vector<std::vector<TensorId>> sums_;                            // of a bundle's share, by replica
-  std::vector<std::array<std::vector<TensorId>, 2>> fetched_;          // of a bundle, by pass and replica
-  std::map<TensorId, std::pair<std::size_t, std::size_t>> bundle_of_;  // of a gradient, and its number there
-  std::map<ValueId, std::pair<std::size_t, std::size_t>> place_;       // of a parameter, likewise
+  std::vector<std::vector<TensorId>> sums_;                            // tensor of a share, by bundle and replica
+  std::vector<std::array<std::vector<TensorId>, 2>> fetched_;          // by bundle, pass and replica
+  std::map<TensorId, std::pair<std::size_t, std::size_t>> bundle_of_;  // bundle of a gradient, and position there
+  std::map<ValueId, std::pair<std::size_t, std::size_t>> place_;       // bundle of a parameter, and position there
   std::map<std::pair<ValueId, std::size_t>, ValueId> own_;
   const ParameterUse use_{graph_};
   const ExpertUse experts_;

@@ -51,7 +51,7 @@ class SplitRecipe {
   const Node& node() const { return from_.model.nodes[how().node]; }
   const Shape& shape(ValueId value) const { return from_.model.values[value].shape; }
 
-  /// What each part computes of the node.
+  /// Finds what each part computes of the node.
   void find() {
     if (how().kind != OpRecipe::Kind::forward && how().kind != OpRecipe::Kind::backward)
       refuse("it computes no operator of the model");
@@ -65,14 +65,14 @@ class SplitRecipe {
     rule_ = cut_node(from_.model, node(), std::move(inputs), split_.parts, outer);
   }
 
-  /// The tensors keep their names.
+  /// Recipe of an op that is not split. Its tensors keep their names.
   OpRecipe renamed(OpId op) const {
     OpRecipe how = from_.ops[op];
     for_each_tensor(how, [&](TensorId& tensor) { tensor = names_.at(graph_.name(tensor)); });
     return how;
   }
 
-  /// The cut of a tensor that, seen through the views, is cut as wanted.
+  /// Cut of a tensor whose view has the wanted cut.
   MaybeCut cut_before(const Operand& read, const MaybeCut& wanted) const {
     for (std::size_t d = 0; wanted && d < kMostDimensions; ++d) {
       const ValueId like = like_of(read.tensor);
@@ -85,7 +85,7 @@ class SplitRecipe {
     }
     return std::nullopt;
   }
-  /// The value whose shape the tensor has.
+  /// The value with the tensor's shape.
   ValueId like_of(TensorId tensor) const {
     const OpRecipe& maker = from_.ops[graph_.producer(tensor)];
     for (const OpRecipe::Result& result : maker.results)
@@ -103,7 +103,7 @@ class SplitRecipe {
   }
   std::string split_name(TensorId tensor) const { return fmt::format("{}/split/{}", split_.op, graph_.name(tensor)); }
 
-  /// Calls with(operand, cut that the node wants) for all that the op reads.
+  /// Calls with(operand, cut that the node wants) for each operand.
   template <class Recipe, class With>
   void each_read(Recipe& of, const With& with) const {
     for (std::size_t i = 0; i < of.reads.size(); ++i) with(of.reads[i], rule_.inputs[i]);
@@ -114,7 +114,7 @@ class SplitRecipe {
     return (how().kind == OpRecipe::Kind::forward ? rule_.outputs : rule_.inputs)[result.position];
   }
 
-  /// A part, or an op that divides what parts read or collects what they make.
+  /// Recipe of a part, or of an op that divides what parts read or collects what they make.
   OpRecipe piece(OpId op) {
     std::string_view rest = made_.name(op).substr(split_.op.size());
     if (constexpr std::string_view kPart = "/part"; rest.starts_with(kPart)) {

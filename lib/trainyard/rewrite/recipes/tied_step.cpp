@@ -13,10 +13,10 @@
 namespace trainyard::detail {
 namespace {
 
-/// Terms of gradients, with the views through which they are added up, by name.
+/// Views through which terms of gradients are added up, by name of the term.
 using Terms = std::map<std::string_view, std::vector<ViewStep>>;
 
-/// The op makes its terms as they are added up: what copies send each other is in one order of elements.
+/// Makes the op write its terms as they are added up, so that copies send each other elements in one order.
 void make_as_added(OpRecipe& how, const Terms& views, const Graph& graph) {
   for (OpRecipe::Result& result : how.results)
     for (Operand& part : result.parts)
@@ -46,7 +46,7 @@ RewrittenStep tied_step(const Graph& graph, const TrainingRecipe& recipe, const 
       own.reads[0].tensor = *made.graph.inputs(*update).begin();
     }
   }
-  Terms views, own;  // of terms that updates send each other, and of those that are added up, or handed on, before
+  Terms views, own;  // of terms that updates exchange, and of those that are added up or passed on before
   for (const OpId op : graph.ops())
     if (const auto now = after.find(graph.name(op)); !now || made.graph.phase(*now) != graph.phase(op))
       for (const Operand& term : recipe.ops[op].reads) views[graph.name(term.tensor)] = term.views;
