@@ -40,7 +40,7 @@ Model bert(const NetworkArguments& given) {
     x = bert_layer(net, x, given);
   }
   net.at("head");
-  if (given["head"] == 0)  // the pooler: the first token through a dense layer
+  if (given["head"] == 0)  // pooler: a dense layer on the first token
     return std::move(net).finish({net.tanh(net.gemm(net.select(x, 1, 0), width))});
   x = net.layer_norm(net.gelu(net.linear(x, width)), kEpsilon);
   if (given["head"] == 2) return std::move(net).finish({net.linear(x, given["vocabulary"])});

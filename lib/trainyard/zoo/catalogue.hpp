@@ -31,7 +31,7 @@ std::vector<Network> dlrm_networks();
 std::vector<Network> t5_networks();  // and Switch
 std::vector<Network> vit_networks();
 
-// Parameters that many networks share.
+// Parameters of several networks.
 inline NetworkParameter batch_parameter(std::int64_t value) {
   return {"batch", value, 1, 1'048'576, "samples per step"};
 }
@@ -73,7 +73,7 @@ inline NetworkParameter capacity_parameter(std::int64_t value) {
   return {"capacity", value, 1, 100'000, "tokens that an expert takes of a sample, in % of an even share"};
 }
 
-/// Throws InputError where tokens stand beyond the last position that has an embedding.
+/// Throws InputError ("range") if seq exceeds the number of positions that have an embedding.
 void require_positions(std::int64_t seq, std::int64_t positions);
 
 }  // namespace trainyard::zoo

@@ -29,7 +29,7 @@ Model lenet(const NetworkArguments& given) {
   return std::move(net).finish({net.gemm(x, given["classes"])});
 }
 
-/// The first two layers have dropout: before them in AlexNet, after them in VGG.
+/// Place of the dropout of the first two layers: before them in AlexNet, after them in VGG.
 enum class DropoutAt { before, after };
 
 ValueId classifier(LayerBuilder& net, ValueId x, std::int64_t classes, DropoutAt dropout) {
@@ -66,7 +66,7 @@ Model alexnet(const NetworkArguments& given) {
   return std::move(net).finish({classifier(net, x, given["classes"], DropoutAt::before)});
 }
 
-/// Convolutions per stage; stages have 64, 128, 256, 512 and 512 channels and end in a pooling.
+/// `stages`: number of convolutions in each stage. Stages have 64, 128, 256, 512 and 512 channels and end in a pooling.
 Model vgg(const NetworkArguments& given, const std::vector<int>& stages) {
   LayerBuilder net{given.network()};
   ValueId x = image_input(net, given, 3);

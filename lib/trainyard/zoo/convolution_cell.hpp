@@ -8,22 +8,23 @@
 
 namespace trainyard::zoo {
 
-/// The parts of the cells that architecture search combines: two inputs are brought to the same width and size, and
-/// pairs of what there is are added after an operation on each.
+/// Building blocks of the cells of architecture search. A cell brings two inputs to the same width and size. It then
+/// repeatedly applies an operation to each of two available values and adds the results.
 class ConvolutionCell {
  public:
-  static constexpr double kEpsilon = 1e-3;  // of the batch norms
+  static constexpr double kEpsilon = 1e-3;  // of batch norms
 
   ConvolutionCell(LayerBuilder& net, std::string layer, std::int64_t filters)
       : net_(net), layer_(std::move(layer)), filters_(filters) {}
 
-  /// An input at the cell's size: ReLU, 1x1 convolution, batch norm.
+  /// Fits an input of the cell's size to its width: ReLU, 1x1 convolution, batch norm.
   ValueId fitted(const std::string& branch, ValueId x) {
     enter(branch);
     return net_.batch_norm(net_.conv(net_.relu(x), {.channels = filters_}), kEpsilon);
   }
 
-  /// An input at twice the cell's size: every second pixel, beginning at the first and at the second one.
+  /// Fits an input of twice the cell's size: takes every second pixel, once from the first and once from the second
+  /// pixel on.
   ValueId halved(const std::string& branch, ValueId x) {
     enter(branch);
     x = net_.relu(x);
@@ -34,7 +35,7 @@ class ConvolutionCell {
     return net_.batch_norm(net_.concat({even, odd}, 1), kEpsilon);
   }
 
-  /// Two separable convolutions; the first one takes the stride.
+  /// Two separable convolutions. The first one has the stride.
   ValueId separable(ValueId x, std::int64_t kernel, std::int64_t stride = 1) {
     x = separable_once(net_.relu(x), kernel, stride);
     return separable_once(net_.relu(x), kernel, 1);

@@ -7,9 +7,10 @@ namespace trainyard::zoo {
 
 namespace {
 
-/// Decoder-only Transformer whose queries, keys and values are made from narrow projections (multi-head latent
-/// attention), with positions turned in a part of each head that all heads share of the keys; feed-forward layers of
-/// many small experts, beside one that all tokens take. Without the module that predicts a second token.
+/// Decoder-only Transformer with multi-head latent attention: queries, keys and values are made from narrow
+/// projections. Rotary positions apply to a part of each head, which in keys all heads share. Feed-forward layers are
+/// mixtures of many small experts, plus a shared one that all tokens take. The module that predicts a second token is
+/// left out.
 class DeepSeek {
  public:
   explicit DeepSeek(const NetworkArguments& given) : given_(given) { require_multiple("rotary", turned_, 2); }
@@ -64,7 +65,7 @@ class DeepSeek {
   ValueId part(ValueId x, std::int64_t size, std::int64_t first, std::int64_t last) {
     return net_.slice(net_.reshape(x, {batch_, seq_, heads_, size}), 3, first, last);
   }
-  /// Positions turned into the heads, [B, S, heads, turned].
+  /// Rotates x by positions in heads: [B, S, heads, turned].
   ValueId turn(ValueId x, std::int64_t heads) {
     const ValueId flat = net_.reshape(x, {batch_, seq_, heads * turned_});
     return net_.reshape(net_.rotary(flat, heads, cosines_, sines_), {batch_, seq_, heads, turned_});

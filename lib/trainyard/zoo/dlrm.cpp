@@ -10,17 +10,17 @@ namespace trainyard::zoo {
 
 namespace {
 
-constexpr std::int64_t kDense = 13;  // numbers of a sample beside its categories
+constexpr std::int64_t kDense = 13;  // dense features of a sample
 constexpr std::size_t kCategories = 26;
 
-/// A recommender: a row of a table for each category of a sample, and its numbers through a perceptron; all pairs of
-/// these vectors are multiplied, and a second perceptron tells a click from none.
+/// A recommender. Each category of a sample looks up a row of a table, and the dense features go through a perceptron.
+/// All pairs of the resulting vectors are multiplied, and a second perceptron predicts clicks.
 struct Criteo {
   std::array<std::int64_t, kCategories> rows;  // of each table
-  std::vector<std::int64_t> bottom, top;       // widths inside of the perceptrons
+  std::vector<std::int64_t> bottom, top;       // inner widths of the perceptrons
 };
 
-// Criteo's terabyte, with numbers of a category modulo 40 million, as MLPerf trains it.
+// Criteo's terabyte data, with category numbers modulo 40 million, as MLPerf trains it.
 const Criteo& terabyte() {
   static const Criteo criteo{{39'884'406, 39'043,     17'289,     7'420,      20'263,  3,      7'120, 1'543, 63,
                               38'532'951, 2'953'546,  403'346,    10,         2'208,   11'938, 155,   4,     976,
@@ -71,7 +71,7 @@ Model dlrm(const NetworkArguments& given, const Criteo& criteo) {
   net.at("top");
   for (const std::int64_t inner : criteo.top) x = net.relu(net.linear(x, inner));
   x = net.linear(x, 1);
-  // Binary cross entropy is that of two classes, of which the first has the logit 0.
+  // Binary cross entropy is the cross entropy of two classes, the first with logit 0.
   net.at("head");
   const ValueId none = net.opaque_constant({batch, 1});
   return std::move(net).finish({net.concat({none, x}, 1)});

@@ -17,13 +17,13 @@ NetworkParameter wiring_parameter() {
   return {"wiring", 1, 0, 2'147'483'647, "the seed of the random wiring of the cells"};
 }
 
-// Convolutional cells. Of a cell's nodes each adds two operations on two of what there is: the outputs of the two cells
-// before, and the nodes before it. What no node reads is joined.
+// Convolutional cells. Each node of a cell adds the results of two operations, each on one of the outputs of the two
+// cells before or of the earlier nodes. The outputs of nodes that no node reads are concatenated.
 
 enum class Operation : std::uint8_t { identity, separable3, separable5, average, maximum };
 
 struct Branch {
-  std::size_t from = 0;  // 0, 1: the cells before; 2 on: nodes
+  std::size_t from = 0;  // 0, 1: the two cells before; from 2 on: nodes
   Operation operation = Operation::identity;
 };
 struct CellNode {
@@ -57,7 +57,7 @@ ValueId applied(ConvolutionCell& cell, Operation operation, const std::string& l
   return x;
 }
 
-/// `stride` is that of operations on the outputs of earlier cells.
+/// `stride`: stride of operations on the outputs of earlier cells.
 ValueId wired(ConvolutionCell cell, const CellWiring& wiring, ValueId left, ValueId right, std::int64_t stride) {
   LayerBuilder& net = cell.net();
   std::vector<ValueId> values{left, right};
@@ -92,7 +92,7 @@ Model enas_cifar10(const NetworkArguments& given) {
   ValueId current = net.batch_norm(net.conv(image, {.channels = 3 * filters, .kernel = {3, 3}, .padding = {1, 1}}),
                                    ConvolutionCell::kEpsilon);
   ValueId previous = current;
-  bool halved_before = false;  // `previous` is at twice the size of `current`
+  bool halved_before = false;  // `previous` has twice the size of `current`
   std::int64_t index = 0;
   const auto add_cell = [&](const CellWiring& wiring, std::int64_t width, std::int64_t stride) {
     ConvolutionCell cell{net, "cell_" + std::to_string(index++), width};
@@ -111,11 +111,11 @@ Model enas_cifar10(const NetworkArguments& given) {
   return std::move(net).finish({net.gemm(features, given["classes"])});
 }
 
-// A recurrent cell: node 0 reads the step's input and the last state, every other one an earlier node,
+// A recurrent cell. Node 0 reads the step's input and the previous state, every other node i an earlier node j:
 //
 //     c, g = [x, h] W_0  or  s_j W_i          s_i = s_j + sigmoid(c) (f(g) - s_j)
 //
-// with f one of identity, sigmoid, tanh, relu; the state is the mean of the nodes that none reads.
+// with f one of identity, sigmoid, tanh, relu. The new state is the mean of the nodes that no node reads.
 
 struct RecurrentNode {
   std::size_t from = 0;

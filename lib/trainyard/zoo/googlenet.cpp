@@ -11,7 +11,8 @@ ValueId conv_norm_relu(LayerBuilder& net, ValueId x, const Convolution& how) {
   return net.relu(net.batch_norm(net.conv(x, how), 1e-3));
 }
 
-/// Output channels of the branches: 1x1; 1x1 before 3x3, 3x3; 1x1 before the second 3x3, that; after the pooling.
+/// Output channels of the branches: 1x1; 1x1 before 3x3, 3x3; 1x1 before the second 3x3, that 3x3; 1x1 after the
+/// pooling.
 struct Widths {
   const char* layer;
   std::int64_t narrow, reduce3, conv3, reduce5, conv5, pooled;

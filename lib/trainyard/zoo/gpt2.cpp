@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kGptDropout = 0.1;
 
-/// GELU's tanh approximation, x / 2 (1 + tanh(a (x + b x^3))), each operation a kernel: NewGELUActivation of
+/// The tanh approximation of GELU, x / 2 (1 + tanh(a (x + b x^3))), with each operation a kernel: NewGELUActivation of
 /// Hugging Face's transformers.
 ValueId gelu_in_parts(LayerBuilder& net, ValueId x) {
   const ValueId half = net.mul(x, net.opaque_constant({}));
@@ -21,7 +21,7 @@ ValueId gelu_in_parts(LayerBuilder& net, ValueId x) {
   return net.mul(half, net.add(bent, net.opaque_constant({})));
 }
 
-/// The causal attention of a layer, added to x.
+/// Causal self-attention of a layer, added to x.
 ValueId attended(LayerBuilder& net, ValueId x, const NetworkArguments& given) {
   const std::int64_t width = net.shape(x).back();
   const auto qkv = net.split(net.linear(net.layer_norm(x), 3 * width), 2, 3);
@@ -39,7 +39,7 @@ ValueId block(LayerBuilder& net, ValueId x, const NetworkArguments& given) {
   return net.add(x, net.dropout(net.linear(wide, width), kGptDropout));
 }
 
-/// Layer i of a GPT with mixtures of experts: of every few feed-forward layers the last one is such.
+/// Layer i of a GPT with mixtures of experts: the last of every `every` feed-forward layers is a mixture.
 ValueId expert_block(LayerBuilder& net, ValueId x, std::int64_t i, const NetworkArguments& given) {
   x = attended(net, x, given);
   const ValueId normed = net.layer_norm(x);
@@ -74,7 +74,7 @@ Model gpt_of(const NetworkArguments& given, const Block& layer) {
   }
   net.at("head");
   x = net.layer_norm(x);
-  return std::move(net).finish({net.matmul(x, net.transpose(words, {1, 0}))});  // the embedding's weights again
+  return std::move(net).finish({net.matmul(x, net.transpose(words, {1, 0}))});  // tied to the embedding
 }
 
 Model gpt2(const NetworkArguments& given) {

@@ -21,15 +21,15 @@ constexpr Convolution conv1x7(std::int64_t channels) {
 constexpr Convolution conv7x1(std::int64_t channels) {
   return {.channels = channels, .kernel = {7, 1}, .padding = {3, 0}};
 }
-/// 3x3 without padding, stride 2: halves the map.
+/// 3x3 without padding, with stride 2: halves the map.
 constexpr Convolution halving(std::int64_t channels) { return {.channels = channels, .kernel = {3, 3}, .stride = 2}; }
 
-/// The branches of one module, which are joined along the channels at its end.
+/// The branches of one module, concatenated along the channels at its end.
 class Module {
  public:
   Module(LayerBuilder& net, std::string layer, ValueId x) : net_(net), layer_(std::move(layer)), x_(x) {}
 
-  /// Convolutions one after the other, each with batch norm and ReLU.
+  /// A chain of convolutions, each with batch norm and ReLU.
   Module& branch(const std::string& name, const std::vector<Convolution>& convolutions) {
     net_.at(layer_ + "/" + name);
     ends_.push_back(chain(x_, convolutions));
@@ -45,7 +45,7 @@ class Module {
     ends_.push_back(net_.max_pool(x_, {}));
     return *this;
   }
-  /// Like branch, and at its end 1x3 and 3x1 convolutions beside each other.
+  /// A branch that ends in parallel 1x3 and 3x1 convolutions.
   Module& forked_branch(const std::string& name, const std::vector<Convolution>& convolutions) {
     net_.at(layer_ + "/" + name);
     const ValueId trunk = chain(x_, convolutions);

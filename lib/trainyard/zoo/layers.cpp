@@ -24,7 +24,7 @@ std::map<std::string, Attribute> attributes_of(const Pooling& how) {
           {"ceil_mode", std::int64_t{how.ceil}}};
 }
 
-/// 64 TiB of float32: beyond any machine, and far enough from 2^63 that sums of sizes stay exact.
+/// 64 TiB of float32: more than any machine has, and small enough that sums of sizes stay below 2^63.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 44;
 
 void check_size(const Value& value) {

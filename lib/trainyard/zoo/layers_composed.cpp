@@ -61,7 +61,7 @@ ValueId LayerBuilder::rotary(ValueId x, std::int64_t heads, ValueId cosines, Val
   x = reshape(x, {batch, positions, heads, depth});
   const auto halves = split(x, 3, 2);
   const ValueId turned = concat({unary("Neg", halves[1]), halves[0]}, 3);
-  // One node a statement, here and in all networks: C++ leaves open which argument is made first.
+  // One node per statement, here and in all networks: C++ leaves the order open in which arguments are evaluated.
   const ValueId across = mul(turned, sines);
   return reshape(add(mul(x, cosines), across), {batch, positions, width});
 }
@@ -90,7 +90,7 @@ ValueId LayerBuilder::experts(ValueId x, const Experts& how) {
     weights = append("GatherElements", {scores, chosen}, {{"axis", std::int64_t{-1}}});
     const ValueId sum = append("ReduceSum", {weights, constant({-1})}, {{"keepdims", std::int64_t{1}}});
     const ValueId shares = div(weights, sum);
-    weights = mul(shares, opaque_constant({}));  // by the scale
+    weights = mul(shares, opaque_constant({}));  // times the scale
   }
   const std::int64_t share = how.chosen * tokens * how.capacity, places = 100 * how.experts;
   const std::map<std::string, Attribute> sizes{{"experts", how.experts}, {"capacity", (share + places - 1) / places}};

@@ -7,8 +7,8 @@ namespace trainyard::zoo {
 
 namespace {
 
-/// Decoder-only Transformer with RMS norms before each part, rotary positions, grouped queries and SwiGLU, no biases;
-/// its feed-forward layers may be mixtures of experts.
+/// Decoder-only Transformer with RMS norms before each part, rotary positions, grouped queries and SwiGLU, without
+/// biases. Its feed-forward layers may be mixtures of experts.
 class Llama {
  public:
   explicit Llama(const NetworkArguments& given, bool of_experts) : given_(given), of_experts_(of_experts) {

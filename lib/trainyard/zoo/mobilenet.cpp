@@ -11,7 +11,7 @@ ValueId conv_norm_relu6(LayerBuilder& net, ValueId x, const Convolution& how) {
   return net.relu6(net.batch_norm(net.conv(x, how)));
 }
 
-/// Wider by `expansion`, 3x3 within each channel, narrow again.
+/// Expands the channels by `expansion`, applies a depthwise 3x3 convolution, and projects to `channels`.
 ValueId inverted_residual(LayerBuilder& net, ValueId x, std::int64_t expansion, std::int64_t channels,
                           std::int64_t stride) {
   const std::int64_t given = net.shape(x)[1], wide = given * expansion;

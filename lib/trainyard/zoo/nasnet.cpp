@@ -71,7 +71,7 @@ Model nasnet(const NetworkArguments& given) {
     if (stage > 0) {
       Cell cell{net, "reduction_cell_" + std::to_string(stage - 1), width};
       const ValueId left = cell.fitted("left", previous);
-      current = reduction(cell, left, cell.fitted("right", current));  // `previous` stays, at twice the size
+      current = reduction(cell, left, cell.fitted("right", current));  // `previous` keeps twice the size
     }
     for (std::int64_t i = 0; i < given["cells"]; ++i, ++index) {
       Cell cell{net, "cell_" + std::to_string(index), width};

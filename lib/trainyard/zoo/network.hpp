@@ -11,25 +11,24 @@
 
 namespace trainyard {
 
-/// A number that a network is built from.
+/// An integer parameter of a network.
 struct NetworkParameter {
   std::string name;
-  std::int64_t value = 0;  // where the spec leaves it out
+  std::int64_t value = 0;  // default
   std::int64_t least = 1, most = 1;
   std::string meaning;
 };
 
-/// The numbers of one network: its defaults, and what a spec says instead.
+/// Parameter values of one network: its defaults, and what a spec sets.
 class NetworkArguments {
  public:
   NetworkArguments(std::string network, std::span<const NetworkParameter> parameters) : network_(std::move(network)) {
     for (const auto& parameter : parameters) values_.emplace_back(parameter.name, parameter.value);
   }
 
-  /// The network's name.
   const std::string& network() const { return network_; }
 
-  /// The value of a parameter that the network has.
+  /// Value of a parameter, which the network must have.
   std::int64_t operator[](std::string_view name) const;
   void set(std::string_view name, std::int64_t value);
 

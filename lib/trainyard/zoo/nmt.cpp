@@ -11,7 +11,7 @@ namespace {
 
 std::string numbered(const char* name, std::int64_t number) { return name + std::to_string(number); }
 
-/// Encoder and decoder LSTMs with attention over the encoder's outputs; everything but a fused encoder is unrolled.
+/// Encoder and decoder LSTMs, with attention over the encoder's outputs. Everything except a fused encoder is unrolled.
 class Translator {
  public:
   Translator(const NetworkArguments& given, bool gnmt) : given_(given), gnmt_(gnmt) {
@@ -59,7 +59,7 @@ class Translator {
       }
       net_.at(name);
       auto ys = pass(name, xs, initial(layer), width_, false);
-      // GNMT adds the input of every layer above the first one after the bidirectional layer.
+      // From the second layer above the bidirectional one on, GNMT adds each layer's input to its output.
       for (std::size_t step = 0; gnmt_ && layer > 1 && step < ys.size(); ++step)
         ys[step] = net_.add(ys[step], xs[step]);
       xs = std::move(ys);
@@ -67,7 +67,7 @@ class Translator {
     return net_.stack(xs, 1);
   }
 
-  /// One layer over all steps, from the last to the first where `reversed`.
+  /// One layer over all steps; from the last to the first if `reversed`.
   std::vector<ValueId> pass(const std::string& layer, const std::vector<ValueId>& xs, LstmState state,
                             std::int64_t width, bool reversed) {
     net_.at(layer);
@@ -83,7 +83,7 @@ class Translator {
     return ys;
   }
 
-  /// LSTM operators over the whole sequence; they have two biases and no residuals.
+  /// LSTM operators over the whole sequence, with two biases and without residuals.
   ValueId fused_encoder(ValueId words) {
     ValueId x = net_.transpose(words, {1, 0, 2});
     for (std::int64_t layer = 0; layer < layers_; ++layer) {

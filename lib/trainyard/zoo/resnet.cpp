@@ -10,7 +10,7 @@ namespace {
 
 ValueId conv_norm(LayerBuilder& net, ValueId x, const Convolution& how) { return net.batch_norm(net.conv(x, how)); }
 
-/// The input as the block's output can take it: as it is, or through a 1x1 convolution.
+/// The shortcut of a block: the input itself if its shape fits the block's output, else a 1x1 convolution of it.
 ValueId shortcut(LayerBuilder& net, ValueId x, std::int64_t channels, std::int64_t stride) {
   if (net.shape(x)[1] == channels && stride == 1) return x;
   return conv_norm(net, x, {.channels = channels, .stride = stride});
@@ -22,7 +22,7 @@ ValueId basic_block(LayerBuilder& net, ValueId x, std::int64_t width, std::int64
   return net.relu(net.add(y, shortcut(net, x, width, stride)));
 }
 
-/// A bottleneck whose 3x3 convolution has `widening` times the width as channels.
+/// A bottleneck whose 3x3 convolution has `widening` times `width` channels.
 ValueId wide_bottleneck(LayerBuilder& net, ValueId x, std::int64_t width, std::int64_t stride, std::int64_t widening) {
   ValueId y = net.relu(conv_norm(net, x, {.channels = width}));
   y = net.relu(

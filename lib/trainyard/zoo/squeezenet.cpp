@@ -5,7 +5,7 @@ namespace trainyard::zoo {
 
 namespace {
 
-/// A fire module: 1x1 convolutions to few channels, then 1x1 and 3x3 ones beside each other.
+/// A fire module: a 1x1 convolution to few channels, followed by parallel 1x1 and 3x3 convolutions.
 ValueId fire(LayerBuilder& net, const std::string& layer, ValueId x, std::int64_t squeeze, std::int64_t expand) {
   net.at(layer);
   x = net.relu(net.conv(x, {.channels = squeeze, .bias = true}));

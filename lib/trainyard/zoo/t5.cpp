@@ -11,8 +11,8 @@ namespace {
 constexpr double kT5Dropout = 0.1;
 constexpr std::int64_t kBuckets = 32;  // of relative positions
 
-/// T5, and the Switch Transformers made of it: of every few feed-forward layers the last one is a mixture of experts;
-/// the output has weights of its own.
+/// T5 and the Switch Transformers based on it. In the latter the last of every `every` feed-forward layers is a mixture
+/// of experts, and the output has its own weights.
 class T5 {
  public:
   explicit T5(const NetworkArguments& given, bool switches) : given_(given), switches_(switches) {}
@@ -42,19 +42,19 @@ class T5 {
     net_.at("head");
     y = net_.dropout(net_.rms_norm(y), kT5Dropout);
     if (switches_) return std::move(net_).finish({net_.linear(y, given_["vocabulary"], false)});
-    y = net_.mul(y, net_.opaque_constant({}));                                       // by 1 / sqrt(hidden)
-    return std::move(net_).finish({net_.matmul(y, net_.transpose(words, {1, 0}))});  // the embedding's weights again
+    y = net_.mul(y, net_.opaque_constant({}));                                       // times 1 / sqrt(hidden)
+    return std::move(net_).finish({net_.matmul(y, net_.transpose(words, {1, 0}))});  // tied to the embedding
   }
 
  private:
-  /// A learned number for each head and bucket of distances, [1, heads, length, length].
+  /// A learned number for each head and bucket of distances: [1, heads, length, length].
   ValueId relative_bias(std::int64_t length) {
     const ValueId table = net_.parameter("weight", {kBuckets, given_["heads"]});
     const ValueId buckets = net_.opaque_constant({length, length}, DataType::int64);
     return net_.unsqueeze(net_.transpose(net_.embedding(table, buckets), {2, 0, 1}), 0);
   }
 
-  /// Attention of `normed` over itself, or over the encoder's output, added to x.
+  /// Attention of `normed` over itself or over the encoder's output, added to x.
   ValueId attend(ValueId x, ValueId normed, std::optional<ValueId> memory, ValueId bias, bool causal) {
     const std::int64_t heads = given_["heads"], inside = heads * given_["head_width"];
     const ValueId over = memory.value_or(normed);

@@ -38,8 +38,8 @@ class Transformer {
   ValueId embedded(const char* layer, ValueId ids) {
     net_.at(layer);
     const ValueId words = net_.embedding(net_.parameter("weight", {given_["vocabulary"], width_}), ids);
-    const ValueId scaled = net_.mul(words, net_.opaque_constant({}));                       // by sqrt(hidden)
-    return net_.dropout(net_.add(scaled, net_.opaque_constant({seq_, width_})), kDropout);  // sines of the positions
+    const ValueId scaled = net_.mul(words, net_.opaque_constant({}));                       // times sqrt(hidden)
+    return net_.dropout(net_.add(scaled, net_.opaque_constant({seq_, width_})), kDropout);  // sinusoidal encoding
   }
 
   ValueId self_attention(ValueId x, bool causal) {

@@ -8,7 +8,7 @@
 
 namespace trainyard::zoo {
 
-/// Cells of a recurrent network after unrolling; each is 13 nodes or so, 30 ops of a step.
+/// Upper limit on the cells of an unrolled recurrent network. A cell is about 13 nodes, or 30 ops of a training step.
 inline constexpr std::int64_t kMostUnrolledCells = 8'192;
 
 inline void require_unrollable(std::int64_t layers, std::int64_t steps) {

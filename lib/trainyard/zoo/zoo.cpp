@@ -51,7 +51,7 @@ std::vector<Network> all_networks() {
   return all;
 }
 
-/// "did you mean 'batch'? resnet50 takes batch, image, classes"
+/// Help such as "did you mean 'batch'? resnet50 takes batch, image, classes".
 std::string suggestion(std::string_view given, const std::vector<std::string>& known, std::string_view introduction) {
   const std::optional<std::string> near = nearest_name(given, known);
   const std::string list = fmt::format("{} {}", introduction, fmt::join(known, ", "));
@@ -79,7 +79,7 @@ class SpecReader {
  public:
   SpecReader(const Network& network, NetworkArguments& arguments) : network_(network), arguments_(arguments) {}
 
-  /// One "name=number" pair.
+  /// Reads one "name=number" pair.
   void read(std::string_view pair) {
     const auto equals = pair.find('=');
     if (equals == std::string_view::npos || equals == 0)
