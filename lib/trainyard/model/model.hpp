@@ -52,8 +52,7 @@ struct Value {
   Shape shape = {};
   bool shape_known = false;
   Role role = Role::activation;
-  // the contents if they are whole numbers, known, and few (kMostContents); row-major
-  std::vector<std::int64_t> integers = {};
+  std::vector<std::int64_t> integers = {};  // contents if whole numbers, known and few (kMostContents); row-major
   bool contents_known = false;
   std::vector<double> reals = {};  // the contents of a small floating-point array if known; otherwise empty
 };

@@ -28,9 +28,9 @@ using ArrayParts = std::vector<ArrayPart>;
 inline constexpr const char* kReduceType = "Reduce";
 inline constexpr const char* kRelayType = "Relay";
 
-/// Whether the op is a turn: a backward relay without inputs and outputs. Ops that make gradients wait for it if
-/// replicas reduce these gradients within the backward pass, until there is room for them. A turn that comes after no
-/// op waits for ops of the previous microbatch.
+/// Whether the op is a turn: a backward relay without inputs and outputs. If replicas reduce gradients within the
+/// backward pass, the ops that make these gradients wait for a turn until there is room for them. A turn that comes
+/// after no op waits for ops of the previous microbatch.
 bool is_turn(const Graph& graph, OpId op);
 
 /// Collectives give the sum of the arrays of all ranks to all ranks. Their times with n ranks, arrays of S bytes, a

@@ -45,8 +45,8 @@ struct ContextCollective {
 /// H. Liu, M. Zaharia, P. Abbeel: Ring Attention with Blockwise Transformers for Near-Infinite Context. 2023, section
 /// 3; NVIDIA: TransformerEngine, context_parallel.py (cp_comm_type p2p: double buffers, zigzag).
 struct ContextUse {
-  /// Part of a tensor that a rank has: its own rows; all rows (of gradients, terms of all rows); its own heads of all
-  /// rows.
+  /// The part of a tensor that a rank has: `rows`, its own rows; `all`, all rows or, of gradients, terms of all rows;
+  /// `heads`, all rows of its own heads.
   enum class Part : std::uint8_t { rows, all, heads };
 
   /// With one rank nothing is exchanged. Throws InputError ("context"): an op other than attention that looks at

@@ -56,7 +56,7 @@ class Batching {
   }
 
  private:
-  /// Whether the op provides data, or reads only weights.
+  /// Whether the op provides data, or reads nothing except weights.
   bool is_first(OpId op) const {
     const auto inputs = graph_.inputs(op);
     return graph_.phase(op) == Phase::forward && !use_.hands_on_weights[op] && graph_.type(op) != kRelayType &&

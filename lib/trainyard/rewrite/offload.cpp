@@ -93,7 +93,7 @@ class Offloading {
              "its memory is free without");
   }
 
-  /// Checks an op that waits for a transfer, or that a transfer waits for.
+  /// Checks an op that waits for a transfer, or for which a transfer waits.
   void check_end(const std::string& name) const {
     const auto op = ops_.find(name);
     if (!op) {

@@ -11,9 +11,9 @@
 
 namespace trainyard {
 
-/// Copies ops one at a time, to be renamed and added to another graph. The view of a copy refers to texts that are
-/// reused for the next copy, so that the many ops of a rewritten graph do not each allocate their own. For copies that
-/// are parts of `parts`, each distinct signature is divided only once.
+/// Copies ops one at a time, to be renamed and added to another graph. All copies reuse the same texts, so that ops of
+/// a large rewritten graph do not each allocate their own. For copies that are parts of `parts`, each distinct
+/// signature is divided once.
 class OpCopy {
  public:
   explicit OpCopy(const Graph& graph, std::size_t parts = 1) : graph_(graph), parts_(parts) {}
@@ -24,8 +24,8 @@ class OpCopy {
   void append(std::string_view& text, std::string_view suffix);
   /// Stores a text for use in the view.
   std::string_view lend(std::string text);
-  /// Makes the signature that of one part of `parts`, or of another number of parts. `of_rows` (the op's products have
-  /// weights): of the rows alone (detail::part_signature).
+  /// Makes the signature that of one part of `parts`, or of another number of parts; with `of_rows` (the op's products
+  /// have weights) that of a part of its rows (detail::part_signature).
   void divide_signature(bool of_rows) { divide_signature(of_rows, parts_); }
   void divide_signature(bool of_rows, std::size_t parts);
 

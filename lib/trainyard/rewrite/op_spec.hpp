@@ -13,7 +13,7 @@
 
 namespace trainyard {
 
-/// Makes `view` a view of the op. Its texts are those of the graph.
+/// Fills `view` with the op. Its texts refer to the graph.
 void view_op(const Graph& graph, OpId op, OpView& view);
 
 /// Name of a copy, with its number (from 0) after the mark of its kind: "conv@2" is that of replica 1.
@@ -27,8 +27,8 @@ void take_part_of_work(OpSpec& spec, std::size_t part, std::size_t parts);
 /// of `graph`.
 Graph piece_graph(const Graph& graph, std::span<const TensorId> reads, const std::vector<OpSpec>& ops);
 
-/// Whether the tensor is a gradient of parameters. All its readers are then updates, or ops that only add or pass on
-/// such gradients ("AddGrad", aggregations, ops of collectives).
+/// Whether the tensor is a gradient of parameters: all its readers are updates, or ops that only add or pass on such
+/// gradients ("AddGrad", aggregations, ops of collectives).
 bool is_parameter_gradient(const Graph& graph, TensorId tensor);
 /// is_parameter_gradient() of each tensor, in one pass.
 IdMap<TensorId, bool> parameter_gradients(const Graph& graph);

@@ -23,16 +23,16 @@ struct ParameterUse {
   IdMap<TensorId, bool> is_gradient;     // of parameters (is_parameter_gradient)
   IdMap<OpId, bool> adds_gradients;      // the op only adds gradients of parameters
   IdMap<OpId, bool> hands_on_weights;    // a "Variable", or an op that passes on its weights; not an update
-  /// Bytes of weights that each op reads. Of weights passed on together with others (ZeRO 3), as many bytes as the op's
-  /// group and layer have gradients. 0 for tables, of which lookups and their gradients read rows.
+  /// Bytes of weights that each op reads. Weights that are gathered together with others (ZeRO 3) count at most as many
+  /// bytes as the op's group and layer have gradients. Tables count 0, as lookups and their gradients read only rows.
   IdMap<OpId, Bytes> weights_read;
 
-  /// Tensors that all samples have in common, and their gradients. Inputs with one row while there are several samples,
-  /// such as positions; and what the forward pass makes of only these and parameters, such as a bias of scores by
-  /// position. A result with as many rows as there are samples is excluded, as it may belong to them (rows of a table
+  /// Tensors that all samples have in common, and their gradients: inputs with one row while there are several samples
+  /// (such as positions), and what the forward pass makes of only these and parameters (such as a position bias of the
+  /// scores). A result with as many rows as there are samples is excluded, as it may belong to them (rows of a table
   /// that a constant selects).
   IdMap<TensorId, bool> for_all;
-  IdMap<OpId, bool> is_for_all;  // makes only what is for all, or its gradients: independent of the samples
+  IdMap<OpId, bool> is_for_all;  // makes only tensors of `for_all`: independent of the samples
   std::size_t context;
 
   /// Whether the op is a MatMul with parameters, or a gradient of one. A share of the batch is then a share of its

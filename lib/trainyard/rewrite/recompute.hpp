@@ -12,15 +12,17 @@ namespace trainyard {
 /// A training step that keeps less of the forward pass for the backward pass and recomputes the rest (activation
 /// recomputation).
 ///
-/// A segment is a set of forward ops. They run in the forward pass as before. A backward op that reads a result of one
+/// A segment is a set of forward ops, which run in the forward pass as before. A backward op that reads a result of one
 /// of them reads it from a copy of that op in the backward pass, "conv/again". The copy reads its inputs from other
 /// copies if the same segment makes them. Other inputs are checkpoints, which stay in memory and are read as they are.
 /// Backward ops also read checkpoints as they are; otherwise a pipeline stage would wait until the stage before it has
-/// recomputed its results. Ops that the backward pass does not read, not even through other ops, have no copy, nor do
-/// ops that hold weights ("Variable"). Copies wait for the gradients that enter the segment from the rest of the
-/// backward pass or, without any, for the segment's last forward ops. If replicas gather weights (ZeRO 3), copies read
-/// them from the backward pass's own gather. This gather then waits only until the segment's backward pass begins, as
-/// with FSDP(checkpoint(block)).
+/// recomputed its results.
+///
+/// An op has no copy if the backward pass does not read it, not even through other ops, or if it holds weights
+/// ("Variable"). Copies wait for the gradients that enter the segment from the rest of the backward pass or, without
+/// any, for the segment's last forward ops. If replicas gather weights (ZeRO 3), copies read them from the backward
+/// pass's own gather. This gather then waits only until the segment's backward pass begins, as with
+/// FSDP(checkpoint(block)).
 ///
 /// T. Chen, B. Xu, C. Zhang, C. Guestrin: Training deep nets with sublinear memory cost. arXiv 1604.06174, 2016.
 struct RecomputingGraph {

@@ -41,12 +41,12 @@ namespace trainyard::detail {
 /// ranks drop the tokens that one device drops.
 ///
 /// Context parallelism (Replicate::context): groups of c consecutive replicas. A replica has 1/c of the sequence of
-/// each sample of its group, so that the batch is divided among n/c groups. It exchanges what ContextUse says, by
-/// all-gathers "TENSOR/all-gather/GROUP/...", reduce-scatters and all-to-alls. All-gathers for the backward pass wait
-/// for the gradient of the result. In a ring, the steps are "ATTENTION/step/0", ..., and ATTENTION itself is the last
-/// one. The shift of keys and values for a step begins with the step before. With K and V the bytes of keys and values
-/// of all rows, and Q those of queries and of the result, a rank sends, times (c - 1)/c, in the forward and in the
-/// backward pass
+/// each sample of its group, so that the batch is divided among n/c groups. The exchanges of ContextUse are all-gathers
+/// "TENSOR/all-gather/GROUP/...", reduce-scatters and all-to-alls. All-gathers for the backward pass wait for the
+/// gradient of the result. In a ring, the steps are "ATTENTION/step/0", ..., and ATTENTION itself is the last one. The
+/// shift of keys and values for a step begins with the step before. With K and V the bytes of keys and values of all
+/// rows, and Q those of queries and of the result, a rank sends, times (c - 1)/c, in the forward and in the backward
+/// pass
 ///
 ///     all-gather     K + V             2 (K + V)
 ///     all-to-all     (2 Q + K + V)/c   (2 Q + K + V)/c

@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 34> kByFeature{
 bool by_feature(std::string_view type) {
   return type == "GlobalAveragePool" || type == "LeakyRelu" || std::ranges::find(kByFeature, type) != kByFeature.end();
 }
-/// Ops that put gradients together of what Split and slices have taken apart.
+/// Ops that join gradients of the parts that Split and Slice have made.
 bool puts_together(std::string_view type) { return type == "Concat" || type == "SliceGrad"; }
 bool normalizes(std::string_view type) { return type.ends_with("LayerNormalization") || type == "RMSNormalization"; }
 bool adds(std::string_view type) { return type == "Add" || type == "AddGrad" || type == "Sum"; }
@@ -241,7 +241,7 @@ RankWay Sharding::forward_way(OpId op, const OpShapes& shapes) const {
     const bool by_head = std::ranges::all_of(shapes.reads, [&](const OpShapes::Tensor& read) {
       return read.extents.size() == 4 && read.extents[1] % ranks_ == 0;
     });
-    // What an attention adds to its scores, an input after queries, keys and values, may be whole.
+    // Further inputs of an attention, which it adds to its scores, may be whole.
     const auto operands = inputs.first(std::min<std::size_t>(inputs.size(), 3));
     return (by_head && std::ranges::all_of(operands, [&](TensorId each) { return layout_[each] == Layout::share; })) ||
                    shares_queries(op, shapes)

@@ -59,8 +59,8 @@ class Sharding {
 
   /// The layout in which the op takes an input.
   Layout taken(OpId op, TensorId tensor) const;
-  /// Whether the op is a sum whose result is partial: it adds partial terms or, in the backward pass, partial and whole
-  /// gradients, and no shares.
+  /// Whether the op is a sum whose result is partial. It adds partial terms only or, in the backward pass, partial and
+  /// whole gradients; none of its inputs is a share or rows.
   bool sums_partial(OpId op) const;
   /// The op's signature on a rank.
   std::string signature(OpId op) const;
@@ -102,8 +102,8 @@ class Sharding {
   /// Whether the op belongs to the router of a mixture of experts. It is not divided, as the largest of a token's few
   /// scores are selected.
   bool routes(OpId op) const;
-  /// Whether the largest inputs are rows, or can become rows at no cost: a rank takes its own rows of partial terms and
-  /// of a whole tensor. False for sums of partial terms only, which are left to a later op.
+  /// Whether the largest inputs are rows, or become rows at no cost: a rank takes its own rows of partial terms and of
+  /// a whole tensor. False for sums of only partial terms, which are left to a later op.
   bool all_rows(OpId op, const OpShapes& shapes) const;
   /// Whether all inputs of at least `part` of the largest are shares; smaller inputs are broadcast. An input made of
   /// parameters alone, such as a bias of scores, counts only if it is a share: a rank reads its own share of a whole

@@ -74,7 +74,7 @@ class Unrolling {
       kept_suffix_ = fmt::format("/kept{}", number);
   }
 
-  /// True if the op directly follows one of its step and group that is no update: that op waits for all ties.
+  /// True if the op directly follows one of its step and group that is not an update: that op waits for all ties.
   bool behind_its_group(OpId op) const {
     const auto waits = [&](OpId earlier) {
       return group_[earlier] == group_[op] && graph_.phase(earlier) != Phase::update;

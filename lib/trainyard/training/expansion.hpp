@@ -108,8 +108,7 @@ class Expansion {
   TrainingSummary summary_;
   IdMap<ValueId, ValueId> roots_;
   IdMap<ValueId, NodeId> producer_, first_reader_;
-  // the tensor that consumers of the value read; none for parameters, buffers and constants
-  IdMap<ValueId, Tensor> tensor_;
+  IdMap<ValueId, Tensor> tensor_;  // read by consumers of the value; none for parameters, buffers and constants
   IdMap<ValueId, std::vector<ViewStep>> views_;     // from the tensor, or the held array, to the value
   IdMap<ValueId, Seen> gradient_;                   // sum of the terms so far
   IdMap<ValueId, std::vector<SlicePart>> pending_;  // gradients of slices, not yet written into a whole
@@ -118,7 +117,7 @@ class Expansion {
   IdMap<NodeId, bool> on_tape_;
   IdMap<NodeId, DraftGraph::Index> op_;
   std::vector<OpRecipe> recipes_;                   // by op
-  std::vector<std::vector<ViewStep>> slice_views_;  // by draft tensor: from its whole; short: ends at the last slice
+  std::vector<std::vector<ViewStep>> slice_views_;  // by draft tensor: from its whole; ends at the last slice
 };
 
 }  // namespace trainyard::detail

@@ -75,16 +75,14 @@ struct Drawn {
 /// The computation of one op of a training graph, in terms of the model.
 struct OpRecipe {
   enum class Kind : std::uint8_t {
-    input,    // the model input `value`
-    forward,  // `node`: reads by input position
-    // of `node`: `gradients` by output position; `inputs` and `outputs` by position, if it reads them
-    backward,
+    input,           // the model input `value`
+    forward,         // `node`: reads by input position
+    backward,        // of `node`: `gradients` by output position; `reads` and `outputs` by position, if it reads them
     add_gradients,   // of `value`: the sum of two reads
     slice_gradient,  // of `value`: writes each read where its slice, a view of one step, was taken; the rest is 0
-    // of input 0 of `node`, a Split or an Expand: reads are the gradients of its outputs, by position
-    view_gradient,
-    update,  // of the parameter `value` by the gradient, its only read
-    relay,   // the op makes what it reads, byte for byte (rewrite/rewritten_recipe.hpp)
+    view_gradient,   // of input 0 of `node`, a Split or an Expand: reads are its outputs' gradients, by position
+    update,          // of the parameter `value` by the gradient, its only read
+    relay,           // the op makes what it reads, byte for byte (rewrite/rewritten_recipe.hpp)
     // Added by rewrites:
     sum,   // of all reads, which have one shape
     join,  // reads are parts of one array by `joined`; results are parts of that array by `cut`
@@ -92,8 +90,7 @@ struct OpRecipe {
   };
   /// Destination of an array that the op makes: one tensor, or several that are parts of it.
   struct Result {
-    // forward: position of the output; backward: of the input whose gradient it is; otherwise 0
-    std::size_t position = 0;
+    std::size_t position = 0;  // forward: of the output; backward: of the input whose gradient it is; otherwise 0
     std::vector<Operand> parts;
     ValueId like = ValueId::none();  // sum, join: the value with its shape; none: the shape of the reads
   };
@@ -111,9 +108,8 @@ struct OpRecipe {
   std::vector<NodeId> slices;               // slice_gradient: the view of each read
   std::vector<TensorId> extras;             // forward: written for the backward op; backward: read
   std::vector<Result> results;
-  std::optional<Cut> joined, cut;  // join; none: parts end to end
-  // join: the results are the parts from `first` on of `of` parts; 0: of as many parts as results
-  std::size_t first = 0, of = 0;
+  std::optional<Cut> joined, cut;      // join; none: parts end to end
+  std::size_t first = 0, of = 0;       // join: results are the parts from `first` on of `of`; 0: of as many as results
   bool apart = false;                  // join: the parts belong to different samples, those of other ranks
   std::optional<Range> range;          // update: range of the parameter's elements, from those of the gradient
   std::vector<Store> stores;           // sum, join
@@ -135,9 +131,8 @@ struct TrainingRecipe {
   ValueId loss = ValueId::none();
   Optimizer optimizer = Optimizer::none;
   IdMap<OpId, OpRecipe> ops;
-  bool own_statistics = false;  // each share of a batch is normalized by its own statistics
-  // of inputs, parameters and buffers, which ops use in place of the originals
-  std::vector<HeldCopy> copies = {};
+  bool own_statistics = false;        // each share of a batch is normalized by its own statistics
+  std::vector<HeldCopy> copies = {};  // of inputs, parameters and buffers; ops use these in place of the originals
 };
 
 }  // namespace trainyard

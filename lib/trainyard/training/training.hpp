@@ -26,7 +26,7 @@ struct TrainingOptions {
   /// slice makes a zeroed gradient of the whole tensor, and these are added one by one. False: one op gathers all
   /// slices.
   bool eager_slices = false;
-  // the update unscales gradients of short (2-byte) parameters and checks them for infinities
+  /// The update unscales gradients of short (2-byte) parameters and checks them for infinities.
   bool loss_scaling = false;
 };
 
@@ -34,7 +34,7 @@ struct TrainingOptions {
 struct TrainingSummary {
   Flops forward_flops, backward_flops, update_flops;
   Flops forward_matmul_flops, backward_matmul_flops;
-  // tensors that forward ops make and backward ops hold; without inputs and parameters
+  /// Tensors that forward ops make and backward ops hold, without inputs and parameters.
   Bytes saved_bytes;
   std::int64_t gradient_adds = 0;
   std::int64_t parameters = 0;  // trained scalars

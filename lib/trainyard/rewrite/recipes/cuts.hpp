@@ -14,8 +14,8 @@ using MaybeCut = std::optional<Cut>;
 /// Cut of an array of this shape along a dimension, in one block. Nothing if the parts would not be equal.
 MaybeCut even_cut(const Shape& shape, std::size_t dimension, std::size_t parts);
 
-/// Cut of the view of an array that is cut. Throws InputError ("not-executed") if a part of the view is not a view of a
-/// part.
+/// Cut of what the view step shows of an array with this cut. Throws InputError ("not-executed") if a part of what it
+/// shows is not what it shows of a part.
 Cut cut_after(const Model& model, const ViewStep& step, const Cut& cut, std::size_t parts);
 
 /// A node of which each of `parts` ranks computes a part.

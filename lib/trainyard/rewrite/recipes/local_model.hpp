@@ -29,18 +29,18 @@ class LocalModel {
 
   /// The value with the extents of a part; `id` itself if nothing is cut.
   ValueId value(ValueId id, const Cuts& cuts);
-  /// The node with such values as inputs and outputs.
+  /// The node on the parts of its inputs and outputs.
   NodeId node(NodeId id, const std::vector<Cuts>& inputs, const std::vector<Cuts>& outputs);
 
-  /// Cuts of the view of an array that has these cuts.
+  /// Cuts of what the view step shows of an array with these cuts.
   Cuts seen(const ViewStep& step, const Cuts& cuts) const;
-  /// The view of a part: through the part of the view's node.
+  /// The view step on a part: through the part of its node.
   ViewStep step(const ViewStep& step, const Cuts& cuts);
-  /// Replaces each view by the view of a part, and returns the cuts after the last one.
+  /// Replaces each step by the step on a part, and returns the cuts after the last one.
   Cuts through(std::vector<ViewStep>& views, Cuts cuts);
   Cuts seen(const std::vector<ViewStep>& views, Cuts cuts) const;
 
-  /// The cut of other ranks, applied within a part of an array that also has these cuts.
+  /// The cut of other ranks within a part of an array that also has these cuts.
   Cut within(const Cut& cut, const Cuts& cuts) const;
 
   /// A new value: the part of `of` that a rank holds.
@@ -53,11 +53,11 @@ class LocalModel {
   std::map<std::pair<NodeId, std::string>, NodeId> nodes_;
 };
 
-/// The value that the last of the views shows of an array with the shape of `value`.
+/// The value that the last step shows of an array with the shape of `value`.
 ValueId value_after(const Model& model, const std::vector<ViewStep>& views, ValueId value);
 
-/// Appends `part`, as a part of what `parts` leave of an array. With `outermost` it becomes the first part, and `parts`
-/// apply to what it leaves, if the blocks allow that. All ranks that have any of the samples then agree about it.
+/// Appends `part`, as a part of what `parts` leave. With `outermost` it becomes the first part, and `parts` apply to
+/// what it leaves, if the blocks allow that. All ranks with any of the samples then agree about it.
 void add_part(std::vector<Part>& parts, Part part, bool outermost);
 
 /// Notes that `copy` is a copy or a part of `of`, in terms of the model before all rewrites.

@@ -420,7 +420,7 @@ class RankedRecipe {
         }
         how.value = local_.value(how.value, Cuts{cut});
         turn_results(cut, how.results[0]);
-        if (reads.size() < 2) {  // one rank adds what is whole
+        if (reads.size() < 2) {  // only one rank adds whole terms
           how.kind = Kind::sum;
           how.results[0].like = how.value;
           if (how.results[0].parts.size() > 1) refuse(op, "its sum is several tensors");
