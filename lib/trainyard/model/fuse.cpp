@@ -310,7 +310,7 @@ void fuse_linear(Fuser& fuser, NodeId product) {
 }
 
 /// Merges a constant Pad into the pool. An average pool takes padding by zeros (and then counts them), a max pool
-/// padding by the least number.
+/// padding by the lowest number.
 void fuse_padded_pool(Fuser& fuser, NodeId pool) {
   const NodeId pad = fuser.made_by(fuser.input(pool, 0), "Pad");
   if (pad.is_none() || fuser.reads(fuser.result(pad)) != 1) return;

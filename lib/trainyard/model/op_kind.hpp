@@ -27,8 +27,8 @@ inline bool is_view(const Model& model, const Node& node) { return view_kind(mod
 /// For every value, the value whose memory it uses: itself, unless a view made it.
 IdMap<ValueId, ValueId> storage_roots(const Model& model);
 
-/// Whether a Dropout drops anything: false if training_mode is false or the ratio is 0. If neither is given (before
-/// opset 12 the graph does not hold the mode), it drops unless the model comes from an inference export.
+/// Whether a Dropout drops anything: false if training_mode is false or the ratio is 0. Without training_mode (before
+/// opset 12 the graph does not hold it), a Dropout drops unless the model comes from an inference export.
 bool drops(const Model& model, const Node& node);
 
 /// Whether a BatchNormalization uses the statistics of its batch, as its training_mode says. Without that attribute it

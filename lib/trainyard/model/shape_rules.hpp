@@ -46,8 +46,8 @@ class ShapeContext {
   }
   void require_rank(std::size_t input, std::size_t at_least) const;
 
-  /// An attribute that counts or places elements. Its size is at most 2^31, so that sums of a few products do not
-  /// overflow.
+  /// An attribute that counts or places elements. Its absolute value is at most 2^31, so that sums of a few products do
+  /// not overflow.
   std::int64_t small_integer(const std::string& key, std::int64_t otherwise) const;
   std::vector<std::int64_t> small_integers(const std::string& key, std::vector<std::int64_t> otherwise = {}) const;
   /// An axis of an array of this rank; negative ones count from the end.

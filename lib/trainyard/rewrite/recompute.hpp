@@ -32,7 +32,7 @@ struct RecomputingGraph {
 /// Suffix of a copy and of the tensors that it makes.
 inline constexpr const char* kAgain = "/again";
 /// Segments must be disjoint sets of forward ops. Otherwise recompute() and repeated_ops() throw InputError
-/// ("unknown-op", "recompute").
+/// ("unknown-op", "recompute"). recompute() also throws "too-large" if its copies would wait for too many ops.
 RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments);
 /// The ops that recompute() copies and, by segment, the ops that its copies wait for.
 struct RepeatedOps {
