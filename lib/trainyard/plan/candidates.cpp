@@ -8,8 +8,8 @@
 namespace trainyard {
 namespace {
 
-/// Between two looks at the time, candidates and choices of a microbatch and degrees at most: bounds take less than a
-/// millisecond, layers of large networks tens of them.
+/// Upper limits between two checks of the time limit: candidates bounded (under a millisecond each) and layer tables
+/// filled, one for each microbatch and degree (tens of milliseconds each for large networks).
 constexpr std::size_t kMostCandidates = 1024, kMostTables = 16;
 
 }  // namespace

@@ -13,18 +13,19 @@
 
 namespace trainyard {
 
-/// The ZeRO stages that are searched for with these degrees, schedule and slices.
+/// Highest ZeRO stage searched for the plan's degrees, schedule and slices.
 inline std::size_t most_zero(const PlanSearchOptions& options, const ParallelPlan& plan) {
   if (plan.replicas() == 1) return 0;
   const LayerDegree degree = plan.layer_degree();
   if (degree.experts > 1 && degree.experts != plan.data) return 0;
   if (plan.devices_in_row() == 1 && !degree.communicates()) return options.most_zero;
-  // Estimates do not know how slices, or chunks that gather in turn, hold up each other.
+  // The estimate does not model how slices, or the gathers of several chunks, delay each other.
   const std::size_t most = plan.slices > 1 ? 1 : plan.chunks > 1 ? 2 : 3;
   return std::min({most, options.most_zero, options.most_zero_with_ranks});
 }
 
-/// visit(plan): one plan, with equal cuts, of each choice of degrees, microbatch, slices, schedule and ZeRO stage.
+/// Calls visit(plan) once for each combination of degrees, microbatch, slices, schedule and ZeRO stage. Each plan is
+/// cut into stages of equal numbers of layers.
 template <class Visit>
 void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, const Visit& visit) {
   const auto of_degrees = [&](std::size_t data, LayerDegree tensor, std::size_t p, std::size_t microbatch) {
@@ -60,7 +61,7 @@ void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, co
     }
   };
   for (const LayerDegree tensor : costs.layer_degrees) {
-    // Ranks that share a sequence or experts share what lies between products too, where they can.
+    // Ranks that share a sequence or experts also use sequence parallelism between the products if it is available.
     LayerDegree more = tensor;
     more.sequence = true;
     if (tensor.context * tensor.experts > 1 && !tensor.sequence &&
@@ -75,20 +76,20 @@ void each_candidate(const PlanCosts& costs, const PlanSearchOptions& options, co
   }
 }
 
-/// Degrees, microbatch, ZeRO stage and schedule of plans, and what none of these takes less than; `plan` has equal
-/// cuts.
+/// A choice of degrees, microbatch, ZeRO stage and schedule, and a lower bound on the step of every plan with it.
+/// `plan` has equal cuts.
 struct PlanCandidate {
   ParallelPlan plan;
   Nanoseconds bound;
 };
 
 struct BoundedCandidates {
-  std::vector<PlanCandidate> all = {};  // as each_candidate() has them
-  bool cut_short = false;               // time was up before all were there, of which there is one at least
+  std::vector<PlanCandidate> all = {};  // in the order of each_candidate()
+  bool cut_short = false;               // the time limit ended the enumeration early; `all` then has at least one
 };
 
-/// Those that `memory` may hold and that are allowed, without those that are never done (kLongestTime). `bound` is
-/// called by several threads, behind layers of its plan that `tables` then know.
+/// Returns the candidates that pass `memory` and PlanSearchOptions::allowed, except those with bound kLongestTime
+/// (infeasible). Several threads call `bound` at once; `tables` then hold the layer costs of its plan.
 BoundedCandidates bounded_candidates(const PlanCosts& costs, const PlanSearchOptions& options, LayerTables& tables,
                                      LeastMemory& memory, const std::function<Nanoseconds(const ParallelPlan&)>& bound);
 

@@ -16,12 +16,12 @@
 namespace trainyard {
 namespace {
 
-/// `pointer` is into a plan's file.
+/// Throws InputError ("plan"). `pointer` is a JSON pointer into the plan's file.
 [[noreturn]] void refuse_plan(std::string pointer, std::string message, std::string help) {
   refuse("plan", std::move(message), std::move(help), std::move(pointer));
 }
 
-/// The number nearest to `wanted` that divides `whole`, and is no more than `most`.
+/// The divisor of `whole` nearest to `wanted` that is at most `most`; of two equally near, the smaller.
 std::size_t nearest_divisor(std::size_t whole, std::size_t wanted, std::size_t most = static_cast<std::size_t>(-1)) {
   std::size_t best = 1;
   const auto off = [&](std::size_t n) { return n > wanted ? n - wanted : wanted - n; };
@@ -32,11 +32,11 @@ std::size_t nearest_divisor(std::size_t whole, std::size_t wanted, std::size_t m
   return best;
 }
 
-/// The nearest plan that there are devices for: as few other degrees as can be, replicas rather than tensor ranks,
-/// these rather than context, stages at last, and microbatches where they do not divide the share; each as large as can
-/// be.
+/// Help text with the nearest plan that the devices are enough for. It lowers as few degrees as possible, in the order
+/// replicas, tensor ranks, context, stages, and leaves the fewest devices unused. The microbatch changes if it does not
+/// divide the new share.
 std::string nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) {
-  std::optional<std::tuple<int, int, std::size_t>> least;  // changes, which of them, devices that are left
+  std::optional<std::tuple<int, int, std::size_t>> least;  // changes, weights of the changed degrees, unused devices
   std::string nearest = "fewer ranks or stages, or a larger cluster";
   for (const LayerDegree& degree : costs.layer_degrees) {
     if (degree.exchange != plan.exchange || degree.experts != plan.experts ||
@@ -72,7 +72,7 @@ std::string nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) 
   return nearest;
 }
 
-/// Those of a plan whose stages have the same.
+/// Checks the degrees of a plan whose stages share them.
 void check_equal_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
   if (plan.devices() > costs.devices)
     refuse_plan(plan.data > 1      ? "/data"
@@ -103,6 +103,7 @@ void check_equal_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
                 fmt::format("data {} would divide them", nearest_divisor(costs.batch, plan.data)));
 }
 
+/// Checks the degrees of a plan with degrees per stage.
 void check_stage_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
   if (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.experts != 1 || plan.context != 1)
     refuse_plan("/stages", "a plan whose stages have degrees of their own has none that all share",
@@ -183,7 +184,7 @@ void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
                                    : fmt::format("experts {} can be", fmt::join(experts, ", ")));
   if (std::ranges::find(costs.layer_degrees, tensor) != costs.layer_degrees.end()) return;
   if (tensor.context * tensor.experts > 1) {
-    std::set<std::size_t> beside;  // these ranks
+    std::set<std::size_t> beside;  // context or expert degrees that go with these ranks
     for (const LayerDegree& degree : costs.layer_degrees)
       if (degree.ranks == tensor.ranks && degree.sequence == tensor.sequence && degree.exchange == tensor.exchange)
         beside.insert(tensor.context > 1 ? degree.context : degree.experts);

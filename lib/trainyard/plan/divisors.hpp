@@ -6,7 +6,7 @@
 
 namespace trainyard {
 
-/// All divisors of a whole number from 1 on, ascending. O(sqrt(whole)).
+/// All divisors of `whole`, ascending; empty for 0. O(sqrt(whole)).
 inline std::vector<std::size_t> divisors(std::size_t whole) {
   std::vector<std::size_t> list;
   for (std::size_t n = 1; n <= whole / n; ++n) {

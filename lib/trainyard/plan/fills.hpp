@@ -11,7 +11,8 @@
 
 namespace trainyard {
 
-/// What p stages wait for those before them, at least, one layer of each and all added up.
+/// Lower bound on the pipeline fill: the time that the devices of p stages wait for the stages before them, summed over
+/// devices. Each stage counts as one of the p - 1 shortest `layers`.
 inline double least_fill(std::vector<double> layers, std::size_t p) {
   std::ranges::sort(layers);
   double sum = 0;
@@ -19,7 +20,8 @@ inline double least_fill(std::vector<double> layers, std::size_t p) {
   return sum;
 }
 
-/// One device has j + 1 of the p j + 1 longest layers: the shortest of them, for the best j.
+/// Lower bound on the work of the fullest of p devices. By the pigeonhole principle, one device has at least j + 1 of
+/// the p j + 1 longest layers: returns the sum of the j + 1 shortest of these, for the best j.
 inline double least_of_fullest(std::vector<double> layers, std::size_t p) {
   std::ranges::sort(layers, std::ranges::greater{});
   double most = 0;
@@ -31,21 +33,21 @@ inline double least_of_fullest(std::vector<double> layers, std::size_t p) {
   return most;
 }
 
-/// What recomputation lets go of a microbatch's bytes, and the time that it takes: of layers their scores, and the
-/// rest. What is let go in part is so at the better rate of the two.
+/// Activation bytes of a microbatch that recomputation frees, and the time that it costs. Each layer has two entries:
+/// its attention scores, and everything else except its input. A fractional knapsack over all entries gives the bound.
 class Releases {
  public:
   void add(const LayerCost& layer) {
     add(layer, again_of(layer, StageRecompute::attention), again_of(layer, StageRecompute::blocks));
   }
-  /// With times of its own.
+  /// Uses the given recompute times: `scores_again` for the scores alone, `again` for the whole layer.
   void add(const LayerCost& layer, Nanoseconds scores_again, Nanoseconds again) {
     const Bytes scores = std::min(layer.scores, std::max(Bytes{0}, layer.saved - layer.input));
     scores_again = std::min(scores_again, again);
     if (scores > Bytes{0}) push(scores_again, scores);
     if (layer.saved - scores > layer.input) push(again - scores_again, layer.saved - scores - layer.input);
   }
-  /// The least time, of layers of any part of their bytes; none: all of it is not enough.
+  /// Least time that frees `bytes`, if any fraction of an entry may be freed; nothing if all entries are too few.
   std::optional<double> least(double bytes) {
     std::ranges::sort(each_, {}, [](const Release& release) { return release.time / release.bytes; });
     double time = 0;
@@ -67,21 +69,21 @@ class Releases {
   std::vector<Release> each_;
 };
 
-/// A sum of gradients without the additions that the device makes itself.
+/// Time that an all-reduce of `gradients` takes without the additions that run on the device.
 inline Nanoseconds sum_on_links(const PlanCosts& costs, const ParallelPlan& like, std::size_t device, Bytes gradients) {
   return costs.all_reduce(like, device, gradients) -
          (costs.additions ? costs.additions(like, device, gradients) : Nanoseconds{0});
 }
 
-/// What replicas of several stages exchange behind their tasks, in no more than so long a sum: with ZeRO 2 updated
-/// weights alone, as each microbatch has scattered its gradients; with ZeRO 3 nothing.
+/// Time of the replicas' exchange after the last task, in a plan of several stages: an all-reduce of `gradients`. With
+/// ZeRO 2 the half that gathers updated weights, since each microbatch has scattered its gradients; with ZeRO 3 none.
 inline Nanoseconds sum_behind(const PlanCosts& costs, const ParallelPlan& like, std::size_t device, Bytes gradients) {
   const Nanoseconds sum = like.zero < 3 ? costs.all_reduce(like, device, gradients) : Nanoseconds{0};
   return like.zero == 2 ? Nanoseconds{sum.count / 2} : sum;
 }
 
-/// What several sums of `gradients` take, one after the other: that of one byte and of all else, as no other two do
-/// where a sum's time is a concave function of its bytes; rounded, in each step of the two rings.
+/// Lower bound on the time of all-reducing `gradients` in two or more consecutive sums. If the time of a sum is concave
+/// in its bytes, the least total is that of one byte and all the rest. Less the rounding, in each step of both rings.
 inline Nanoseconds least_several_sums(const PlanCosts& costs, const ParallelPlan& like, Bytes gradients) {
   const Nanoseconds rounded{2 * static_cast<std::int64_t>(like.replicas())};
   return costs.all_reduce(like, 0, Bytes{1}) + costs.all_reduce(like, 0, gradients - Bytes{1}) - rounded;

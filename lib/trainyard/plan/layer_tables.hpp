@@ -12,16 +12,17 @@
 
 namespace trainyard {
 
-/// Every layer's cost for a microbatch and a tensor degree, asked for once: by one thread, then known to all.
+/// Cache of every layer's cost for each microbatch size and degree. One thread fills it; others may then read it.
 class LayerTables {
  public:
   explicit LayerTables(const PlanCosts& costs) : costs_(costs) {}
 
-  /// Those that are not known yet will be asked for.
+  /// Announces to PlanCosts::prepare_layers the pairs (samples, degree) of `asked` that are not in the cache.
   void prepare(std::set<std::pair<std::size_t, LayerDegree>> asked, unsigned threads) const {
     std::erase_if(asked, [&](const auto& each) { return tables_.contains(each); });
     if (costs_.prepare_layers && !asked.empty()) costs_.prepare_layers(asked, threads);
   }
+  /// The costs by layer, computed on the first call. Throws InputError ("negative-time") if a pass is below 0 ns.
   const std::vector<LayerCost>& of(std::size_t samples, LayerDegree tensor) {
     auto [at, added] = tables_.try_emplace({samples, tensor});
     if (added)
@@ -29,10 +30,11 @@ class LayerTables {
         at->second.push_back(checked(costs_.layer(layer, samples, tensor)));
     return at->second;
   }
+  /// Costs that of() has computed before; safe to call from several threads.
   const std::vector<LayerCost>& known(std::size_t samples, LayerDegree tensor) const {
     return tables_.at({samples, tensor});
   }
-  /// The costs with layers from these tables, which must outlive them.
+  /// PlanCosts whose `layer` reads these tables through known(). The tables must outlive it.
   PlanCosts known_costs() const {
     PlanCosts costs = costs_;
     costs.layer = [this](std::size_t layer, std::size_t samples, LayerDegree tensor) {

@@ -14,12 +14,13 @@
 namespace trainyard {
 namespace {
 
-/// Bytes by which a layer's share of weights, gradients and state is rounded, at most.
+/// Upper limit on the rounding error of a layer's share of weights, gradients and state, in bytes.
 constexpr double kRoundedBytes = 4;
 
 }  // namespace
 
-/// Experts apart: from the table of a rank that holds all, and of one that has its share of the experts.
+/// Separates dense weights from experts by comparing two tables: a rank that holds everything, and a rank that holds
+/// its share of the experts.
 LeastMemory::LeastMemory(const PlanCosts& costs, LayerTables& tables) : costs_(costs) {
   if (std::ranges::find(costs.layer_degrees, LayerDegree{1}) == costs.layer_degrees.end()) return;
   for (const LayerCost& layer : tables.of(1, {1})) {
@@ -39,10 +40,10 @@ LeastMemory::LeastMemory(const PlanCosts& costs, LayerTables& tables) : costs_(c
   dense_.state -= experts_.state;
 }
 
-/// Bytes of the fullest device. A replica's p t devices hold what is not of experts once, of its state one of as many
-/// shares as there are replicas with ZeRO, and a share of the experts; however stages and ranks divide that, the mean
-/// device holds 1/(p t) of it. Padding only adds. The gradients of the only microbatch may go while others are yet to
-/// be made: to updates on several devices of one stage, with ZeRO to where their sums are.
+/// Lower bound on the bytes of the fullest device. The p t devices of a replica hold the dense weights once (the
+/// replica's ZeRO share of weights, gradients and state) and a share of the experts. However stages and ranks divide
+/// these, the mean device holds 1/(p t); padding only adds. Gradients of the only microbatch may be freed before all
+/// are made: by updates on several devices of one stage, and with ZeRO by the reduction.
 double LeastMemory::of_device(const ParallelPlan& plan) const {
   const Shards shards = plan.shards();
   const bool gradients = !gradients_go_ || costs_.batch / plan.data > plan.microbatch || plan.devices() == 1 ||
@@ -52,7 +53,7 @@ double LeastMemory::of_device(const ParallelPlan& plan) const {
   return all / static_cast<double>(plan.devices_in_row() * plan.tensor);
 }
 
-/// Whether a device cannot hold so much, whatever each layer's share was rounded by.
+/// Whether `bytes` exceed a device's memory by more than rounding of the layers' shares can explain.
 bool LeastMemory::is_beyond(double bytes) const {
   return costs_.memory && bytes * (1 - 1e-6) > static_cast<double>(costs_.memory->count) +
                                                    kRoundedBytes * static_cast<double>(costs_.layers);

@@ -8,20 +8,21 @@
 
 namespace trainyard {
 
-/// What plans hold for good, at least: parameters, the optimizer's state, and gradients where updates come behind the
-/// last microbatch. Of a layer a rank is taken to have no less than its part of what one rank has; where the costs know
-/// no single rank, nothing is known.
+/// Lower bound on the resident memory of plans: parameters, optimizer state, and gradients if updates come after the
+/// last microbatch. Assumes that each of n ranks holds at least 1/n of a layer on a single rank. If
+/// PlanCosts::layer_degrees lacks the single rank, the bound is 0.
 class LeastMemory {
  public:
   LeastMemory(const PlanCosts& costs, LayerTables& tables);
 
-  /// Whether all devices together may hold everything once, as in any plan they do; with all gradients, too.
+  /// Whether all devices together have room for one copy of the resident memory, which every plan needs. The second
+  /// form says whether to count all `gradients`.
   bool may_fit() const { return may_fit(!gradients_go_); }
   bool may_fit(bool gradients) const { return !is_beyond(once(gradients) / static_cast<double>(costs_.devices)); }
-  /// Whether each device may hold the plan's share of it, whatever its cuts.
+  /// Whether each device has room for its share under `plan`, whatever the cuts.
   bool may_hold(const ParallelPlan& plan);
-  /// Throws InputError ("plan"): no plan fits, and how many devices could hold what is asked of them, or the plan
-  /// among those that may_hold() was asked for that is least beyond the memory.
+  /// Throws InputError ("plan"): no plan fits. The help text names the number of devices that would be enough, or the
+  /// plan passed to may_hold() that exceeds the memory least.
   [[noreturn]] void refuse() const;
 
  private:
@@ -36,10 +37,10 @@ class LeastMemory {
 
   const PlanCosts& costs_;
   Resident dense_, experts_;             // of the whole network
-  bool gradients_go_ = false;            // of the only microbatch of a stage, before all are made;
-  bool keeps_gradients_ = false;         // on one device they could, but a plan keeps them
-  bool any_holds_ = false;               // of plans that were asked for
-  std::optional<ParallelPlan> nearest_;  // of those that cannot hold their share, the one that is least beyond
+  bool gradients_go_ = false;            // a stage's only microbatch may free gradients before all are made
+  bool keeps_gradients_ = false;         // one device could do so too, but plans keep gradients there
+  bool any_holds_ = false;               // may_hold() has accepted a plan
+  std::optional<ParallelPlan> nearest_;  // the rejected plan that exceeds the memory least
 };
 
 }  // namespace trainyard

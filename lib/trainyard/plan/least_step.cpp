@@ -23,7 +23,8 @@ namespace {
 
 double number(auto quantity) { return static_cast<double>(quantity.count); }
 
-/// Several tensor ranks and replicas may make gradients of weights behind all tasks (plan_schedule.hpp).
+/// Whether the plan may make weight gradients after all tasks, as plans with several tensor ranks and replicas do
+/// (plan_schedule.hpp).
 bool makes_gradients_last(const ParallelPlan& plan) { return plan.tensor > 1 && plan.replicas() > 1; }
 
 class LeastStep {
@@ -36,10 +37,10 @@ class LeastStep {
         costs_(tables_.known_costs()) {}
 
   Nanoseconds run(Nanoseconds enough) {
-    PlanCosts roomy = costs_;  // parameters, gradients and state may be twice as much: gradients are not always there
+    PlanCosts roomy = costs_;  // twice the memory, because LeastMemory may count gradients that are not held
     if (roomy.memory) roomy.memory = Bytes{2 * roomy.memory->count};
     LeastMemory memory{roomy, tables_};
-    PlanSearchOptions unsliced = options_;  // microbatches of as many samples are bounded whatever their order
+    PlanSearchOptions unsliced = options_;  // the bound of an unsliced plan holds for any order of slices
     unsliced.most_slices = 1;
     BoundedCandidates found = bounded_candidates(costs_, unsliced, tables_, memory,
                                                  [this](const ParallelPlan& plan) { return bound_of(plan); });
@@ -66,7 +67,7 @@ class LeastStep {
   }
 
  private:
-  /// All of least_step() but schedule_bound().
+  /// The bounds of least_step() except schedule_bound() and bound_stage_degrees().
   Nanoseconds bound_of(const ParallelPlan& like) const {
     const std::size_t p = like.devices_in_row(), count = costs_.batch / like.data / like.microbatch;
     const auto m = static_cast<double>(count), row = static_cast<double>(p);
@@ -74,7 +75,7 @@ class LeastStep {
     const LayerDegree degree = like.layer_degree();
     const double copies = shards.copies(count > 1);
     Bytes weights{0};
-    double until_last = 0;  // a microbatch's passes until the last gradient can be made
+    double until_last = 0;  // passes of a microbatch until its last gradient can be made
     double ops = 0, backward_ops = 0, links = 0, links_back = 0, both = 0, made = 0, more = 0, added = 0, resident = 0,
            state = 0;
     Nanoseconds launches{0};
@@ -90,7 +91,7 @@ class LeastStep {
       links += number(work.links);
       links_back += number(work.links_back);
       made += number(layer.weight_gradient);
-      more += shards.gradients > 1 ? 0 : number(work.accumulation);  // else by bucket, of shares
+      more += shards.gradients > 1 ? 0 : number(work.accumulation);  // shards add by bucket
       added += number(layer.accumulation);
       forward.push_back(number(layer.forward));
       passes.push_back(number(layer.forward + layer.input_gradient));
@@ -105,7 +106,7 @@ class LeastStep {
       of_ops.add(layer, work.scores_again, work.again);
       of_passes.add(layer);
     }
-    double again = 0, again_in_passes = 0;  // of a microbatch: that one at least is there at once
+    double again = 0, again_in_passes = 0;  // recomputation per microbatch, so that one microbatch fits
     if (costs_.memory) {
       const double beyond = resident + state / static_cast<double>(shards.state) + number(saved) -
                             row * (static_cast<double>(costs_.memory->count) + 1);
@@ -129,7 +130,7 @@ class LeastStep {
       if (sums > 0 && is_chain(like.microbatch, degree))
         longest = std::max(longest, until_last + number(costs_.all_reduce(like, 0, Bytes{1})));
       const double chain = std::accumulate(forward.begin(), forward.end(), 0.0);
-      // The loss, and so all of the backward pass, waits for the chain, and for weights that are gathered.
+      // The loss, and with it the backward pass, waits for the forward chain and for the gathers of weights.
       const double gathers = like.zero == 3 && alone_ ? m * sums : 0;
       const double until_last_loss = std::max({m * (ops - backward_ops), chain, gathers});
       if (like.zero == 2) longest = std::max(longest, (m + 1) / 2 * sums);
@@ -153,7 +154,7 @@ class LeastStep {
       const bool in_line = !apart && is_chain(like.microbatch, degree);
       const double but_last = std::max(tasks + fill - passes_back(like) - again_in_passes - made,
                                        m * ops + (m - 1) * (again + more) - backward_ops);
-      if (sums > 0 && shards.gradients > 1)  // links scatter, and gather, all of each microbatch
+      if (sums > 0 && shards.gradients > 1)  // links scatter and gather for each microbatch
         longest = std::max(longest, (like.zero == 2 ? (m + 1) / 2 : 2 * m) * sums / row);
       longest = std::max({longest, (tasks + behind + fill) / row,
                           like.chunks == 1 ? (but_last - std::max(more, added) + sums) / row : 0,
@@ -165,14 +166,14 @@ class LeastStep {
                                         (m * (1 - std::pow(later, row))));
       }
     }
-    // Rounded: a step of each all-reduce, the update, on each device.
+    // Each device rounds every step of an all-reduce, and the update.
     const double slack = 2 + row * (2 * static_cast<double>(like.replicas()) + 1);
     return Nanoseconds{std::max<std::int64_t>(0, static_cast<std::int64_t>(longest * (1 - 1e-9) - slack))};
   }
 
-  /// By how much what ranks hold links in a backward pass can exceed the device's ops of it so far.
+  /// Largest excess of link time over the device's ops so far, at any time of a backward pass.
   double most_before_last_loss(const ParallelPlan& like) const {
-    std::vector<std::pair<double, double>> held;  // ops ahead, and for how long
+    std::vector<std::pair<double, double>> held;  // ops ahead, link time
     for (std::size_t i = 0; i < costs_.layers; ++i) {
       const LeastWork work = work_(i, like.microbatch, like.layer_degree());
       held.emplace_back(number(work.ahead_of_links), number(work.links_back));
@@ -195,7 +196,8 @@ class LeastStep {
     return sum;
   }
 
-  /// A layer's cost where gradients of weights are tasks of their own, or come behind those of inputs in one task.
+  /// A layer's cost with the gradient times of `like`'s schedule: from LeastWork if the schedule splits the backward
+  /// pass, else from LayerCost. Gradient shards accumulate without cost.
   LayerCost in_tasks(LayerCost cost, std::size_t layer, const ParallelPlan& like) const {
     if (like.shards().gradients > 1) cost.accumulation = Nanoseconds{0};
     if (!splits_backward(like.schedule)) return cost;
@@ -206,12 +208,16 @@ class LeastStep {
     return cost;
   }
 
-  /// The longest of: the time until any of some gradients may be there, then their sums; for all of them one sum,
-  /// behind the last gradient; or two, of which one is behind it, and the other of no more than is there by then, and
-  /// both behind the latest of the other's; or three. A gradient is there no sooner than the device has done the ops
-  /// ahead of it, those of `forward` among them, of m microbatches: all of the `backward` ops of those before the last,
-  /// where ranks do not wait for each other; nor than the chain through one microbatch up to it. `gathers`: of weights,
-  /// ahead of the last loss.
+  /// The larger of two bounds on the step with its sums of gradients.
+  ///
+  ///   - For any set of latest gradients: the earliest time that one of them exists, then the sum of the set.
+  ///   - For all gradients, the least of three cases. One sum follows the last gradient. Or there are two sums: one
+  ///     follows the last gradient, the other holds at most what exists earlier, and both follow the latest gradient of
+  ///     the other. Or there are three or more.
+  ///
+  /// A gradient exists once the device has run the ops ahead of it: `forward` of all m microbatches, and if ranks do
+  /// not wait for each other, `backward` of all microbatches but the last. It also waits for the chain through one
+  /// microbatch. `gathers` is the time of gathering weights before the last loss.
   double with_sums(const ParallelPlan& like, std::size_t count, double forward, double chain, double gathers,
                    std::optional<double> backward) const {
     const auto m = static_cast<double>(count);
@@ -246,7 +252,7 @@ class LeastStep {
     return std::max(longest, least);
   }
 
-  /// Stages of different degrees: the mean device, each layer on those whose work is least.
+  /// Bound of the mean device if stages have different degrees: each layer at the degrees with the least work.
   Nanoseconds mean_of_degrees(std::size_t microbatch) {
     const auto m = static_cast<std::int64_t>(costs_.batch / microbatch);
     double sum = 0;
@@ -255,7 +261,7 @@ class LeastStep {
       for (const LayerDegree tensor : costs_.layer_degrees)
         for (const std::size_t data : divisors(tensor.context * tensor.experts == 1 ? microbatch : 0)) {
           if (data * tensor.ranks >= costs_.devices) continue;
-          tables_.of(microbatch / data, tensor);  // so that its work is known
+          tables_.of(microbatch / data, tensor);  // work_() needs the table
           const LeastWork work = work_(i, microbatch / data, tensor);
           least = std::min(least, static_cast<double>(data * tensor.ranks) *
                                       number(m * (work.forward + work.backward) + (m - 1) * work.accumulation));
@@ -283,7 +289,7 @@ class LeastStep {
     }
     costs.layer = [&, layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
       LayerCost cost = in_tasks(layer(i, samples, degree), i, plan);
-      // Where additions take no time, behind all tasks come the gradients of all microbatches.
+      // If additions take no time, the gradients of all microbatches may come after all tasks.
       if (makes_gradients_last(plan) && !adds) cost.weight_gradient = cost.accumulation = Nanoseconds{0};
       return cost;
     };

@@ -65,13 +65,13 @@ class PlanEvents {
   std::size_t stage(std::size_t device, std::size_t chunk) const { return stage_of(plan_.schedule, device, chunk, p_); }
   std::size_t device(std::size_t stage) const { return device_of(plan_.schedule, stage, p_); }
 
-  /// The time of `bytes` that each replica of stage `from` has.
+  /// Time of a transfer in which each replica of stage `from` has `bytes`; 0 on one device.
   Nanoseconds transfer(std::size_t from, std::size_t to, Bytes bytes) const {
     const std::size_t a = device(from), b = device(to);
     if (a == b) return Nanoseconds{0};
     return costs_.transfer(plan_, a, b, sent_bytes(bytes, plan_.degrees_of(a).data, plan_.degrees_of(b).data));
   }
-  /// When what stage `from` makes for the microbatch is there: it ended at `end` on its device, and `to` is next.
+  /// Arrival at stage `to` of the output of stage `from`, whose task ended at `end`. Occupies the link until then.
   Nanoseconds arrival(std::size_t from, std::size_t to, Nanoseconds end) {
     const std::size_t a = device(from), b = device(to);
     if (a == b) return end;
@@ -137,12 +137,12 @@ class PlanEvents {
     }
   }
 
-  /// What the replicas of a stage gather and scatter of each microbatch with ZeRO 2 and 3.
+  /// Gathers and scatters among the replicas of a stage for each microbatch, with ZeRO 2 and 3.
   struct Shares {
-    Nanoseconds first_gather{0}, gathers{0};  // of weights, in either pass
+    Nanoseconds first_gather{0}, gathers{0};  // of weights, per pass
     Nanoseconds scatters{0}, last_scatter{0}, additions{0};
-    Nanoseconds exchanges{0};          // of ranks, in either pass, over the same links
-    Bytes gathered{0}, to_scatter{0};  // at most at once
+    Nanoseconds exchanges{0};          // among ranks over the same links, per pass
+    Bytes gathered{0}, to_scatter{0};  // most at once
   };
   Shares shares_of(std::size_t stage) const {
     const std::size_t device = this->device(stage);
@@ -151,7 +151,7 @@ class PlanEvents {
     const bool weights = plan_.shards(device).weights > 1;
     Bytes largest{0}, at_once{0}, all{0};
     for_buckets(stage, [&](std::size_t, const LayerCost& layer, const std::optional<Gradients>& bucket) {
-      // Those of a block that is computed again stay from then on.
+      // Weights gathered to recompute a block stay for its backward pass, so a whole layer is held at once.
       if (plan_.recomputing(StageRecompute::blocks) > 0) at_once = std::max(at_once, layer.weights);
       if (!bucket) return;
       const Nanoseconds additions = time_of_additions(device, *bucket), sum = time_of_sum(device, *bucket) - additions;
@@ -171,15 +171,15 @@ class PlanEvents {
       shares.exchanges = Nanoseconds{stages_[stage].exchanged.count / 2};
     return shares;
   }
-  /// The end of a task that begins at `start`, whose weights are gathered meanwhile, and behind which the last of its
-  /// gradients may still be scattered.
+  /// The end of a task that begins at `start`. Its weights are gathered meanwhile; the scatter of its last bucket may
+  /// go on after it.
   Nanoseconds end_of(const PipelineTask& task, std::size_t stage, Nanoseconds start, Nanoseconds time) {
     const std::size_t device = this->device(stage);
     const Shares& own = shares_[stage];
     if (own.scatters == Nanoseconds{0}) return start + time;
     const bool passes = task.pass != Pass::weight_gradient,
                makes = task.pass == Pass::backward || task.pass == Pass::weight_gradient,
-               // The last ones of the only stage are added with its sums.
+               // The last gradients of a single stage are summed by end_of_sums().
         scatters = makes && (stages_.size() > 1 || task.microbatch + 1 < microbatches_);
     const Nanoseconds ahead = passes ? own.gathers + own.exchanges : Nanoseconds{0};
     Nanoseconds& until = sharing_until_[device];
@@ -192,7 +192,7 @@ class PlanEvents {
     return ahead > Nanoseconds{0} ? std::max(end, until - (scatters ? own.last_scatter : Nanoseconds{0})) : end;
   }
 
-  /// Gradients of weights that replicas add at once, those of experts apart.
+  /// Bytes of weight gradients that replicas sum at once; experts are separate.
   struct Gradients {
     Bytes dense{0}, experts{0};
     Nanoseconds launches{0};  // of their updates
@@ -219,8 +219,8 @@ class PlanEvents {
   }
   Bytes bucket() const { return plan_.bucket > Bytes{0} ? plan_.bucket : costs_.bucket; }
 
-  /// use(layer, its cost, the bucket that ends with it): layers of a stage from the last one on; a bucket ends with the
-  /// stage, or where it is large enough.
+  /// Calls use(layer, its cost, the bucket that ends with it) for the layers of a stage, from the last one on. A bucket
+  /// ends when it reaches bucket() bytes, or with the stage.
   template <class Use>
   void for_buckets(std::size_t stage, const Use& use) const {
     const std::size_t device = device_of(plan_.schedule, stage, p_);
@@ -237,13 +237,13 @@ class PlanEvents {
     }
   }
 
-  /// The end of the only stage's sums: each bucket once the last task has left its layers; the last one's update
-  /// follows.
+  /// End of the sums and updates of a single stage. The sum of a bucket starts once the last task has left its layers,
+  /// and its update follows.
   Nanoseconds end_of_sums() const {
     const PipelineTask& task = tasks_.front().back();
     Nanoseconds left = run_.starts.front().back(),
                 end = plan_.shards().weights > 1 ? Nanoseconds{0} : sharing_until_.front();
-    std::deque<std::pair<Nanoseconds, Nanoseconds>> updates;  // from when on, and how long
+    std::deque<std::pair<Nanoseconds, Nanoseconds>> updates;  // earliest start, duration
     for_buckets(0, [&](std::size_t i, const LayerCost& layer, const std::optional<Gradients>& bucket) {
       left += layer.weight_gradient +
               (task.microbatch > 0 ? plan_.shards().accumulation(layer.accumulation) : Nanoseconds{0});
@@ -257,13 +257,13 @@ class PlanEvents {
       updates.emplace_back(end, time_of_update(0, *bucket));
     });
     for (const auto& [ready, time] : updates) left = std::max(left, ready) + time;
-    // The links have gathered weights for the last task, too.
+    // The links also gather weights for the last task.
     const Nanoseconds on_links =
         std::max(sharing_until_.front(), run_.starts.front().back()) + shares_.front().scatters;
     return std::max(left, on_links) + stages_.front().rank_sums;
   }
 
-  /// Gradients of the replicas, and the update. Returns the device's weights.
+  /// Sums the gradients over replicas and updates. Returns the device's weights.
   Gradients finish(std::size_t device) {
     Gradients weights;
     Nanoseconds end = now_[device];
@@ -280,7 +280,7 @@ class PlanEvents {
     if (costs_.overlap && plan_.stages() == 1) {
       end = std::max(end + time_of_additions(device, weights), end_of_sums());
     } else if (plan_.shards(device).gradients > 1 && plan_.stages() > 1) {
-      // All but what is yet to be scattered has been; with ZeRO 2 the updated weights are gathered.
+      // Waits for the scatters still on the links. With ZeRO 2, gathers the updated weights.
       end += std::max(Nanoseconds{0}, sharing_until_[device] - now_[device]);
       for (std::size_t c = 0; plan_.zero == 2 && c < plan_.chunks; ++c) end += shares_[stage(device, c)].scatters;
       end += time_of_sum(device, {tied_[device].weights});
@@ -298,12 +298,12 @@ class PlanEvents {
     return weights;
   }
 
-  /// Copies of tied weights have the sum of all gradients, and are updated then.
+  /// Exchanges the gradients of tied weights with the home device, and updates the copies afterwards.
   void exchange_tied(std::size_t device) {
     const auto& [home, weights, state, exchanged] = tied_[device];
     if (weights == Bytes{0}) return;
     const StageDegrees a = plan_.degrees_of(home), b = plan_.degrees_of(device);
-    // Ranks that have other shares send the whole; of whom there are fewer, each sends to several.
+    // With different tensor degrees, ranks send whole weights. Each device of the smaller side serves several.
     const bool alike = a.tensor.ranks == b.tensor.ranks;
     const std::size_t more = std::max(a.devices(), b.devices()), fewer = std::min(a.devices(), b.devices());
     const auto shards = static_cast<std::int64_t>(plan_.degrees.empty() ? plan_.shards(device).state : 1);
@@ -315,7 +315,7 @@ class PlanEvents {
     run_.step = std::max(run_.step, end);
   }
 
-  /// What of a microbatch's gradients the links have yet to scatter.
+  /// Gradient bytes that the links have yet to scatter when they are `behind` the tasks.
   Bytes waiting(std::size_t stage, Nanoseconds behind) const {
     const Bytes all = stages_[stage].weights - stages_[stage].expert_weights;
     const Nanoseconds scatters = shares_[stage].scatters;
@@ -341,7 +341,7 @@ class PlanEvents {
     };
     const Bytes sums = share(shards.gradients);
     const auto [begins, ends] = behind_[device];
-    Bytes gradients{0};  // of chunks that are through with the only microbatch
+    Bytes gradients{0};  // of chunks that have finished the only microbatch
     std::size_t held = 0;
     const auto holds = [&](Bytes besides) { most = std::max(most, now + gradients + besides); };
     for (const PipelineTask& task : tasks_[device]) {
@@ -372,10 +372,10 @@ class PlanEvents {
       if (by_layer && both && scatters) holds(waiting(s, ends));
       if (!several) gradients += scatters ? sums : each.weights;
     }
-    // The other's sum, and that of both.
+    // Exchange of tied weights: the other device's gradients, and the total.
     most = std::max(most, Bytes{2 * tied_[device].exchanged.count / static_cast<std::int64_t>(shards.state)});
     const Bytes dense = share(shards.weights) + (several ? sums : Bytes{0});
-    Bytes in_transit{0};  // of the chunk that has most
+    Bytes in_transit{0};  // largest of the chunks
     for (std::size_t c = 0; c < plan_.chunks; ++c) {
       const Shares& each = shares_[stage(device, c)];
       in_transit = std::max(in_transit, each.gathered + (by_layer ? Bytes{0} : each.to_scatter));
@@ -389,21 +389,20 @@ class PlanEvents {
   const std::size_t p_, microbatches_;
   std::vector<LayerDegree> degrees_;  // by device
   std::vector<StageCost> stages_;
-  /// By device, the weights that it has copies of, and who has the others.
+  /// Tied weights of which a device has copies, and the device that has the originals.
   struct Tied {
     std::size_t home = 0;
     Bytes weights{0}, state{0};
-    Bytes exchanged{0};  // of gradients, with it or with others that have copies
+    Bytes exchanged{0};  // gradients exchanged, with the home device or with devices that have copies
   };
   std::vector<Tied> tied_;
-  std::vector<Nanoseconds> summed_;              // by device: when its gradients are
-  std::vector<Nanoseconds> forward_, backward_;  // over the cut behind each stage
+  std::vector<Nanoseconds> summed_;              // by device: when its gradients are summed
+  std::vector<Nanoseconds> forward_, backward_;  // transfer times over the cut behind each stage
   std::vector<std::vector<PipelineTask>> tasks_;
   std::vector<Nanoseconds> now_, links_;
   std::vector<Shares> shares_;              // by stage
-  std::vector<Nanoseconds> sharing_until_;  // by device: its links gather or scatter
-  /// By device, by how much they scatter behind the tasks with ZeRO 2, at most: when a backward task begins, and when
-  /// it ends.
+  std::vector<Nanoseconds> sharing_until_;  // by device: until then, its links gather or scatter
+  /// By device, with ZeRO 2: the longest time that scatters go on after a backward task begins, and after it ends.
   std::vector<std::pair<Nanoseconds, Nanoseconds>> behind_;
   PlanStep run_;
 };

@@ -12,7 +12,8 @@
 namespace trainyard {
 namespace {
 
-/// The tasks of one device as they come, each the next microbatch of its pass and chunk; beyond the last there is none.
+/// Builds the task list of one device. Each call appends the next microbatch of its pass and chunk, or nothing if none
+/// is left.
 class TaskList {
  public:
   explicit TaskList(std::size_t microbatches) : microbatches_(microbatches) {}
@@ -51,7 +52,7 @@ class TaskList {
   std::vector<PipelineTask> tasks_;
 };
 
-/// The tasks of one pass in their order: microbatches of one chunk at a time, `run` of them where there are several.
+/// The tasks of one pass in order: `run` microbatches of one chunk, then as many of the next chunk, and so on.
 std::vector<PipelineTask> tasks_of(Pass pass, std::size_t run, std::size_t microbatches, std::size_t chunks) {
   std::vector<PipelineTask> tasks;
   for (std::size_t first = 0; first < microbatches; first += run)
@@ -61,7 +62,7 @@ std::vector<PipelineTask> tasks_of(Pass pass, std::size_t run, std::size_t micro
   return tasks;
 }
 
-/// `early` forward tasks, then forward and backward in turn, then the rest.
+/// `early` forward tasks, then forward and backward tasks in turn, then the remaining backward tasks.
 std::vector<PipelineTask> in_turn(std::size_t early, std::size_t run, std::size_t m, std::size_t chunks) {
   const auto forward = tasks_of(Pass::forward, run, m, chunks), backward = tasks_of(Pass::backward, run, m, chunks);
   early = std::min(early, forward.size());
@@ -73,8 +74,8 @@ std::vector<PipelineTask> in_turn(std::size_t early, std::size_t run, std::size_
   return tasks;
 }
 
-/// 1F1B with inputs' gradients for the backward task; weights' are done where more than i are owed, and after each
-/// backward task once nothing is left to be computed forward.
+/// ZB-H1: 1F1B with input gradients as backward tasks. A weight gradient runs if more than i are pending, and after
+/// each backward task once no forward tasks are left.
 std::vector<PipelineTask> zb_h1(std::size_t i, std::size_t p, std::size_t m) {
   TaskList list{m};
   while (list.forwards(0) < std::min(p - 1 - i, m)) list.forward(0);
@@ -87,7 +88,7 @@ std::vector<PipelineTask> zb_h1(std::size_t i, std::size_t p, std::size_t m) {
   return list.take();
 }
 
-/// 2 (p - i) - 1 forward tasks, so that no device waits for the first gradient to come back.
+/// ZB-H2: starts with 2 (p - i) - 1 forward tasks, so that no device waits for the first gradient to return.
 std::vector<PipelineTask> zb_h2(std::size_t i, std::size_t p, std::size_t m) {
   TaskList list{m};
   while (list.forwards(0) < std::min(2 * (p - i) - 1, m)) list.forward(0);
@@ -101,7 +102,7 @@ std::vector<PipelineTask> zb_h2(std::size_t i, std::size_t p, std::size_t m) {
 }
 
 std::vector<PipelineTask> zb_v(std::size_t i, std::size_t p, std::size_t m) {
-  // Counted as if there were 2 p - 1 microbatches at least, of which those beyond m are left out.
+  // Laid out for at least 2 p - 1 microbatches; tasks of microbatches beyond m are skipped.
   const std::size_t counted = std::max(2 * p - 1, m);
   std::array<std::size_t, 2> forward{}, backward{}, weights{};
   std::vector<PipelineTask> tasks;
@@ -126,10 +127,10 @@ std::vector<PipelineTask> zb_v(std::size_t i, std::size_t p, std::size_t m) {
   return tasks;
 }
 
-/// One building block every 6 slots of equal tasks: where its forward and backward tasks of both chunks start on device
-/// i. Weights' gradients fill the slots that are free, oldest first.
+/// V-Half (`half`) or V-Min: a building block repeated every 6 slots of equal tasks. `starts` are the slots of its
+/// forward and backward tasks, for both chunks on device i. Weight gradients fill the free slots, oldest first.
 std::vector<PipelineTask> by_blocks(bool half, std::size_t i, std::size_t p, std::size_t m) {
-  std::array<std::size_t, 4> starts{};  // of F, f, b, B
+  std::array<std::size_t, 4> starts{};  // forward of chunks 0 and 1, backward of chunks 1 and 0
   if (half) {
     const std::size_t gap = p % 2 == 0 ? 3 : 0;
     starts = {2 * i, 3 * p - i - 2, 3 * p + gap + 2 * i - 1, 6 * p + gap - i - 2};
@@ -137,7 +138,7 @@ std::vector<PipelineTask> by_blocks(bool half, std::size_t i, std::size_t p, std
     const std::size_t gap = p % 3 == 0 ? 2 : 0;
     starts = {i, 2 * p - i - 1, 2 * p + gap + i, 4 * p + gap - i - 1};
   }
-  std::map<std::size_t, std::size_t> slots;  // to which of the four it is
+  std::map<std::size_t, std::size_t> slots;  // slot -> index into `starts`
   for (std::size_t q = 0; q < 4; ++q)
     for (std::size_t k = 0; k < m; ++k) slots[starts[q] + 6 * k] = q;
   TaskList list{m};
@@ -162,7 +163,7 @@ std::vector<PipelineTask> dualpipe_v(std::size_t i, std::size_t p, std::size_t m
   for (std::size_t k = 0; k < m - 2 * p + i + 1; ++k)
     list.forward(0), list.backward(1), list.forward(1), list.backward(0);
   for (std::size_t k = 0; k < rest; ++k) list.backward(1), list.forward(1), list.backward(0);
-  // From the middle on weights' gradients are owed: on even devices after the first chunk of its round.
+  // From the middle round on, weight gradients are deferred; on even devices, from its second task on.
   for (std::size_t k = 0; k < i + 1; ++k) {
     const std::size_t middle = (i + 1) / 2;
     k > middle || (k == middle && i % 2 == 1) ? list.input_gradient(1) : list.backward(1);

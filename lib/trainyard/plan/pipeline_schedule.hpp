@@ -6,7 +6,7 @@
 
 namespace trainyard {
 
-/// In which order a device takes the microbatches of its stages (pipeline_tasks).
+/// Order in which a device runs the microbatches of its stages (pipeline_tasks).
 enum class PipelineSchedule : std::uint8_t {
   gpipe,
   one_f_one_b,
@@ -22,8 +22,8 @@ enum class PipelineSchedule : std::uint8_t {
 /// "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe-v".
 const char* name_of(PipelineSchedule schedule);
 
-/// The computation of a task: the forward pass of its stage, the gradients of the stage's inputs, those of its weights,
-/// or both gradients in one.
+/// Computation of a task: the forward pass of its stage, the gradients of the stage's inputs, the gradients of its
+/// weights, or both gradients in one task.
 enum class Pass : std::uint8_t { forward, input_gradient, weight_gradient, backward };
 
 /// One task of a device: one pass of one of its chunks of layers on one microbatch.
@@ -35,27 +35,28 @@ struct PipelineTask {
   friend bool operator==(const PipelineTask&, const PipelineTask&) = default;
 };
 
-/// Whether chunk 1 of a device is on the way back: with p devices, chunk 0 of device i is stage i and chunk 1 stage
-/// 2 p - 1 - i; else chunk c is stage c p + i.
+/// Whether the schedule is folded (V-shaped): with p devices, chunk 0 of device i is stage i, and chunk 1 is stage
+/// 2 p - 1 - i. In other schedules, chunk c is stage c p + i.
 bool is_folded(PipelineSchedule schedule);
-/// Chunks of a device: `asked` where the schedule is interleaved (2 at least), 2 where it is folded, else 1.
+/// Chunks per device: max(`asked`, 2) if the schedule is interleaved, 2 if it is folded, else 1.
 std::size_t chunks_of(PipelineSchedule schedule, std::size_t asked = 2);
-/// The stage that is this chunk of this device, of p devices.
+/// The stage of a chunk of a device, in a pipeline of `devices` devices.
 std::size_t stage_of(PipelineSchedule schedule, std::size_t device, std::size_t chunk, std::size_t devices);
-/// The device of this stage.
+/// The device of a stage, in a pipeline of `devices` devices.
 std::size_t device_of(PipelineSchedule schedule, std::size_t stage, std::size_t devices);
-/// Whether there are tasks that make gradients of weights alone.
+/// Whether the schedule has tasks for weight gradients alone.
 bool splits_backward(PipelineSchedule schedule);
 
-/// Throws InputError ("microbatches") where the schedule is not for m microbatches over p devices: interleaved takes a
-/// multiple of p, dualpipe-v 2 p at least.
+/// Throws InputError ("microbatches") if the schedule does not support this number of microbatches: with p devices,
+/// interleaved needs a multiple of p, and dualpipe-v at least 2 p.
 void check_microbatches(PipelineSchedule schedule, std::size_t devices, std::size_t microbatches);
 
-/// The tasks of device i of p in their order, with m microbatches and v chunks a device. F, B, W are the times of a
-/// device's layers for a microbatch (forward, gradients of inputs, of weights), f, b, w those of a chunk; stages are
-/// equal and transfers take no time:
+/// The tasks of device i of p in their order, with m microbatches and v chunks per device. In the table, F, B and W are
+/// the times of a device's layers for a microbatch (forward, input gradients, weight gradients), and f, b and w those
+/// of a chunk. Step times are for equal stages and free transfers, under the conditions given. The last column is the
+/// maximum of microbatches in flight:
 ///
-///     schedule      a step takes                         holds             microbatches held, at most
+///     schedule      step time                            conditions        microbatches in flight
 ///     gpipe         (m + p - 1)(F + B + W)                                 m
 ///     1f1b          (m + p - 1)(F + B + W)                                 min(m, p - i)
 ///     interleaved   (m v + p - 1)(f + b + w)             p divides m       (2 (p - 1 - i) + (v - 1) p + 1) / v
@@ -64,12 +65,13 @@ void check_microbatches(PipelineSchedule schedule, std::size_t devices, std::siz
 ///                                                        m >= 2 p - 1
 ///     zb-v          2 m (f + b + w) + (p - 1) f          f = b = w,        min(m, p)
 ///                                                        m >= 2 p
-///     v-half, v-min more, for less memory                                  (p + 2) div 2, (p + 4) div 3
-///     dualpipe-v    more; made for forward and backward tasks that overlap p + 1/2
+///     v-half, v-min longer, with less memory                               (p + 2) div 2, (p + 4) div 3
+///     dualpipe-v    longer; for overlapping forward and backward tasks     p + 1/2
 ///
-/// Forward tasks come first (1f1b: min(p - 1 - i, m)), then forward and backward in turn, then the rest. Interleaved
-/// with m = p has all forward tasks first, as Megatron-LM.
+/// A device starts with forward tasks (1f1b: min(p - 1 - i, m)), then alternates forward and backward tasks, then runs
+/// the rest. Interleaved with m = p runs all forward tasks first, as in Megatron-LM.
 ///
+/// Throws InputError ("microbatches") as check_microbatches does. Sources:
 /// Y. Huang et al.: GPipe. NeurIPS 2019. D. Narayanan et al.: PipeDream. SOSP 2019; Efficient large-scale language
 /// model training on GPU clusters using Megatron-LM. SC 2021. P. Qi, X. Wan, G. Huang, M. Lin: Zero bubble pipeline
 /// parallelism. ICLR 2024; Pipeline parallelism with controllable memory. NeurIPS 2024. DeepSeek-AI: DeepSeek-V3, 2024

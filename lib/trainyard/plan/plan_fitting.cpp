@@ -10,7 +10,7 @@ namespace trainyard {
 
 Bytes estimated_when_full(const PlanStep& run, Bytes memory, Bytes spare) {
   const Bytes estimated = *std::ranges::max_element(run.peaks), peak = memory - spare;
-  if (peak <= Bytes{0}) return estimated + spare;  // the device that has least left is not the plan's
+  if (peak <= Bytes{0}) return estimated + spare;  // the fullest device is outside the plan
   const double ratio = static_cast<double>(memory.count) / static_cast<double>(peak.count);
   return std::min(estimated + spare, Bytes{static_cast<std::int64_t>(ratio * static_cast<double>(estimated.count))});
 }

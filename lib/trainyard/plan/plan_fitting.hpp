@@ -8,31 +8,31 @@
 
 namespace trainyard {
 
-/// A plan's memory by the estimate, on its fullest device, were it to fill the memory as simulated, which left so much:
-/// both grow alike, or by as much, whichever is less.
+/// Estimated peak of the plan's fullest device at the point where its simulation would fill the memory; the simulation
+/// left `spare` bytes. Assumes that both grow by the same factor or by the same bytes, whichever gives less.
 Bytes estimated_when_full(const PlanStep& run, Bytes memory, Bytes spare);
 
-/// Plans like one that was simulated, with cuts and recomputation as it asks for that leaves or lacks so much memory:
-/// as the estimate has it, or where it knows of none, all blocks computed again; and where that was simulated, too,
-/// with memory to spare, one layer fewer of a stage.
+/// Finds plans that differ from a simulated one in cuts and recomputation, to free the memory that the simulation
+/// lacked or to use what it left. The next plan is the best by the estimate. If the estimate finds none, all blocks are
+/// recomputed if memory is lacking, or one layer of a stage fewer if memory is left.
 class Fitting {
  public:
-  /// How many plans it finds at most.
+  /// Upper limit on the plans found.
   static constexpr std::size_t kMost = 4;
 
-  /// Keeps a reference to the costs. `fill`: what leaves memory is to be made quicker, too. Does not ask
-  /// PlanSearchOptions::stop: the same is found again from what each left.
+  /// Keeps a reference to the costs. `fill`: also look for faster plans if memory is left. Ignores
+  /// PlanSearchOptions::stop, so that the plans found depend only on the memory that each one left.
   Fitting(const PlanCosts& costs, const PlanSearchOptions& options, RatedPlan first, bool fill);
 
-  /// The next to simulate, behind the last one, which left so much of the fullest device; negative where it lacks it,
-  /// nothing where memory does not bind.
+  /// The next plan to simulate, or null. The last one left `spare` bytes on its fullest device: negative if it lacked
+  /// memory, nothing if memory does not bind.
   const RatedPlan* next(std::optional<Bytes> spare);
-  /// Those found so far, from the first on, which was given.
+  /// Plan i of those so far; plan 0 is the one given to the constructor.
   const RatedPlan& plan(std::size_t i) const { return tried_[i]; }
 
  private:
   bool is_tried(const ParallelPlan& plan) const;
-  /// By the estimate, if it is within what the last one has where it fills the memory.
+  /// The last plan improved within estimated_when_full(), if the result fits there and is new.
   std::optional<RatedPlan> estimated(Bytes spare) const;
   std::optional<RatedPlan> smaller(Bytes spare) const;
   std::optional<RatedPlan> quicker(Bytes spare) const;

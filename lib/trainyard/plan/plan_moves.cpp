@@ -13,12 +13,12 @@
 namespace trainyard {
 namespace {
 
-/// Whether the layer computes anything again by it.
+/// Whether recomputation at this level repeats or frees anything of the layer.
 bool repeats(const LayerCost& layer, StageRecompute what) {
   return again_of(layer, what) > Nanoseconds{0} || held_of(layer, what) < layer.saved;
 }
 
-/// The plan with buckets of each of these sizes but its own.
+/// The plan with each of these bucket sizes except its own.
 std::vector<RatedPlan> with_buckets(const PlanCosts& costs, const ParallelPlan& plan, const std::vector<Bytes>& sizes) {
   std::vector<RatedPlan> plans;
   ParallelPlan other = plan;
@@ -113,7 +113,7 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
     try {
       RatedPlan each{moved, run_plan(costs, moved)};
       if (each.run.excess(costs.memory) == Bytes{0}) moves.push_back(std::move(each));
-    } catch (const InputError&) {  // what does not divide, or goes beyond the neighbouring cut
+    } catch (const InputError&) {  // degrees do not divide, or the cut passes its neighbour
     }
   };
   ParallelPlan moved = plan;
@@ -200,7 +200,7 @@ std::vector<RatedPlan> zero_stages_of(const PlanCosts& costs, const ParallelPlan
     if (other == plan) continue;
     try {
       stages.push_back({other, run_plan(costs, other)});
-    } catch (const InputError&) {  // experts that are divided among some of the replicas
+    } catch (const InputError&) {  // experts are divided among only some of the replicas
     }
   }
   return stages;

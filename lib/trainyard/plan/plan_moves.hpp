@@ -7,14 +7,14 @@
 
 namespace trainyard {
 
-/// The layers of a plan's stage, by the costs that it has of them.
+/// The layers of a stage of a plan, with their costs, for moves of its recomputation.
 class StageLayers {
  public:
   StageLayers(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage);
 
-  /// The levels at which a layer computes anything again, behind none.
+  /// `no`, then each level at which some layer of the stage recomputes anything.
   std::vector<StageRecompute> levels() const;
-  /// One layer fewer or more, of those that compute anything again by it.
+  /// `now` with one recomputed layer fewer or more; layers that recompute nothing at its level do not count.
   StageRecomputation fewer(StageRecomputation now) const;
   StageRecomputation more(StageRecomputation now) const;
 
@@ -22,27 +22,31 @@ class StageLayers {
   std::vector<LayerCost> costs_;
 };
 
-/// The plan, with its cuts and what stages compute again changed by single moves, the first that is better, until none
-/// is: by fewer bytes beyond the memory, then by the step. Adds the plans that it runs to `evaluations`.
+/// Local search from `plan` over single moves of a cut or of a stage's recomputation. Takes the first improving move
+/// until none is left: fewer bytes beyond the memory, then a shorter step. Adds the number of plans run to
+/// `evaluations`.
 RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options, RatedPlan plan,
                        std::uint64_t& evaluations);
 
-/// What single moves lead to, by the estimate: a cut by a layer or two, replicas for ranks of a stage with degrees of
-/// its own, a layer of a stage more or less that is computed again, or another level, microbatches of twice or half the
-/// samples, in slices or whole, buckets of twice or half the gradients, another schedule, the sequence shared by tensor
-/// ranks or not, and replicas that share the optimizer's state, weights too, or neither. Those that fit, the quickest
-/// first.
+/// Neighbourhood of the plan: the plans one move away that fit in memory by the estimate, fastest first. The moves are
+///
+///   - a cut moved by one or two layers;
+///   - replicas exchanged for ranks in a stage with its own degrees;
+///   - one recomputed layer more or fewer in a stage, or another level;
+///   - microbatches of twice or half the samples, with or without slices;
+///   - buckets of twice or half the size;
+///   - another schedule, another ZeRO stage, sequence parallelism on or off.
 std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions& options, const ParallelPlan& plan);
 
-/// The plan with buckets of other sizes, between half and twice as much: how much is left for the last one, whose sum
-/// comes behind all tasks, and how much there is to update behind that, depends on all of them.
+/// The plan with seven other bucket sizes, from 5/8 to 14/8 of its own. The size determines what is left for the last
+/// bucket, whose sum and update come after all tasks.
 std::vector<RatedPlan> bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan);
 
-/// The plan with buckets of the usual size, and of 1/2, 1/4, ... to 1/50 of it, or between these, too: sums beside what
-/// ranks communicate hold it up by turns, which neighbouring sizes do not tell.
+/// The plan with buckets of PlanCosts::bucket and of 1/2, 1/4, ... of it, down to 1/50; `finely` also tries sizes in
+/// between. Sums delay the ranks' collectives on shared links irregularly, so neighbouring sizes do not predict these.
 std::vector<RatedPlan> distant_bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan, bool finely);
 
-/// The plan with the other ZeRO stages, whether PlanSearchOptions has them or not.
+/// The plan with each other ZeRO stage from 0 to 3, whatever PlanSearchOptions allow.
 std::vector<RatedPlan> zero_stages_of(const PlanCosts& costs, const ParallelPlan& plan);
 
 }  // namespace trainyard

@@ -24,27 +24,27 @@
 namespace trainyard {
 namespace {
 
-/// So many choices of cuts and recomputation are all looked at.
+/// Up to this number, all combinations of cuts and recomputation are evaluated.
 constexpr double kEnumerated = 4096;
 /// Best plans whose neighbourhoods are searched.
 constexpr std::size_t kImproved = 16;
-constexpr std::size_t kAtOnce = 64;  // plans that are run between two looks at the best
-/// The share of the step that another size of buckets has to come below.
+constexpr std::size_t kAtOnce = 64;  // candidates evaluated between two updates of the incumbent
+/// Another bucket size has to bring the step below this share of the present one.
 constexpr double kWorthOther = 0.99;
 
 std::pair<Bytes, Nanoseconds> outcome(const PlanStep& run, std::optional<Bytes> memory) {
   return {run.excess(memory), run.step};
 }
 
-/// The last bound of plan_bound(): `work` of a layer's time for a microbatch is its share of the step, `held` of its
-/// bytes times how long they are held; `least` is the step of all work without recomputation.
+/// Bound (8) of plan_bound(). `work` converts a layer's time per microbatch to its share of the step, and `held` does
+/// so for its bytes times the time that they are held. `least` is bound (1) without recomputation.
 double least_by_memory(const std::vector<LayerCost>& layers, const std::vector<double>& both, double work, double held,
                        double least) {
   struct Level {
     double time, bytes;  // shares of the step
   };
   std::vector<std::array<Level, 3>> levels;
-  double after = 0;  // a layer's forward pass until its gradient of inputs is there
+  double after = 0;  // D_l: from a layer's forward pass until its input gradient is done
   for (std::size_t i = layers.size(); i-- > 0;) {
     after += both[i];
     levels.emplace_back();
@@ -62,7 +62,7 @@ double least_by_memory(const std::vector<LayerCost>& layers, const std::vector<d
     }
     return sum;
   };
-  // Concave in x, and each value is a bound.
+  // The value is concave in x, and a bound for every x: ternary search.
   double low = 0, high = 1, most = 0;
   for (int round = 0; round < 24; ++round) {
     const double left = low + (high - low) / 3, right = high - (high - low) / 3;
@@ -73,10 +73,10 @@ double least_by_memory(const std::vector<LayerCost>& layers, const std::vector<d
   return most;
 }
 
-/// The least step of one stage whose sums overlap: each bucket is added once the last task has left its layers, so
-/// whatever the buckets, those of the first layers, one after the other, begin no sooner than when it has left the last
-/// of these; the first layer's update follows. Either one bucket, behind all tasks, or several, of which each has the
-/// latency of a sum. `work`: of all tasks, without recomputation.
+/// Bound (7) of plan_bound(), for one stage whose sums overlap its tasks. A bucket is summed once the last task has
+/// left its layers. So whatever the buckets, the sums of the first layers follow each other and begin after the last
+/// task has left the last of these layers; the first layer's update comes after them. There is either one bucket after
+/// all tasks, or several, each with the latency of a sum. `work`: time of all tasks without recomputation.
 double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std::vector<LayerCost>& layers,
                      double work) {
   const bool adds = costs.batch / like.data > like.microbatch;
@@ -100,16 +100,17 @@ double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std
   return std::max(longest, std::min(one, several));
 }
 
-/// plan_bound() without those of its bounds that take long, or with them.
+/// plan_bound(); unless `all_bounds`, without its expensive bounds (7) and (8).
 Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_bounds) {
   const std::size_t p = like.devices_in_row(), m = costs.batch / like.data / like.microbatch;
   const Shards shards = like.shards();
-  const bool at_once = m > 1 || !costs.layer(0, like.microbatch, like.layer_degree()).backward_memory;  // all gradients
+  // Whether all gradients are held at once.
+  const bool at_once = m > 1 || !costs.layer(0, like.microbatch, like.layer_degree()).backward_memory;
   const double copies = shards.copies(at_once);
   double gradients = 0, sums = 0, whole = 0, resident = 0, state = 0, saved = 0;
   Bytes weights{0}, of_experts{0};
   Nanoseconds end{0};
-  // By layer: of a microbatch, both passes without what can be done behind them; of all, all work.
+  // By layer. `both`: passes of a microbatch, without weight gradients that can come later; `all`: all microbatches.
   std::vector<double> forward, both, all;
   std::vector<LayerCost> layers;
   Releases releases;
@@ -138,7 +139,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
   // Each device rounds its share of the state.
   const double memory = costs.memory ? static_cast<double>(p) * (static_cast<double>(costs.memory->count) + 1) -
                                            resident - state / static_cast<double>(shards.state)
-                                     : 0;  // of all devices, for what microbatches hold
+                                     : 0;  // of all devices, left for activations
   if (costs.memory) {
     const std::optional<double> again = releases.least(saved - memory);
     if (!again) return kLongestTime;
@@ -171,15 +172,15 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
         std::max(longest, least_by_memory(layers, both, parts / row, parts / memory, mean(without_recomputation)));
   if (all_bounds && costs.overlap && like.stages() == 1 && like.replicas() > 1)
     longest = std::max(longest, least_by_sums(costs, like, layers, parts * (without_recomputation + gradients) + sums));
-  if (p > 1 && shards.gradients > 1) {  // links scatter, and gather, all of each microbatch
-    Nanoseconds sum = kLongestTime;     // of ZeRO 3, half of one
+  if (p > 1 && shards.gradients > 1) {  // links scatter and gather for each microbatch
+    Nanoseconds sum = kLongestTime;     // with ZeRO 3 half a sum
     for (std::size_t i = 0; i < p; ++i) sum = std::min(sum, sum_on_links(costs, like, i, weights - of_experts));
     const double times = shards.weights > 1 ? 3 * parts : (parts + 1) / 2;
     longest = std::max(longest, times * static_cast<double>(sum.count) / row);
   }
   const double until_last = parts * passes + (splits_backward(like.schedule) ? 0 : sums);
   longest = std::max(longest, (until_last + least_fill(std::move(both), p)) / row);
-  // Rounded: a step of each all-reduce, the update, on each device.
+  // Each device rounds every step of an all-reduce, and the update.
   const double slack = 2 + row * (2 * static_cast<double>(like.replicas()) + 1);
   return Nanoseconds{std::max<std::int64_t>(0, static_cast<std::int64_t>(longest * (1 - 1e-12) - slack))};
 }
@@ -218,7 +219,7 @@ class PlanSearch {
     bound = cut_short_ ? Nanoseconds{0} : next < candidates_.size() ? candidates_[next].bound : kLongestTime;
     improve();
     if (options_.proves) prove(next);
-    // What was enumerated is known; of the rest the bounds are.
+    // Enumerated candidates are solved exactly, so only the others' bounds count.
     if (!exact)
       for (std::size_t i = 0; i < next; ++i)
         if (!is_enumerated(candidates_[i].plan)) bound = std::min(bound, candidates_[i].bound);
@@ -242,7 +243,7 @@ class PlanSearch {
   }
 
  private:
-  /// Plans are run whose bound is below this; none before one fits.
+  /// Only plans with a bound below this limit are run. No limit until a plan fits.
   std::optional<Nanoseconds> limit_of_bounds() const {
     if (!least_) return std::nullopt;
     return Nanoseconds{static_cast<std::int64_t>(options_.within * static_cast<double>(least_->count))};
@@ -256,12 +257,12 @@ class PlanSearch {
     sort_by(candidates_, &PlanCandidate::bound);
   }
 
-  /// What a stage may compute again.
+  /// Recomputation levels that a stage can choose from.
   std::vector<StageRecompute> levels(const ParallelPlan& plan) const {
     return recompute_levels(costs_, tables_.known(plan.microbatch, plan.layer_degree()));
   }
 
-  /// What a stage of so many layers may compute again.
+  /// Recomputations that a stage of `layers` layers can choose from.
   std::vector<StageRecomputation> choices_of_stage(const ParallelPlan& plan, std::size_t layers) const {
     std::vector<StageRecomputation> choices;
     for (const StageRecompute what : levels(plan)) {
@@ -272,7 +273,7 @@ class PlanSearch {
     return choices;
   }
 
-  /// Cuts into as many stages, times the choices of recomputation, at most; in double, which does not overflow.
+  /// Upper bound on the combinations of cuts and recomputation; a double, since an integer could overflow.
   double choices(const ParallelPlan& plan) const {
     const std::size_t longest = costs_.layers + 1 - plan.stages();
     const double each =
@@ -283,7 +284,7 @@ class PlanSearch {
     return count;
   }
 
-  /// Whether all cuts and recomputations are looked at, and buckets are as the costs have them.
+  /// Whether all cuts and recomputations are evaluated, and bucket sizes are not varied.
   bool is_enumerated(const ParallelPlan& plan) const {
     return choices(plan) <= kEnumerated && (costs_.bucket == Bytes{0} || plan.replicas() == 1);
   }
@@ -294,9 +295,9 @@ class PlanSearch {
                         evaluations);
   }
 
-  /// Gradients in buckets of other sizes, where that is worth it: in larger ones, four, sixteen, ... times as large,
-  /// for each has the latency of its own sum; of one stage in a half, a quarter, ... of them, whose sums begin sooner;
-  /// but not beside ranks, whose collectives they hold up, which estimates do not know.
+  /// The plan with another bucket size, if that is worth it (kWorthOther). Buckets 4, 16, ... times as large save
+  /// latency, since each sum has its own. In plans of one stage, buckets of a half, a quarter, ... start their sums
+  /// sooner; not if ranks communicate, since the estimate does not model how sums delay their collectives.
   RatedPlan with_buckets(RatedPlan best, std::uint64_t& evaluations) const {
     if (costs_.bucket == Bytes{0} || best.plan.replicas() == 1) return best;
     Bytes weights{0};
@@ -310,7 +311,7 @@ class PlanSearch {
       best = std::move(each);
       return true;
     };
-    // At most a bucket a layer is saved.
+    // Larger buckets save at most one sum per layer.
     const Nanoseconds latency = costs_.all_reduce(best.plan, 0, Bytes{0});
     const auto saved = static_cast<double>(latency.count) * static_cast<double>(costs_.layers);
     if (saved >= (1 - kWorthOther) * static_cast<double>(best.run.step.count))
@@ -362,8 +363,8 @@ class PlanSearch {
     return std::move(*best);
   }
 
-  /// How the slowest stage is fastest, each stage with recomputation where it does not fit without; where it does not
-  /// fit with either, bytes beyond the memory come before time.
+  /// Cuts that minimize the slowest stage, by dynamic programming. A stage recomputes if it does not fit otherwise. If
+  /// it does not fit even so, bytes beyond the memory count before time. Returns equal cuts if they are better.
   RatedPlan balanced(ParallelPlan plan, std::uint64_t& evaluations) const {
     const auto& layers = tables_.known(plan.microbatch, plan.layer_degree());
     const std::size_t stages = plan.stages(), n = layers.size(), p = plan.devices_in_row();
@@ -389,8 +390,8 @@ class PlanSearch {
     std::vector<std::vector<std::size_t>> from(stages + 1, std::vector<std::size_t>(n + 1, 0));
     std::vector<std::vector<StageRecomputation>> again(stages + 1, std::vector<StageRecomputation>(n + 1));
     best[0][0] = {};
-    Cost most{Bytes{kLongestTime.count}, kLongestTime};  // stages that take longer are of no use
-    // visit(end, cost) for each end of a stage that begins there, as long as it says so.
+    Cost most{Bytes{kLongestTime.count}, kLongestTime};  // longer stages are pruned
+    // Calls visit(end, cost) for each end of stage s if it begins at `begin`, until visit returns false.
     const auto each_end = [&](std::size_t s, std::size_t begin, const auto& visit) {
       const std::size_t device = device_of(plan.schedule, s, p);
       const std::size_t held = (equal.run.held[device] + plan.chunks - 1) / plan.chunks;
@@ -399,7 +400,7 @@ class PlanSearch {
       const auto beyond = [&](Bytes bytes) {
         return memory ? std::max(Bytes{0}, bytes - Bytes{memory->count / v}) : Bytes{0};
       };
-      std::vector<std::size_t> first(table.levels().size(), 1);  // layers to be computed again, for a stage to fit
+      std::vector<std::size_t> first(table.levels().size(), 1);  // recomputed layers with which a stage fits
       for (std::size_t end = begin + 1; end + (stages - s - 1) <= n; ++end) {
         const StageCost& least = table.of(begin, end);
         if (most.excess == Bytes{0} && least.time() - least.accumulation > most.time) return;
@@ -420,7 +421,7 @@ class PlanSearch {
         if (!visit(end, cost)) return;
       }
     };
-    Cost equal_cuts{};  // no stage of the best cuts is worse
+    Cost equal_cuts{};  // upper bound on the stages of the best cuts
     for (std::size_t s = 0; s < stages; ++s) {
       Cost own{};
       const std::size_t last = s + 1 < stages ? plan.cuts[s] : n;
@@ -465,7 +466,7 @@ class PlanSearch {
     best_.resize(most);
   }
 
-  /// Better bounds of those that were looked at but not enumerated, by their schedules.
+  /// Raises the bounds of the candidates that were evaluated but not enumerated, by schedule_bound().
   void prove(std::size_t looked_at) {
     if (!least_) return;
     std::vector<PlanCandidate*> open;
@@ -478,7 +479,7 @@ class PlanSearch {
         });
   }
 
-  /// Single moves, the first that is better, until none is.
+  /// Local search (improve_plan) from the best plans.
   void improve() {
     sort_best();
     const std::size_t count = std::min(best_.size(), kImproved);
@@ -497,12 +498,12 @@ class PlanSearch {
   const PlanCosts& asked_;
   const PlanSearchOptions& options_;
   LayerTables tables_;
-  PlanCosts costs_;  // as asked, with layers from the tables
+  PlanCosts costs_;  // `asked_` with layers from the tables
   LeastMemory memory_;
   std::vector<PlanCandidate> candidates_;
-  bool cut_short_ = false;  // not all candidates are there
+  bool cut_short_ = false;  // time ran out before all candidates were enumerated
   std::vector<RatedPlan> best_;
-  std::optional<Nanoseconds> least_;  // of those that fit
+  std::optional<Nanoseconds> least_;  // the incumbent: shortest step of a plan that fits
   PlanSearchResult result_;
 };
 

@@ -11,19 +11,20 @@ namespace trainyard {
 
 struct PlanSearchOptions {
   std::vector<PipelineSchedule> schedules = {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b};
-  std::size_t most_zero = 1;
-  std::size_t most_zero_with_ranks = 1;  // or several stages, whose exchanges gathers and scatters hold up
-  std::size_t most_chunks = 2;           // of interleaved
-  std::size_t most_slices = 1;           // of microbatches, of one stage whose ranks communicate
-  bool stage_degrees = false;            // plans of 1F1B whose stages differ besides
-  bool by_layer = false;                 // stages may compute some of their layers again: the first ones
-  std::size_t kept = 1;                  // how many of the best plans are returned
-  double within = 1;                     // plans are run whose bound is below so many times the best one's step
-  bool proves = true;                    // what was not enumerated is bounded by its schedule
-  /// Asked of degrees, microbatch and schedule; the cuts are any, but for those of stages that differ.
+  std::size_t most_zero = 1;             // highest ZeRO stage
+  std::size_t most_zero_with_ranks = 1;  // with communicating ranks or several stages, which ZeRO's exchanges delay
+  std::size_t most_chunks = 2;           // per device, of interleaved
+  std::size_t most_slices = 1;           // per microbatch, in plans of one stage whose ranks communicate
+  bool stage_degrees = false;            // also search 1F1B plans whose stages have different degrees
+  bool by_layer = false;                 // stages may recompute only their first layers
+  std::size_t kept = 1;                  // upper limit on the plans returned
+  double within = 1;                     // run plans whose bound is below this multiple of the best step
+  bool proves = true;                    // tighten the bounds of plans that were not enumerated (schedule_bound)
+  /// Filter on degrees, microbatch and schedule. The plan's cuts are arbitrary when it is called, except for plans
+  /// whose stages have different degrees. Empty function: all plans.
   std::function<bool(const ParallelPlan&)> allowed = {};
-  unsigned threads = 0;  // 0: as many as the machine runs at once; the result is the same
-  std::function<bool()> stop = {};
+  unsigned threads = 0;             // 0: the hardware's; the result does not depend on it
+  std::function<bool()> stop = {};  // polled; true ends the search early
 };
 
 struct RatedPlan {
@@ -32,60 +33,67 @@ struct RatedPlan {
 };
 
 struct PlanSearchResult {
-  std::vector<RatedPlan>
-      best;           // by bytes beyond the memory, then by step; of different degrees, microbatch or schedule
-  Nanoseconds bound;  // no plan of these dimensions within memory is estimated to take less; 0: not known in time
-  std::uint64_t evaluations = 0;
-  bool exact = false;  // every plan that could be better was looked at
+  std::vector<RatedPlan> best;    // by bytes beyond the memory, then by step; differ in degrees, microbatch or schedule
+  Nanoseconds bound;              // lower bound on the estimated step of every plan in memory; 0: time ran out first
+  std::uint64_t evaluations = 0;  // plans run
+  bool exact = false;             // every plan that could be better was evaluated
 };
 
-/// The best plan: data, tensor and pipeline degrees, microbatch, schedule, ZeRO stage, cuts, and the stages that
-/// recompute, or how many of their layers.
+/// Searches for the plan with the shortest estimated step: data, tensor and pipeline degrees, microbatch, schedule,
+/// ZeRO stage, cuts, and the recomputation of each stage.
 ///
-/// Degrees, microbatch, ZeRO and schedule are enumerated in the order of their bounds (plan_bound), and left out once
-/// theirs is no better than `within` times what was found. Of each the cuts: all of them with each choice of
-/// recomputation, where these are few thousand; else those whose slowest stage is fastest with recomputation where
-/// memory asks for it, by dynamic programming, and of the best such plans those that single moves of a cut or of a
-/// stage's recomputation lead to. Every plan is judged by run_plan(). What was not enumerated is then bounded by its
-/// schedule too (schedule_bound), as far as a fixed effort goes, where that is asked for. Where stages may have degrees
-/// of their own, search_stage_degrees() looks for shorter plans besides, on up to 64 devices: on more, `bound` is of
-/// plans with equal degrees.
+/// Candidates (degrees, microbatch, ZeRO stage, schedule) are enumerated in the order of their lower bounds
+/// (plan_bound), and pruned once the bound reaches `within` times the best step. For each candidate, cuts and
+/// recomputation are enumerated if there are at most 4096 combinations. Otherwise dynamic programming minimizes the
+/// slowest stage, with recomputation where a stage needs it to fit, and local search over single moves of a cut or of a
+/// stage's recomputation (improve_plan) improves the 16 best plans. run_plan() evaluates every plan.
 ///
-/// Degrees whose devices cannot hold their shares of parameters, gradients and state (LeastMemory) are left out before
-/// their layers' costs are asked for. Throws InputError ("plan") where no plan fits: at once where all devices together
-/// could not hold these once, with the number that could; "plan" too for costs without layers, samples, devices or
-/// functions, and for no schedules; "negative-time" for a layer's pass.
+/// With `proves`, schedule_bound() then raises the bounds of candidates that were not enumerated, within a fixed
+/// effort. With `stage_degrees`, search_stage_degrees() looks for shorter plans whose stages have different degrees, on
+/// up to 64 devices; on more, `bound` is of plans with equal degrees.
+///
+/// Degrees whose devices cannot hold their shares of parameters, gradients and state (LeastMemory) are pruned before
+/// their layers' costs are computed. Throws InputError ("plan") if no plan fits. If all devices together could not hold
+/// one copy of these, it throws at once, and the help text has the number of devices that could. Throws "plan" also for
+/// costs without layers, samples, devices or functions, and without schedules; "negative-time" if a layer's pass is.
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options = {});
 
-/// No plan with these degrees, microbatch, ZeRO stage and number of devices in a row (of which `like` is one, whatever
-/// its cuts and recomputation) that fits in memory takes less. With m microbatches, p devices in a row, and A the time
-/// of one microbatch through all layers, forward and backward:
+/// Lower bound on the step of every plan that fits in memory and has the degrees, microbatch, ZeRO stage, schedule and
+/// number of devices in the row of `like`, whatever its cuts and recomputation. Let m be the microbatches, p the
+/// devices in the row, and A the time of one microbatch through all layers, forward and backward. "Sums" is the time of
+/// accumulating the weight gradients of microbatches 2 to m. The bound is the largest of:
 ///
-///     (m A + sums + gradients of replicas + update + fill of forward) / p the mean device works and waits that long
-///     (m A + sums + fill of both passes) / p                              at first, and before the end
-///     A / (1 - (1 - 1/m)^p)                                               stages one behind the other
-///     A                                                                   the first microbatch's own path
-///     m times the j + 1 shortest of the p j + 1 longest layers, and sums  one device has so many of them, for any j
-///     ((m + 1)/2 times the sums of ZeRO 2, 3 m halves of 3) / p           several stages: what the mean device's links
-///     do m A - backward of l layers + sum of l + 1 layers' gradients + update one stage whose sums overlap, for any l
-///     m sum over layers of b_l D_l / (p M - R)                            memory over time
+///     (1)  (m A + sums + all-reduce + update + fill of F) / p              work of the mean device, and its first wait
+///     (2)  (m A + sums + fill of F and B) / p                              work, and its waits at beginning and end
+///     (3)  A / (1 - (1 - 1/m)^p)                                           stages one behind the other
+///     (4)  A without weight gradients                                      path of the first microbatch
+///     (5)  m times the j + 1 shortest of the p j + 1 longest layers, sums  one device has so many of them, for any j
+///     (6)  ZeRO 2: (m + 1)/2 all-reduces / p; ZeRO 3: 3 m halves / p       links of the mean device, several stages
+///     (7)  m A - backward of l layers + all-reduce of l + 1 layers + update  one stage that overlaps sums, for any l
+///     (8)  m sum over layers of b_l D_l / (p M - R)                        memory over time
 ///
-/// A device's stage waits for a microbatch to pass the stages before it, forward first, and then back: p - 1, p - 2,
-/// ... 1 times the layers of the shortest passes, from the shortest on, as each stage has one at least (fill; the
-/// second where weights' gradients are tasks of their own with A and passes less these, for they can come last). The
-/// third for one stage a device: whatever the cuts, m c_q + sum over r < q of c_r is no more than the step for
-/// every stage q, c_q its part of A, and these p inequalities add up to it; where weights' gradients are tasks of their
-/// own, with A less these. Sums are those of m - 1 microbatches' gradients of weights to those before. What of one
-/// microbatch exceeds p devices' memories is computed again: added to A in the order of time per byte, as a fraction.
-/// Where one stage's sums overlap, only what they keep of the device counts in the first; but those of the first l + 1
-/// layers begin when the last task has left layer l, whatever the buckets, one after the other.
+/// Fill, in (1) and (2): a device waits until a microbatch has passed the stages before it, forward and then backward.
+/// Each stage has at least one layer, so the total is at least p - 1, p - 2, ..., 1 times the shortest passes, the
+/// shortest first.
 ///
-/// The last: what layer l keeps of a microbatch, b_l, is held from its forward pass until its gradient of inputs is
-/// there (or those of weights too, where one task makes both), D_l later, when the layers behind it have done both
-/// passes; all that is held at any time is within p memories M less R, what is there for good. (Little's law:
-/// microbatches in flight are those that end in a time, times how long each takes.) Recomputation makes b_l less and A
-/// more. So for any share x of the two the step is no less than x times the last and 1 - x times the first, where each
-/// layer recomputes what makes the sum least; the best x counts. Kept within what rounding can be off.
+/// (3) applies with one stage per device. If c_q is stage q's part of A, then m c_q + sum over r < q of c_r <= step for
+/// every stage q and any cuts; a combination of these p inequalities gives (3). If weight gradients are separate tasks,
+/// they can come last, so (2) and (3) use A and passes without them.
+///
+/// Recomputation: activations of one microbatch that exceed the memory of p devices are recomputed. A includes the
+/// least time for that, as a fractional knapsack in the order of time per byte.
+///
+/// (7): if the sums of a single stage overlap its tasks, (1) counts only the part of them that occupies the device. But
+/// whatever the buckets, the sums of the first l + 1 layers begin after the last task has left layer l, and follow each
+/// other.
+///
+/// (8): layer l keeps b_l bytes of a microbatch from its forward pass until its input gradient is done (and its weight
+/// gradients, if one task makes both). That is D_l later, since the layers behind it run both passes in between. All
+/// bytes held at any time fit in p memories M less R, the resident bytes. (Little's law: the microbatches in flight are
+/// the throughput times the time that each takes.) Recomputation lowers b_l and raises A. So for any x in [0, 1], the
+/// step is at least the minimum over each layer's recomputation of x times (8) plus 1 - x times (1); the best x counts.
+///
+/// The result is lowered by the most that rounding can be off.
 Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like);
 
 }  // namespace trainyard

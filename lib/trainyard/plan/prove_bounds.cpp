@@ -10,10 +10,10 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kProofsAtOnce = 64;  // candidates between two looks at the time
-/// ScheduleBound::work of all, after which no further one begins; about so many nanoseconds of a core.
+constexpr std::size_t kProofsAtOnce = 64;  // candidates between two checks of the time limit
+/// Total ScheduleBound::work after which no proof begins; about this many nanoseconds of one core.
 constexpr std::uint64_t kProofs = 15'000'000'000;
-/// Rounds of schedule_bound(): most candidates need no more to be out; and about where it finds no more paths.
+/// Rounds of schedule_bound(). kGlance excludes most candidates; around kWhole it finds no more paths.
 constexpr std::size_t kGlance = 40, kWhole = 150;
 
 }  // namespace
@@ -22,7 +22,7 @@ void prove_bounds(const std::vector<PlanCandidate*>& candidates, Nanoseconds bes
                   const std::function<bool(const ParallelPlan&)>& provable,
                   const std::function<ScheduleBound(const ParallelPlan&, Nanoseconds aim, std::size_t rounds)>& proof) {
   std::uint64_t work = 0;
-  // First a glance at all; then, of those that hold the bound, as much as there is to find.
+  // The first pass takes few rounds for all candidates; the others take all rounds for those still below the aim.
   constexpr struct {
     double share;
     std::size_t rounds;
@@ -32,7 +32,7 @@ void prove_bounds(const std::vector<PlanCandidate*>& candidates, Nanoseconds bes
     std::vector<PlanCandidate*> open;
     for (PlanCandidate* each : candidates)
       if (each->bound < aim && provable(each->plan)) open.push_back(each);
-    // Where the effort does not suffice for all, the least bounds are to be better.
+    // The effort may not be enough for all candidates: the least bounds come first.
     sort_by(open, &PlanCandidate::bound);
     for (std::size_t first = 0; first < open.size(); first += kProofsAtOnce) {
       if (work > kProofs || (options.stop && options.stop())) return;

@@ -16,22 +16,23 @@
 namespace trainyard {
 namespace {
 
-/// More are left alone.
+/// Upper limit on the tasks (three per stage and microbatch) of schedules that are bounded.
 constexpr std::size_t kMostTasks = 1 << 18;
-/// Paths are looked for that are longer by this share.
+/// A path is added only if it is longer by this share.
 constexpr double kNear = 1e-3;
-/// Layers are alike where their mean is off by no more than this share.
+/// Layers count as equal if the bound is within this share of the linear program over their mean.
 constexpr double kAlike = 5e-3;
-/// At most, of all memory of a device, in units of the whole work.
+/// Upper limit on the price of a device's whole memory, in multiples of BoundOfSchedule::unit_.
 constexpr double kMostPrice = 1e4;
-/// Rounds, and parts of the cuts, that are given up unless they raise the bound by a share of kNear.
+/// Rounds, and parts in branching, that have to raise the bound by a share of kNear for the search to go on.
 constexpr std::size_t kFewRounds = 10, kFewParts = 200;
-/// Weights and prices, the best found, that each part of the cuts is bounded with; how many parts for each round; and
-/// ScheduleBound::work of parts that is never too much.
+/// Branching: the number of best duals (weights and prices) that bound each part, the upper limit on parts per round,
+/// and the ScheduleBound::work that is always allowed.
 constexpr std::size_t kDuals = 3, kParts = 100;
 constexpr std::uint64_t kSmall = 10'000'000;
 
-/// Says every so many steps whether a value has risen by a share of kNear since.
+/// Stall test: every `steps` calls of stalls(), true if the value has risen by less than a share of kNear since the
+/// last test.
 class Rising {
  public:
   explicit Rising(std::size_t steps) : steps_(steps) {}
@@ -47,13 +48,13 @@ class Rising {
   double last_ = 0;
 };
 
-/// A layer, or the mean of some, as a stage of its own.
+/// Times and bytes of a layer, or of the mean or sum of several.
 struct LayerTimes {
   PartSums parts{};
-  double after = 0;                    // behind its device's tasks, or in sums
-  double resident = 0, gradients = 0;  // bytes there for good; and from the first microbatch on
+  double after = 0;                    // time after its device's tasks, or of its sums
+  double resident = 0, gradients = 0;  // bytes: always held; held once the first gradients have been made
   struct Level {
-    double again = 0, held = 0;  // time, and bytes of a microbatch
+    double again = 0, held = 0;  // recompute time; bytes held per microbatch
   };
   std::vector<Level> levels{};
 
@@ -134,7 +135,7 @@ class BoundOfSchedule {
   }
 
  private:
-  /// The rounds.
+  /// Rounds of both linear programs: over equal layers, then over the cuts found.
   void weigh_paths(ScheduleBound& result, Nanoseconds enough, std::size_t rounds, double slack) {
     double value = 0;
     Rising rising{kFewRounds}, rising_over_cuts{kFewRounds};
@@ -159,7 +160,8 @@ class BoundOfSchedule {
     }
   }
 
-  /// A layer, or one of `count` between the first and the last, in a stage and with a level of recomputation.
+  /// Constraint of best_dual(): a layer group (the first layer, the last, or the mean of `count` between them) in a
+  /// stage, with a level of recomputation.
   struct Row {
     std::size_t stage;
     const LayerTimes* layer;
@@ -168,18 +170,18 @@ class BoundOfSchedule {
   };
   struct Path {
     std::vector<PartSums> counts;  // by stage
-    std::size_t end;               // of ScheduleGraph::ends
+    std::size_t end;               // index into ScheduleGraph::ends
   };
-  /// Cuts and recomputation that some weights and prices are least for, and what they take.
+  /// Cuts and recomputation that minimize the bound for some weights and prices, with their costs.
   struct Cuts {
     std::vector<std::size_t> begins;   // by stage
     std::vector<std::size_t> levels;   // by layer
     std::vector<PartSums> times;       // by stage
-    std::vector<double> after, last;   // by stage: its sums, or its last gradient's
+    std::vector<double> after, last;   // by stage: time of its sums; of its last gradient's sum
     std::vector<double> bytes;         // by device and instant
     std::vector<double> lengths = {};  // by path
   };
-  /// Cuts of which each stage's first layer is between two.
+  /// A part of the cuts: stage s begins with a layer from first[s] to last[s].
   struct Windows {
     std::vector<std::size_t> first, last;
     double bound;
@@ -187,16 +189,16 @@ class BoundOfSchedule {
   static void raise(ScheduleBound& result, double least, double slack) {
     result.bound = std::max(result.bound, Nanoseconds{static_cast<std::int64_t>(least * (1 - 1e-9) - slack)});
   }
-  /// What the linear program finds.
+  /// Solution of a linear program: weights of paths, and prices of bytes.
   struct Dual {
-    std::vector<PartSums> counts;      // of paths, as weighted
-    std::vector<double> behind;        // by stage: weights of the paths whose ends it is behind
-    std::vector<double> last_sum;      // likewise, of those that end with its last gradient's sum
-    std::vector<double> price;         // by device: of a byte that is there for good
-    std::vector<double> held;          // by stage: of a microbatch's bytes
-    std::vector<double> gradients;     // by stage: of gradients' bytes
-    std::vector<PartSums> times = {};  // of stages, for the cuts that it has chosen
-    std::vector<double> after = {};    // by stage
+    std::vector<PartSums> counts;      // by stage: weighted mean of the paths' counts
+    std::vector<double> behind;        // by stage: total weight of paths that end with its sums or update
+    std::vector<double> last_sum;      // by stage: total weight of paths that end with its last gradient's sum
+    std::vector<double> price;         // by device: price of a resident byte
+    std::vector<double> held;          // by stage: price of a byte of a microbatch
+    std::vector<double> gradients;     // by stage: price of a byte of gradients
+    std::vector<PartSums> times = {};  // by stage, for the cuts that the program implies
+    std::vector<double> after = {};    // by stage, for these cuts
     double value = 0;
     std::uint64_t work = 0;
   };
@@ -208,8 +210,8 @@ class BoundOfSchedule {
     return layers;
   }
 
-  /// Nanoseconds a byte, and of each stage besides: no more than a sum of any bytes, where its time is a concave
-  /// function of these. Zero where all sums take no longer than a last task.
+  /// Lower bound on the time of a sum that is concave in its bytes: nanoseconds per byte, plus a constant per stage.
+  /// Both are 0 if all sums together take no longer than a last task.
   struct SumsOfGradients {
     double per_byte = 0, of_stage = 0;
   };
@@ -230,7 +232,7 @@ class BoundOfSchedule {
     return {per_byte, std::max(0.0, static_cast<double>(none.count) - per_byte)};
   }
 
-  /// Nanoseconds a byte of weights, and of those of experts, behind a device's tasks.
+  /// Nanoseconds after a device's tasks, per byte of dense weights and per byte of experts.
   std::pair<double, double> rates_after(const std::vector<LayerCost>& layers, bool with_sums) const {
     Bytes weights{0}, of_experts{0};
     for (const LayerCost& layer : layers) {
@@ -256,7 +258,8 @@ class BoundOfSchedule {
     return {rate(dense, weights), rate(experts, of_experts)};
   }
 
-  /// By the layer before the cut: the time of what crosses it, `ahead` of that layer.
+  /// Transfer times over the cut between two stages, by the layer before the cut. `ahead` is 0 if that layer has the
+  /// bytes, 1 if the layer after the cut has.
   std::vector<double> over_cut(const std::vector<LayerCost>& layers, std::size_t from, std::size_t to,
                                Bytes LayerCost::*bytes, std::size_t ahead) const {
     const std::size_t a = graph_.device(from), b = graph_.device(to);
@@ -270,7 +273,8 @@ class BoundOfSchedule {
     return times;
   }
 
-  /// Through all tasks of a device before an end, behind the first microbatch's way to it.
+  /// The path by which the first microbatch reaches the device of an end, and then through the device's tasks before
+  /// it.
   std::vector<PartSums> through(const ScheduleGraph::End& end) const {
     std::vector<PartSums> counts(stages_);
     for (std::size_t s = 0; s < end.device; ++s) counts[s][TaskPart::forward] = counts[s][TaskPart::onward] = 1;
@@ -281,12 +285,13 @@ class BoundOfSchedule {
     return counts;
   }
 
-  /// The first and the last layer stay in their stages, and those between are as their mean. With weights y of paths,
-  /// prices u, theta what a layer of each of the three groups costs wherever it may be, and nu what it costs more where
-  /// a stage has but one between:
+  /// Solves the linear program over equal layers: the first and the last layer stay in the first and last stage, and
+  /// each layer between them is replaced by the mean. Variables are the weights y of paths, prices u, for each of the
+  /// three groups the least cost theta of a layer in any stage, and nu >= 0 for each stage between the first and the
+  /// last, which needs at least one layer:
   ///
   ///     maximize  sum over groups of (layers) theta + sum of nu + sum of y (transfers of the path) - sum of u (room)
-  ///     for every group, stage and level of recomputation  theta + nu  <=  what a layer costs there, by y and u
+  ///     for every group, stage and level of recomputation  theta + nu  <=  the layer's cost there, given y and u
   ///     sum of y  =  1
   Dual best_dual() {
     const std::size_t middle = (layers_.size() - 1) / 2;
@@ -342,14 +347,14 @@ class BoundOfSchedule {
     return chunk;
   }
 
-  /// From where the last round's ended, which had fewer paths or cuts.
+  /// Warm start from the basis of the last round, whose program had fewer paths or cuts.
   static LinearSolution solve_on(const LinearProgram& program, SimplexBasis& basis) {
     LinearSolution solution = solve_by_simplex(program, {.start = std::move(basis)});
     basis = std::move(solution.basis);
     return solution;
   }
 
-  /// Prices are the first columns, paths the last ones.
+  /// The dual from a solution. Columns start with the prices and end with the paths.
   Dual read(const LinearSolution& solution) const {
     const std::vector<double> none(stages_, 0);
     Dual dual{std::vector<PartSums>(stages_), none, none, std::vector<double>(p_, 0), none, none};
@@ -376,7 +381,7 @@ class BoundOfSchedule {
       }
     });
     if (solution.prices.size() < rows_.size()) return dual;
-    // How many layers of each group and level a stage has: what the row's bound is worth.
+    // The multiplier of a row is the number of layers of its group and level in its stage.
     const std::size_t middle = (layers_.size() - 1) / 2;
     std::vector<LayerTimes> stages(stages_);
     for (std::size_t k = 0; k < rows_.size(); ++k) {
@@ -394,7 +399,8 @@ class BoundOfSchedule {
     return dual;
   }
 
-  /// False where none is longer than the linear program's.
+  /// Adds the longest path to each end, for the cuts that the program implies, if it is longer than the program's
+  /// value. False if there is none.
   bool learn_paths(const Dual& dual) {
     if (dual.times.empty()) return false;
     const std::vector<double> ends = graph_.ends(dual.times);
@@ -409,8 +415,8 @@ class BoundOfSchedule {
     return paths_.size() > before;
   }
 
-  /// How long after the last task of a stage that begins with this layer the sum of its last gradient ends, at least:
-  /// behind this may come what is done to the layer itself for gradients of inputs, and the sum may have no bytes.
+  /// Lower bound on the time from the last task of a stage that begins with this layer to the end of the sum of its
+  /// last gradient. The task may still compute the layer's input gradient after that gradient, and the sum may be tiny.
   double last_sum(std::size_t layer) const {
     if (sums_.of_stage == 0 || known_[layer].weights == known_[layer].expert_weights) return 0;
     double again = 0;
@@ -418,7 +424,7 @@ class BoundOfSchedule {
     return std::max(0.0, sums_.of_stage - layers_[layer].parts[TaskPart::input_gradient] - again);
   }
 
-  /// Over all cuts and recomputations; keeps those that it finds.
+  /// Minimum of the bound over all cuts and recomputations. Keeps the minimizing cuts, and the dual if it is good.
   double least_of_cuts(const Dual& dual) {
     const std::size_t n = layers_.size();
     std::vector<std::uint8_t> begins_here(stages_ * n, 0);
@@ -457,12 +463,13 @@ class BoundOfSchedule {
     return all;
   }
 
-  /// Over recomputations and the cuts within these windows; which layers stages begin with on the way to each layer.
+  /// Minimum of the bound over recomputations and the cuts in these windows, by dynamic programming. Sets begins_here[s
+  /// n + i] if the best way to layer i in stage s begins stage s with it.
   double least_within(const Windows& windows, const Dual& dual,
                       std::vector<std::uint8_t>* begins_here = nullptr) const {
     const std::size_t n = layers_.size();
     constexpr double kNever = std::numeric_limits<double>::infinity();
-    std::vector<double> before(n, kNever), least(n);  // of layers up to this one, in the stages up to this one
+    std::vector<double> before(n, kNever), least(n);  // layers up to i, in the stages before s, or up to s
     for (std::size_t s = 0; s < stages_; ++s) {
       std::ranges::fill(least, kNever);
       const std::size_t device = graph_.device(s), end = s + 1 < stages_ ? windows.last[s + 1] : n;
@@ -494,8 +501,8 @@ class BoundOfSchedule {
     return sum;
   }
 
-  /// What a stage of these layers, and others, computes again at least of a microbatch for its device's memory: each
-  /// byte beyond this where that is cheapest. Nothing where devices have several stages.
+  /// Least recompute time per microbatch of a stage with these layers, and perhaps others, in its device's memory: each
+  /// byte beyond it at the cheapest rate. 0 if devices have several stages.
   double again_within_memory(std::size_t s, std::size_t begin, std::size_t end) const {
     if (room_ == 0 || like_.chunks > 1) return 0;
     const auto sum = [&](const auto& of) { return of(up_to_[end]) - of(up_to_[begin]); };
@@ -510,8 +517,8 @@ class BoundOfSchedule {
     return most * cheapest_;
   }
 
-  /// The longest path through the layers that stages have wherever within the windows the cuts are, sent over the
-  /// cheapest of these, with what they compute again at least.
+  /// The longest path through the layers that stages have for all cuts in the windows, with the cheapest transfers over
+  /// these cuts and the least recomputation.
   double longest_within(const Windows& windows) {
     std::vector<PartSums> times(stages_);
     std::vector<double> after(stages_, 0), last(stages_, 0);
@@ -542,7 +549,7 @@ class BoundOfSchedule {
     return longest;
   }
 
-  /// The cut with most work in its window.
+  /// The stage before which the cut's window has the most work; nothing if every window has one layer.
   std::optional<std::size_t> widest(const Windows& windows) const {
     std::optional<std::size_t> widest;
     double most = -1;
@@ -557,8 +564,8 @@ class BoundOfSchedule {
     return widest;
   }
 
-  /// Halves windows where the bound is least, until that one has but one layer for each cut; or there are so many, or
-  /// it has been as much work as the rounds.
+  /// Branch and bound: halves a window of the part with the least bound. Ends if that part has one layer per cut, after
+  /// `most` parts, or after as much work as the rounds.
   void branch(ScheduleBound& result, Nanoseconds enough, std::size_t most, double slack) {
     up_to_.assign(1, {.levels = std::vector<LayerTimes::Level>(layers_.front().levels.size())});
     cheapest_ = std::numeric_limits<double>::infinity();
@@ -603,10 +610,10 @@ class BoundOfSchedule {
         std::ranges::push_heap(open, by_bound);
       }
     }
-    raise(result, std::min(least, aim), slack);  // where no cuts fit, no time is enough
+    raise(result, std::min(least, aim), slack);  // `least` is infinite if no cuts fit in memory
   }
 
-  /// Adds what they take, unless they are known.
+  /// Adds cuts with their costs, unless they are known, and sets last_cuts_.
   void keep(Cuts cuts) {
     for (last_cuts_ = 0; last_cuts_ < cuts_.size(); ++last_cuts_)
       if (cuts_[last_cuts_].begins == cuts.begins && cuts_[last_cuts_].levels == cuts.levels) return;
@@ -639,7 +646,7 @@ class BoundOfSchedule {
     cuts_.push_back(std::move(cuts));
   }
 
-  /// What comes behind the end.
+  /// Time that follows an end.
   static double behind(const ScheduleGraph::End& end, const std::vector<double>& after,
                        const std::vector<double>& last) {
     double sum = end.last_sum ? last[*end.last_sum] : 0;
@@ -652,7 +659,7 @@ class BoundOfSchedule {
     return sum;
   }
 
-  /// The weights and prices for which the least of the cuts found so far is largest, which is `value`.
+  /// The weights and prices that maximize the minimum over the cuts found so far; `value` is this maximum.
   Dual best_dual_of_cuts() {
     LinearProgram program;
     std::uint32_t prices = 0;
@@ -677,7 +684,7 @@ class BoundOfSchedule {
     return read(solution);
   }
 
-  /// Those through these cuts that are longer than `least`.
+  /// Adds the longest path to each end for these cuts, if it is longer than `least`.
   void learn_paths_of(const Cuts& cuts, double least) {
     const std::vector<double> ends = graph_.ends(cuts.times);
     for (std::size_t e = 0; e < ends.size(); ++e)
@@ -699,18 +706,18 @@ class BoundOfSchedule {
   SumsOfGradients sums_;
   ScheduleGraph graph_;
   std::vector<LayerTimes> layers_;
-  LayerTimes between_;                              // the mean of those between the first and the last
-  std::vector<std::vector<double>> onward_, back_;  // by stage before the cut, and layer before it
-  double room_ = 0;                                 // of a device; 0: as much as it takes
-  double unit_ = 0;                                 // of times in the linear program, whose numbers are to be about 1
+  LayerTimes between_;                              // the mean of the layers between the first and the last
+  std::vector<std::vector<double>> onward_, back_;  // transfer times, by stage and layer before the cut
+  double room_ = 0;                                 // bytes of a device; 0: unlimited
+  double unit_ = 0;                                 // time unit that scales the linear programs' numbers to about 1
   std::vector<Row> rows_;
   std::vector<Path> paths_;
   std::vector<Cuts> cuts_;
   SimplexBasis basis_, basis_of_cuts_;          // of the last round's linear programs
-  std::size_t last_cuts_ = 0;                   // those that were found last
-  std::vector<std::pair<double, Dual>> duals_;  // the best, and their least over all cuts
-  std::vector<LayerTimes> up_to_;               // by layer: the sums of those before
-  double cheapest_ = 0;                         // the least time for each byte of a microbatch that is not held
+  std::size_t last_cuts_ = 0;                   // index of the cuts found last
+  std::vector<std::pair<double, Dual>> duals_;  // the best duals, each with its minimum over all cuts
+  std::vector<LayerTimes> up_to_;               // prefix sums over layers
+  double cheapest_ = 0;                         // least recompute time per freed byte of a microbatch
 };
 
 }  // namespace

@@ -21,10 +21,11 @@ ScheduleGraph::ScheduleGraph(const ParallelPlan& plan, std::size_t microbatches,
       if ((parts(tasks_[i][k]) & bit(TaskPart::weight_gradient)) != 0) final_[i][tasks_[i][k].chunk] = k;
     note_instants(i);
   }
-  // By (stage, microbatch): nodes whose ends tasks wait for.
+  // By (stage, microbatch): nodes that tasks wait for.
   std::vector<std::int32_t> input(stages * microbatches, kNotYet), gradient = input, forward = input, backward = input;
   std::fill_n(input.begin(), microbatches, kNone);
-  // Counted by device; by stage where nothing says in which order a link takes what several of them send.
+  // Links are per pair of devices; with `apart` per pair of stages, as the order of several stages on a link is
+  // unknown.
   const std::size_t ends = inside == TaskParts::apart ? stages : devices_;
   std::vector<std::int32_t> link(ends * ends, kNone);
   std::vector<std::size_t> done(devices_, 0);
@@ -109,7 +110,7 @@ std::int32_t ScheduleGraph::add(std::size_t stage, unsigned parts, std::int32_t 
   return static_cast<std::int32_t>(nodes_.size() - 1);
 }
 
-/// Stages whose last gradients of weights are made by this task of the device, or later ones.
+/// Stages whose last weight gradients are made by this task of the device or a later one.
 std::vector<std::size_t> ScheduleGraph::unfinished(std::size_t device, std::size_t task) const {
   std::vector<std::size_t> stages;
   for (std::size_t c = 0; c < plan_.chunks; ++c)
@@ -131,7 +132,7 @@ void ScheduleGraph::note_instants(std::size_t device) {
       std::erase_if(kept, [&](const Held& each) { return covers(now, each); });
       kept.push_back(now);
     } else {
-      // What gradients of weights do not read is gone behind those of inputs.
+      // The input gradient frees activations that weight gradients do not read.
       if (task.pass != Pass::weight_gradient) --now.microbatches[task.chunk];
       if (task.pass != Pass::input_gradient) now.gradients[task.chunk] = 1;
     }

@@ -12,23 +12,24 @@
 
 namespace trainyard {
 
-/// The parts of a backward task: one after the other, as run_plan() has them; or `apart`, as ops can be: what is
-/// computed again does not wait for the gradient that comes in, and that of the inputs leaves before those of weights
-/// are made.
+/// Order of the parts of a backward task. `together`: one after the other, as in run_plan(). `apart`, as ops allow:
+/// recomputation does not wait for the incoming gradient, and the input gradient is sent before weight gradients are
+/// made.
 enum class TaskParts : std::uint8_t { together, apart };
 
-/// What a schedule's tasks wait for, where it is to be more than run_plan() has.
+/// Rules for the waits between tasks. The defaults are those of run_plan(); others relax these, for bounds on
+/// simulated ops.
 struct TaskRules {
   TaskParts inside = TaskParts::together;
-  /// By layer: a stage that begins with it adds up its gradients in a sum of its own.
+  /// By layer: whether a stage that begins with it sums its gradients separately.
   std::vector<bool> own_sums = {};
-  bool last_addition_behind = false;  // the last microbatch's gradients are added to the others' behind all tasks
+  bool last_addition_behind = false;  // the last microbatch's gradients are accumulated after all tasks
 };
 
-/// What tasks and transfers take of their stage: passes, and what it sends to the stages behind and before it.
+/// Parts of a stage's time: its passes, and its sends to the next stage (`onward`) and to the previous one (`back`).
 enum class TaskPart : std::uint8_t { forward, again, input_gradient, weight_gradient, accumulation, onward, back };
 
-/// A number for each part: nanoseconds, or how often a path has it.
+/// A number for each part: nanoseconds, or occurrences on a path.
 class PartSums {
  public:
   static constexpr std::size_t kParts = 7;
@@ -41,7 +42,7 @@ class PartSums {
   void add(const PartSums& other, double times) {
     for (std::size_t part = 0; part < kParts; ++part) sums_[part] += times * other.sums_[part];
   }
-  /// The time of all, where one of the two has times and the other counts.
+  /// Total time, if one operand has times and the other counts.
   double product(const PartSums& other) const {
     double sum = 0;
     for (std::size_t part = 0; part < kParts; ++part) sum += sums_[part] * other.sums_[part];
@@ -52,20 +53,20 @@ class PartSums {
   std::array<double, kParts> sums_{};
 };
 
-/// Tasks and transfers of a pipeline's schedule, each behind those that it waits for.
+/// Dependency graph of the tasks and transfers of a pipeline's schedule. Nodes are in topological order.
 class ScheduleGraph {
  public:
-  /// An instant on a device, and what comes behind it: all that is yet to come behind tasks of some stages, or the sum
-  /// of the last gradient of one.
+  /// The end of a path: an instant on a device, and the work that follows it.
   struct End {
     std::size_t device;
     std::int32_t node;
-    std::size_t tasks;  // of the device, that come before
-    std::vector<std::size_t> stages;
-    std::optional<std::size_t> last_sum = {};
+    std::size_t tasks;                         // tasks of the device before the end
+    std::vector<std::size_t> stages;           // stages whose sums or updates follow
+    std::optional<std::size_t> last_sum = {};  // stage whose last gradient's sum follows
   };
 
-  /// Keeps the plan. With `sums`, gradients are added up across replicas as soon as their stage has made its last.
+  /// Keeps a reference to the plan. With `sums`, a stage's gradients are summed over replicas as soon as it has made
+  /// the last one.
   ScheduleGraph(const ParallelPlan& plan, std::size_t microbatches, const TaskRules& rules, bool sums);
 
   std::size_t size() const { return nodes_.size(); }
@@ -74,30 +75,30 @@ class ScheduleGraph {
     return stage_of(plan_.schedule, device, chunk, devices_);
   }
   const std::vector<PipelineTask>& tasks(std::size_t device) const { return tasks_[device]; }
-  /// Adds one for each part of a task.
+  /// Adds 1 to `counts` for each part of a task.
   void count(const PipelineTask& task, PartSums& counts) const;
-  /// What a device holds at an instant, by chunk.
+  /// Contents of a device's memory at an instant, by chunk.
   struct Held {
-    std::vector<std::size_t> microbatches;  // from the start of F to the start of B
-    std::vector<std::size_t> gradients;     // 1 where those of the first microbatch's weights have been made
+    std::vector<std::size_t> microbatches;  // in flight: from the start of F to the start of B
+    std::vector<std::size_t> gradients;     // 1 once weight gradients have been made, else 0
   };
-  /// What a device holds, at the instants where no other has as much of each.
+  /// The instants of a device that no other instant dominates in every component.
   const std::vector<Held>& instants(std::size_t device) const { return instants_[device]; }
 
-  /// The ends of all tasks of each device; or where its sums come behind tasks, the start and the end of each task that
-  /// makes the last gradients of a stage.
+  /// Without `sums`, the end of each device's last task. With them, the start and the end of each task that makes the
+  /// last gradients of a stage.
   const std::vector<End>& ends() const { return ends_; }
-  /// When each of ends() is, by the times of each stage's parts.
+  /// The time of each of ends(), given the times of each stage's parts.
   std::vector<double> ends(const std::vector<PartSums>& times);
-  /// After these: how often the longest path to an end has each part of each stage.
+  /// For the times last given to ends(): occurrences of each stage's parts on the longest path to an end.
   std::vector<PartSums> longest_path(const End& end) const;
 
  private:
   static constexpr std::int32_t kNone = -1, kNotYet = -2;
   struct Node {
     std::uint32_t stage;
-    unsigned parts;  // a bit each
-    std::array<std::int32_t, 2> after;
+    unsigned parts;                     // bit set of TaskPart
+    std::array<std::int32_t, 2> after;  // nodes that it waits for
   };
 
   static constexpr unsigned bit(TaskPart part) { return 1u << static_cast<unsigned>(part); }
@@ -113,7 +114,7 @@ class ScheduleGraph {
 
   const ParallelPlan& plan_;
   std::size_t devices_;    // in a row
-  std::size_t additions_;  // of microbatches after the first, within tasks
+  std::size_t additions_;  // microbatches after the first that accumulate within tasks
   std::vector<Node> nodes_;
   std::vector<double> end_;  // by node
   std::vector<End> ends_;

@@ -15,22 +15,23 @@
 
 namespace trainyard {
 
-/// Degrees that a stage of its own may have, and what layers cost at these.
+/// Degrees that a stage can choose, with the costs of layers at these degrees.
 struct StageChoice {
   StageDegrees degrees;
-  const StageTable* stages;
-  std::vector<const StageTable*> from = {};  // by the first device, of these kinds; none where all are equal
+  const StageTable* stages;                  // on the fastest device for each op
+  std::vector<const StageTable*> from = {};  // by first device, for the kind of its devices; empty if all are equal
 
   const StageTable& stages_from(std::size_t device) const { return from.empty() ? *stages : *from[device]; }
 };
 
-/// The choices of each microbatch of all replicas of a stage. Each table is made once, when first asked for.
+/// The choices for each microbatch, which the replicas of a stage divide. Tables are cached.
 class StageChoices {
  public:
-  /// Keeps a reference.
+  /// Keeps a reference to the costs.
   explicit StageChoices(const PlanCosts& costs) : costs_(costs) {}
 
-  /// By tensor degree, then replicas; of up to eight devices, or a power of two of them, fewer than there are.
+  /// The choices, ordered by tensor degree and then replicas. A stage has up to eight devices or a power of two, and
+  /// fewer than all.
   std::vector<StageChoice> of(std::size_t microbatch) {
     std::vector<StageChoice> choices;
     for (const LayerDegree tensor : costs_.layer_degrees)
@@ -56,8 +57,9 @@ class StageChoices {
   std::map<std::pair<std::size_t, LayerDegree>, StageTable> tables_;
 };
 
-/// The shortest recomputation with which these layers fit in a stage that holds so many microbatches, of `several` or
-/// one, of the whole stage or, `by_layer`, of its first layers; none where they never do.
+/// The recomputation with the shortest time at which layers `begin` to `end` - 1 fit in a stage with `in_flight`
+/// microbatches; nothing if none fits. `several`: whether the step has more than one microbatch. `by_layer`: a stage
+/// may recompute only its first layers.
 inline std::optional<StageRecomputation> least_recompute(const PlanCosts& costs, const StageChoice& choice,
                                                          std::size_t begin, std::size_t end, std::size_t in_flight,
                                                          bool several, std::size_t zero, bool by_layer) {
@@ -81,8 +83,8 @@ inline std::optional<StageRecomputation> least_recompute(const PlanCosts& costs,
   return best;
 }
 
-/// Devices times time of a microbatch through the layers before each, nanoseconds, whatever their stages: each layer by
-/// the choice with the least.
+/// Prefix sums over layers of devices times nanoseconds per microbatch; each layer takes the choice with the least.
+/// Element i is for the layers before i.
 inline std::vector<double> least_work(const PlanCosts& costs, const std::vector<StageChoice>& choices,
                                       StageRecompute recompute) {
   std::vector<double> work{0};

@@ -10,7 +10,7 @@
 
 namespace trainyard {
 
-/// What the stages of these layers may compute again, from least to most: nothing alone where no memory is given.
+/// Recomputation levels that stages of these layers can choose from, least first. Without a memory limit, only `no`.
 inline std::vector<StageRecompute> recompute_levels(const PlanCosts& costs, const std::vector<LayerCost>& layers) {
   std::vector<StageRecompute> levels{StageRecompute::no};
   if (!costs.memory) return levels;
@@ -20,44 +20,45 @@ inline std::vector<StageRecompute> recompute_levels(const PlanCosts& costs, cons
   return levels;
 }
 
-/// What a replica of a stage that has `have` of them sends to one that has `take`, or that takes, whichever has fewer:
-/// each of the first has so many bytes.
+/// Bytes per replica that are sent from a stage of `have` replicas, each with `bytes`, to one of `take` replicas. The
+/// result is per replica of the stage with fewer replicas.
 inline Bytes sent_bytes(Bytes bytes, std::size_t have, std::size_t take) {
   return take < have ? Bytes{bytes.count * static_cast<std::int64_t>(have) / static_cast<std::int64_t>(take)} : bytes;
 }
 
-/// The state that each of so many replicas holds: its part, rounded, and that of its experts.
+/// Optimizer state that each of `shards` replicas holds: its rounded share of the dense state, and its experts' state.
 inline Bytes shared_state(Bytes state, Bytes of_experts, std::size_t shards) {
   const auto parts = static_cast<std::int64_t>(shards);
   return Bytes{(2 * (state - of_experts).count + parts) / (2 * parts)} + of_experts;
 }
 
-/// The most that a backward task holds beyond the activations of all microbatches in flight at its start: where layer l
-/// is on, those of the layers behind it are gone (where LayerCost::backward_memory is known), what l computes again and
-/// its own working set are there, and
+/// Peak memory of a backward task, beyond the activations of all microbatches in flight at its start. When the task
+/// reaches layer l, the layers behind l have freed their activations (if LayerCost::backward_memory is known). The
+/// recomputed activations of l and its working set are held, and
 ///
-///     first    the gradients of l and of the layers behind it
-///     later    l's largest gradient, and its sum with those of earlier microbatches, which are counted apart
-///     passing  no gradients of weights
-///     only     those of `first`, of the only microbatch, where what l has kept goes as it is read
+///     first    the weight gradients of l and of the layers behind it
+///     later    l's largest gradient and its sum with those of earlier microbatches, which are counted separately
+///     passing  no weight gradients
+///     only     those of `first`, for the only microbatch; the kept activations of l are freed as they are read
 struct BackwardPeak {
   Bytes first{0}, later{0}, passing{0}, only{0};
 
-  /// The peak of these layers and those behind them, of which a microbatch frees so many bytes first.
+  /// Peak of these layers and the layers `rest` behind them. The latter, whose weights are `weights`, run first and
+  /// free `freed` bytes of a microbatch.
   BackwardPeak followed_by(const BackwardPeak& rest, Bytes freed, Bytes weights) const {
     return {std::max(first - freed + weights, rest.first), std::max(later - freed, rest.later),
             std::max(passing - freed, rest.passing), std::max(only - freed + weights, rest.only)};
   }
 };
 
-/// The layers of a stage together, for one rank and one microbatch: LayerCost added up. `input` is that of the first
-/// layer, `output` that of the last; `backward_memory` is known of all layers or of none.
+/// Cost of a stage on one rank, for one microbatch: the sum of its layers' LayerCost. `input` is that of the first
+/// layer, `output` that of the last. `backward_memory` is known for all layers or for none.
 struct StageCost {
   Nanoseconds forward, input_gradient, weight_gradient, accumulation, rank_sums, launches, exchanged;
   Bytes input, output, held, weights, state, expert_weights, expert_state;
   BackwardPeak peak;
   std::optional<BackwardMemory> backward_memory;  // `working` is in `peak`
-  Bytes copied_weights{0}, copied_state{0};       // of weights that a layer before these holds
+  Bytes copied_weights{0}, copied_state{0};       // copies of weights tied to a layer before the stage
 
   void add(const LayerCost& cost, StageRecompute recompute) {
     forward += cost.forward;
@@ -90,7 +91,7 @@ struct StageCost {
     add(*cost.backward_memory);
   }
 
-  /// The cost of these layers and those behind them.
+  /// The cost of these layers followed by `rest`.
   StageCost followed_by(const StageCost& rest) const {
     StageCost both{forward + rest.forward,
                    input_gradient + rest.input_gradient,
@@ -112,11 +113,11 @@ struct StageCost {
     return both;
   }
 
-  /// Time of any microbatch but the first, which adds its gradients to none.
+  /// Time for any microbatch except the first, which has no earlier gradients to add to.
   Nanoseconds backward() const { return input_gradient + weight_gradient + accumulation; }
   Nanoseconds time() const { return forward + backward(); }
-  /// What a device holds that has this stage alone, as PlanStep counts it but for buckets in transit: with so many
-  /// microbatches in flight, of `several` or one.
+  /// Peak memory of a device with this stage alone, as in PlanStep but without buckets in transit. `in_flight`:
+  /// microbatches in flight at most. `several`: whether the step has more than one microbatch.
   Bytes memory(std::size_t in_flight, const Shards& shards, bool several = true) const {
     const Bytes gradients = shards.gradients > 1          ? share(shards.gradients) + peak.passing
                             : several || !backward_memory ? weights + peak.later
@@ -126,7 +127,7 @@ struct StageCost {
   }
 
  private:
-  /// What each of so many replicas holds of the weights; its own of experts.
+  /// Weights that each of `replicas` replicas holds: a share of the dense weights, and its experts.
   Bytes share(std::size_t replicas) const {
     return Bytes{(weights - expert_weights).count / static_cast<std::int64_t>(replicas)} + expert_weights;
   }
@@ -137,8 +138,8 @@ struct StageCost {
   }
 };
 
-/// StageCost of every run of layers, for one size of microbatch and one tensor degree, with copies of weights that a
-/// layer before it holds. O(layers^2) space.
+/// StageCost of every range of consecutive layers, for one microbatch size and one degree, with copies of weights tied
+/// to layers before the range. O(layers^2) space.
 class StageTable {
  public:
   StageTable(const PlanCosts& costs, std::size_t microbatch, LayerDegree tensor) : layers_(costs.layers) {
@@ -164,7 +165,7 @@ class StageTable {
 
   std::size_t layers() const { return layers_; }
   const std::vector<StageRecompute>& levels() const { return levels_; }
-  /// Layers `begin` to `end` - 1.
+  /// The cost of layers `begin` to `end` - 1.
   const StageCost& of(std::size_t begin, std::size_t end, StageRecompute recompute = StageRecompute::no) const {
     const auto level = static_cast<std::size_t>(std::ranges::find(levels_, recompute) - levels_.begin());
     return stages_[(level * layers_ + begin) * layers_ + end - 1];

@@ -10,20 +10,21 @@
 namespace trainyard {
 namespace {
 
-constexpr int kPrices = 40;  // of memory that a bound tries, in quarters of powers of two about the mean
-/// Devices at most of which a bound knows how many stages there are; on more, up to so many.
+constexpr int kPrices = 40;  // prices of memory tried on each side of the mean rate, in steps of 2^(1/4)
+/// Up to kFewDevices devices, states distinguish every number of stages; on more devices only up to kFewCounts.
 constexpr std::size_t kFewDevices = 16, kFewCounts = 2;
 
-/// The stages from one on, at least: the step from when the first microbatch can enter, by what they do until their
-/// own updates, or until the first stage's; and one microbatch's way through them, there and back.
+/// Label of the dynamic program: lower bounds for the stages from one on. `own` and `first` are the step from when the
+/// first microbatch can enter, until these stages' own updates and until the first stage's update. `way` is the round
+/// trip of a microbatch through them.
 struct Rest {
   double own = 0, first = 0, way = 0;
 };
-/// No other of these is less in all.
+/// Pareto front of labels.
 class Least {
  public:
   const std::vector<Rest>& all() const { return kept_; }
-  /// Where there would be more than a few, two stand for what is less than either.
+  /// Adds a label. Beyond kLabels, it is merged with the nearest one into their componentwise minimum.
   void add(Rest rest) {
     const auto no_less = [](const Rest& one, const Rest& other) {
       return one.own >= other.own && one.first >= other.first && one.way >= other.way;
@@ -69,7 +70,7 @@ void StageDegreesBound::count() {
         least = std::min(least, work(layer));
         least_path = std::min(least_path, path_of(layer, choice.stages->of(i, i + 1)));
       }
-    if (least_work < 0) return;  // no degrees let it fit
+    if (least_work < 0) return;  // the layer fits at no degrees
     rest_work_[i + 1] = rest_work_[i] + least_work;
     rest_path_[i + 1] = rest_path_[i] + least_path;
     longest = std::max(longest, least);
@@ -83,16 +84,16 @@ void StageDegreesBound::count() {
 
 double StageDegreesBound::memory_of(const StageCost& layer, const StageDegrees& degrees) const {
   const double state = static_cast<double>(layer.state.count) / static_cast<double>(shards(degrees).state);
-  const std::int64_t copies = m_ > 1 ? 2 : 1;  // with gradients, which are not there all at once of one microbatch
+  const std::int64_t copies = m_ > 1 ? 2 : 1;  // weights and gradients; a single microbatch never holds all gradients
   return static_cast<double>(degrees.devices()) *
          (static_cast<double>((copies * layer.weights + layer.held).count) + state);
 }
 
-/// No choice of one of each layer whose memory is within that of all devices has less work: the best of some prices
-/// of memory.
+/// Lower bound on the work of any choice of degrees and recomputation per layer whose memory is within that of all
+/// devices: the best of several Lagrangian prices of memory.
 double StageDegreesBound::work_within_memory(const std::vector<std::vector<WorkAndMemory>>& layers) const {
   if (!costs_->memory) return 0;
-  // A device rounds its share of the state.
+  // Each device rounds its share of the state.
   const double all = static_cast<double>(costs_->devices) * (static_cast<double>(costs_->memory->count) + 1);
   double best = 0;
   for (int power = -kPrices; power <= kPrices; ++power) {
@@ -124,7 +125,7 @@ const StageDegreesBound::StageTimes& StageDegreesBound::stage_times(std::size_t 
   if (times.work >= -1) return times;
   times.work = -1;
   const StageChoice& own = choices_[choice];
-  // All but the last stage hold a second microbatch by then.
+  // Every stage but the last holds at least two microbatches in flight.
   const auto level = recompute(own, begin, end, end == n ? 0 : 1);
   if (!level) return times;
   const StageCost stage = own.stages->of(begin, end, *level);
@@ -148,8 +149,8 @@ const StageDegreesBound::StageTimes& StageDegreesBound::stage_times(std::size_t 
   return times;
 }
 
-/// Nanoseconds a byte, wherever a stage's devices are: of transfers between stages, as between two devices; of the
-/// sums of gradients, by choice, a share of the weights in that share of the time of all.
+/// Sets rates in nanoseconds per byte, minimal over placements of a stage's devices: of transfers between two devices,
+/// and by choice of sums of gradients (a share of the weights is assumed to take that share of the time for all).
 void StageDegreesBound::know_rates() {
   Bytes sent{1};
   for (const StageChoice& choice : choices_)
@@ -177,11 +178,11 @@ void StageDegreesBound::know_rates() {
   }
 }
 
-/// No stages of different degrees take less, or no less than the limit. O(layers^2 devices degrees counts), several
-/// times where stages have been alike so far.
+/// The dynamic program of tighten(): a lower bound for all sequences of stages with different degrees, or the limit.
+/// O(layers^2 devices degrees counts); more by a factor of the degrees for states whose stages are all alike so far.
 Nanoseconds StageDegreesBound::least_of_stages() {
   const std::size_t n = costs_->layers, most = costs_->devices, kinds = choices_.size() + 1, differ = choices_.size();
-  const std::size_t counts = most <= kFewDevices ? most : kFewCounts;  // the last one: or more
+  const std::size_t counts = most <= kFewDevices ? most : kFewCounts;  // the last value means "or more"
   const auto limit = static_cast<double>(limit_.count);
   double least = limit;
   std::vector<Least> rests((n + 1) * (most + 1) * kinds * counts);
@@ -204,7 +205,7 @@ Nanoseconds StageDegreesBound::least_of_stages() {
                     (begin > 0 ? times.back : times.update) + std::max(times.before, through + rest.first),
                     through + rest.way + times.back};
         if (behind < counts || counts == most) {
-          // It holds so many microbatches: the next one enters when the first has left.
+          // The stage holds `held` microbatches: the next one enters when the first has left.
           const auto held = std::min(m_, static_cast<std::int64_t>(behind + 1));
           const auto turns = static_cast<double>((m_ - 1) / held), others_of = static_cast<double>((m_ - 1) % held);
           longer.own = std::max(longer.own, (turns + 1) * (times.once + times.onward + rest.way) +
@@ -259,7 +260,7 @@ std::optional<Nanoseconds> bound_stage_degrees(const PlanCosts& costs, const Pla
                                                const std::function<bool(std::size_t microbatch)>& is_chain) {
   if (costs.devices > kMostWithStageDegrees) return std::nullopt;
   const PlanCosts known = tables.known_costs();
-  PlanCosts of_one = known;  // its gradients need not be there all at once
+  PlanCosts of_one = known;  // a single microbatch need not hold all gradients at once
   of_one.memory.reset();
   const PlanCosts filling = asking(costs, tables);
   StageChoices stages{filling};

@@ -16,27 +16,29 @@
 
 namespace trainyard {
 
-/// The plans of 1F1B of one microbatch and ZeRO stage whose stages have different degrees, and what none of them is
-/// below. With w_i(g) = m times the passes of layer i at degrees g, which has devices(g), the least recomputation with
-/// which it fits alone included, and a_i(g) those passes once, on N devices and in no more than p stages:
+/// The class of 1F1B plans with one microbatch size and ZeRO stage whose stages have different degrees, with a lower
+/// bound on their step. Let w_i(g) be the time of m microbatches through layer i at degrees g, with the least
+/// recomputation at which the layer alone fits, a_i(g) the time of one, devices(g) the devices at g, N all devices, and
+/// p the largest possible number of stages. The bound is the largest of
 ///
-///     sum_i min_g devices(g) w_i(g) / N                  the mean device works that long
-///     (sum_i min_g devices(g) (w_i(g) + x b_i(g)) - x N M) / N
-///     max_i min_g w_i(g)                                 so does the one that has layer i
-///     sum_i min_g a_i(g) / (1 - (1 - 1/m)^p)             stages one behind the other, as of plan_bound()
+///     (1)  sum_i min_g devices(g) w_i(g) / N                           work of the mean device
+///     (2)  (sum_i min_g devices(g) (w_i(g) + x b_i(g)) - x N M) / N    the same with a price x of memory, for any x
+///     (3)  max_i min_g w_i(g)                                          work of the device with layer i
+///     (4)  sum_i min_g a_i(g) / (1 - (1 - 1/m)^p)                      stages one behind the other (plan_bound)
 ///
-/// the second for any price x of a byte, b_i(g) being those of layer i on a device with one microbatch in flight, M its
-/// memory; and, where it is tightened, the least over all stages that differ of the most, over stages q, of
+/// In (2), b_i(g) are the bytes of layer i on a device with one microbatch in flight, and M is a device's memory.
+/// tighten() adds the minimum, over all sequences of stages with different degrees, of the maximum over stages q of
 ///
-///     sum_s<q (f_s + h_s) + w_q + e_q                            forward passes before it, its work, sum and update
-///     sum_s<q (f_s + h_s) + (j + 1) C_q + r (c_q - f_q)          it holds k microbatches, m - 1 = j k + r
-///     sum_s<q (c_s + h_s) + sum_1<s<=q g_s + w_q + e_1           backward passes before it, and the first's update
+///     sum_s<q (f_s + h_s) + w_q + e_q                            forward passes before q; q's work, sum and update
+///     sum_s<q (f_s + h_s) + (j + 1) C_q + r (c_q - f_q)          q holds k microbatches, m - 1 = j k + r
+///     sum_s<q (c_s + h_s) + sum_1<s<=q g_s + w_q + e_1           q's work, then backward passes and stage 1's update
 ///
-/// with work w_s, c_s of a microbatch (f_s forward), sends of h_s onward and g_s back, and C_q the way of a microbatch
-/// from q on and back. From the last stage on: of the stages from a layer on, by devices left, their number (as far as
-/// it is told apart) and whether all have been alike, the few least of these times and ways; where there would be more,
-/// two are taken for what is less than either. A stage that takes as long as what is known already is left out. All but
-/// the last stage hold two microbatches.
+/// Here w_s is the work of stage s, c_s that of one microbatch (f_s forward), e_s the sum of gradients and the update
+/// after its tasks, h_s and g_s its sends onward and back, and C_q the round trip of a microbatch from q to the last
+/// stage and back. A dynamic program builds the stages from the last one on. Its state is the first layer, the devices
+/// left, the number of stages (capped) and whether all are alike; each state keeps a few Pareto-optimal labels of these
+/// times. Beyond that number, two labels are merged into their componentwise minimum, which weakens the bound. Stages
+/// that reach the limit are pruned. All stages but the last are taken to hold two microbatches.
 class StageDegreesBound {
  public:
   /// Keeps references to the costs and the options.
@@ -60,40 +62,43 @@ class StageDegreesBound {
   std::int64_t microbatches() const { return m_; }
 
   Shards shards(const StageDegrees& degrees) const { return {zero_, degrees.data}; }
-  /// The least with which a stage that has so many behind it fits.
+  /// The recomputation with the shortest time at which a stage fits, with `behind` stages behind it.
   std::optional<StageRecomputation> recompute(const StageChoice& choice, std::size_t begin, std::size_t end,
                                               std::size_t behind) const {
     return least_recompute(*costs_, choice, begin, end, std::min(static_cast<std::size_t>(m_), behind + 1), m_ > 1,
                            zero_, options_->by_layer);
   }
-  /// Time of all microbatches: gradients are added but for the first.
+  /// Time of all m microbatches; the first adds no gradients.
   Nanoseconds work(const StageCost& stage) const { return m_ * stage.time() - stage.accumulation; }
-  /// Layers before this one, at least: devices times time of all microbatches, and time of one.
+  /// Lower bounds for the layers before `layer`: devices times time of all microbatches, and time of one microbatch.
   double work_before(std::size_t layer) const { return rest_work_[layer]; }
   Nanoseconds path_before(std::size_t layer) const { return rest_path_[layer]; }
 
+  /// The bound so far; kLongestTime if some layer fits at no degrees.
   Nanoseconds bound() const { return bound_; }
   void know(Nanoseconds bound) { bound_ = std::max(bound_, bound); }
-  /// Has the bound know that stages fill and drain, each on its own devices, send, add up gradients and update; until
-  /// it is no less than `limit`.
+  /// Raises the bound, up to `limit` at most: accounts for the fill and drain of stages, their own devices, their
+  /// sends, sums of gradients and updates.
   void tighten(Nanoseconds limit);
 
  private:
   void count();
-  /// A layer on all its devices: nanoseconds of the step, and bytes with one microbatch in flight.
+  /// A layer on all its devices together: nanoseconds per step, and bytes with one microbatch in flight.
   struct WorkAndMemory {
     double work, memory;
   };
   double memory_of(const StageCost& layer, const StageDegrees& degrees) const;
   double work_within_memory(const std::vector<std::vector<WorkAndMemory>>& layers) const;
-  /// One microbatch's time, until its gradient is there; `alike` without recomputation.
+  /// Time of one microbatch until its input gradient is done. `alike` is the stage without recomputation, which may
+  /// come earlier if parts are apart.
   Nanoseconds path_of(const StageCost& stage, const StageCost& alike) const {
     return inside_ == TaskParts::apart ? alike.forward + alike.input_gradient : stage.time() - stage.accumulation;
   }
-  /// Nanoseconds of a stage, at least: of all microbatches, of one, of what of all is done before the last one's
-  /// gradient is there, of one until its gradient is there and its forward pass, of what it sends of one to the stages
-  /// behind and before it, and behind its tasks of its gradients' sum and its update, or of the latter alone. `work` is
-  /// below zero where the stage does not fit, or takes the limit.
+  /// Lower bounds for a stage, in nanoseconds. `work` is for all microbatches: -1 if the stage does not fit or reaches
+  /// the limit, -2 if not computed yet. `once` is for one microbatch, `before` the part of `work` before the last
+  /// microbatch's input gradient is done. For one microbatch, `path` is the time until its input gradient is done,
+  /// `forward` its forward pass, `onward` and `back` its sends to the next and the previous stage. `after` is the sum
+  /// of gradients and the update after the tasks, `update` the update alone.
   struct StageTimes {
     double work = -2, once = 0, before = 0, path = 0, forward = 0, onward = 0, back = 0, after = 0, update = 0;
   };
@@ -111,25 +116,25 @@ class StageDegreesBound {
   std::vector<double> rest_work_;
   std::vector<Nanoseconds> rest_path_;
   std::vector<StageTimes> stage_times_;  // by choice, first and last layer
-  double transfer_rate_ = 0;
-  std::vector<double> sum_rates_;  // by choice
+  double transfer_rate_ = 0;             // nanoseconds per byte between two devices
+  std::vector<double> sum_rates_;        // by choice: nanoseconds per byte of weights
 };
 
-/// Devices at most of which stages' degrees are looked for and bounded.
+/// Upper limit on the devices for which different degrees per stage are searched and bounded.
 inline constexpr std::size_t kMostWithStageDegrees = 64;
 
-/// One bound for each microbatch and ZeRO stage that some degrees let fit; `of_one`: the costs of plans of one
-/// microbatch. Keeps references to costs and options.
+/// One class for each microbatch size and ZeRO stage at which every layer fits. `of_one` are the costs for plans with a
+/// single microbatch. Keeps references to costs and options.
 std::vector<StageDegreesBound> stage_degrees_classes(const PlanCosts& known, const PlanCosts& of_one,
                                                      const PlanSearchOptions& options, StageChoices& stages,
                                                      TaskParts inside);
 
-/// Costs whose layers are worked out, and kept in the tables, as they are asked for.
+/// PlanCosts whose `layer` fills the tables on demand; for one thread.
 PlanCosts asking(const PlanCosts& costs, LayerTables& tables);
 
-/// No plan of 1F1B whose stages have different degrees takes less than this, or than `enough`, with least costs
-/// (least_step.hpp), and `mean` of each microbatch, or where that is no chain no more; on more devices than are
-/// searched nothing.
+/// Lower bound, up to `enough`, on the step of every 1F1B plan whose stages have different degrees, from the least
+/// costs of LeastCosts. `mean` is a further bound for a microbatch size. Sizes whose layers are not a chain
+/// (`is_chain`) are not tightened. Nothing for more than kMostWithStageDegrees devices.
 std::optional<Nanoseconds> bound_stage_degrees(const PlanCosts& costs, const PlanSearchOptions& options,
                                                LayerTables& tables, Nanoseconds enough,
                                                const std::function<Nanoseconds(std::size_t microbatch)>& mean,

@@ -15,28 +15,27 @@
 namespace trainyard {
 namespace {
 
-/// Where no more plans of a microbatch and ZeRO stage are left, all are run.
+/// If a class has at most this many plans, all are run.
 constexpr double kAllRun = 4096;
-/// Else so many ways to go on are kept of a number of stages, a layer and devices; of whole plans so many are run, and
-/// of these so many improved.
+/// Otherwise: beam width per number of stages, first layer and devices left; complete plans run; plans improved.
 constexpr std::size_t kWays = 12, kRun = 48, kMended = 4;
-constexpr std::size_t kClassesAtOnce = 4;  // between two looks at the best
+constexpr std::size_t kClassesAtOnce = 4;  // classes searched between two updates of the incumbent
 
 bool all_alike(const std::vector<StageDegrees>& degrees) {
   return std::ranges::all_of(degrees, [&](const StageDegrees& each) { return each == degrees.front(); });
 }
 
-/// The plans of one microbatch and ZeRO stage.
+/// Search over the plans of one microbatch size and ZeRO stage.
 class DegreesClass {
  public:
   explicit DegreesClass(StageDegreesBound bound) : bound_(std::move(bound)) {}
 
   Nanoseconds bound() const { return bound_.bound(); }
   void tighten(Nanoseconds limit) { bound_.tighten(limit); }
-  /// Once run: that every plan which takes less than the limit was looked at.
+  /// After run(): whether every plan that takes less than the limit was evaluated.
   bool exact() const { return exact_; }
 
-  /// The best of those that take less than `limit`.
+  /// The best plans found that fit, shortest first. Partial plans that cannot take less than `limit` are pruned.
   std::vector<RatedPlan> run(std::optional<Nanoseconds> limit, std::uint64_t& evaluations) {
     limit_ = limit.value_or(kLongestTime);
     all_ = exact_ = plans() <= kAllRun;
@@ -59,18 +58,18 @@ class DegreesClass {
   }
 
  private:
-  /// The stages from one on.
+  /// Partial plan: the stages from one on.
   struct Way {
-    std::size_t begin, left, before;  // their first layer, devices before them, and the way without the first stage
-    std::size_t choice;
+    std::size_t begin, left, before;  // first layer; devices left; index of the way without its first stage
+    std::size_t choice;               // of the first stage, like `recompute`
     StageRecomputation recompute;
-    Nanoseconds sum, most, tail;  // tail: what ends after the first stage's last backward pass
+    Nanoseconds sum, most, tail;  // sum and maximum of stage times; time after the first stage's last backward pass
     Nanoseconds estimate;
-    bool alike, shared;  // all have the same degrees; one has replicas
+    bool alike, shared;  // all stages have the same degrees; one has replicas
   };
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  /// Ways to choose cuts and degrees; in double, which does not overflow.
+  /// Number of choices of cuts and degrees; a double, since an integer could overflow.
   double plans() const {
     const std::size_t n = costs().layers, most = costs().devices;
     std::vector<double> ways((n + 1) * (most + 1), 0.0);
@@ -101,7 +100,7 @@ class DegreesClass {
     return stop;
   }
 
-  /// Stage by stage, from the last one on.
+  /// Builds ways_ and whole_, stage by stage from the last one on.
   void chain_stages() {
     const std::size_t states = costs().layers * (costs().devices + 1);
     std::vector<std::vector<Way>> next(states);
@@ -122,10 +121,10 @@ class DegreesClass {
     }
   }
 
-  /// By each stage before these, of which there are `behind`.
+  /// Adds to `next` each extension of a way by a stage before it; the way has `behind` stages.
   void extend(const Way& way, std::size_t at, std::size_t behind, std::vector<std::vector<Way>>& next) {
     ParallelPlan around{
-        .degrees = {{.data = 0}, {}}, .cuts = {1}, .microbatch = bound_.microbatch()};  // for transfers and sums
+        .degrees = {{.data = 0}, {}}, .cuts = {1}, .microbatch = bound_.microbatch()};  // for transfers, sums
     if (behind > 0) {
       around.degrees.push_back(choices()[way.choice].degrees);
       around.cuts.push_back(2);
@@ -136,7 +135,7 @@ class DegreesClass {
       const std::size_t left = way.left - choice.degrees.devices();
       around.degrees[0].data = left;
       around.degrees[1] = choice.degrees;
-      const StageTable& stages = choice.stages_from(left);  // as if all devices were used
+      const StageTable& stages = choice.stages_from(left);  // assumes that all devices are used
       Nanoseconds forward{0}, backward{0};
       if (behind > 0) {
         const StageDegrees& after = choices()[way.choice].degrees;
@@ -184,7 +183,7 @@ class DegreesClass {
     }
   }
 
-  /// By the estimate, one of each degrees.
+  /// Inserts a way in the order of estimates. Unless all are kept, only the best of each choice stays.
   void insert(std::vector<Way>& ways, const Way& way) const {
     if (!all_) {
       const auto same = std::ranges::find(ways, way.choice, &Way::choice);
@@ -219,7 +218,7 @@ class DegreesClass {
     return *std::ranges::find(choices(), degrees, &StageChoice::degrees);
   }
 
-  /// Single moves, the first that is better, until none is.
+  /// Local search over each_move(): takes every improving move, until a pass finds none.
   void mend(RatedPlan& best, std::uint64_t& evaluations) const {
     for (bool better = true; better;) {
       better = false;
@@ -260,7 +259,7 @@ class DegreesClass {
         ParallelPlan moved = base;
         if (std::exchange(moved.degrees[i], choice.degrees) == choice.degrees) continue;
         offer(moved);
-        // Its devices from another, or to it.
+        // Moves devices from stage j to stage i.
         for (std::size_t j = 0; j < base.stages(); ++j)
           for (const StageChoice& other : choices()) {
             if (j == i || other.degrees == base.degrees[j] || choice.degrees.devices() <= base.degrees[i].devices() ||
@@ -285,7 +284,7 @@ class DegreesClass {
   Nanoseconds limit_ = kLongestTime;
   bool all_ = false, exact_ = false;
   std::vector<Way> ways_;
-  std::vector<std::size_t> whole_;  // of the ways those that begin with the first layer
+  std::vector<std::size_t> whole_;  // indices of complete ways, which begin with the first layer
 };
 
 }  // namespace
@@ -297,7 +296,7 @@ StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchO
     result.exact = false;
     return result;
   }
-  // Several stages have all gradients before they update.
+  // Plans of several stages hold all gradients before the update.
   if (!LeastMemory{costs, tables}.may_fit(true)) return result;
   const PlanCosts known = tables.known_costs();
   const PlanCosts filling = asking(costs, tables);

@@ -11,28 +11,28 @@
 namespace trainyard {
 
 struct StageDegreesFound {
-  std::vector<RatedPlan> best;  // all within memory, of different degrees or microbatch
-  Nanoseconds bound;            // no plan of the dimensions searched within memory takes less; kLongestTime: none
+  std::vector<RatedPlan> best;  // plans that fit in memory; differ in degrees or microbatch
+  Nanoseconds bound;            // lower bound for the searched plans in memory; kLongestTime: no plan is left
   std::uint64_t evaluations = 0;
-  bool exact = false;  // every plan that could be shorter than the best and `least` was looked at
+  bool exact = false;  // every plan that could be shorter than the best and `least` was evaluated
 };
 
-/// The best plans of 1F1B whose stages have different degrees. Of the others' best step, `least`, all are left out that
-/// cannot be shorter.
+/// Searches for the best 1F1B plans whose stages have different degrees. Plans that cannot be shorter than `least`, the
+/// best step of other plans, are pruned.
 ///
-/// Microbatches of all replicas and ZeRO stages are enumerated in the order of their bounds (stage_degrees_bound.hpp),
-/// which are tightened before one is searched. Stages are chosen from the last one on: for a number of stages, their
-/// first layer and the devices left before them, the few best stages found (all, where all plans are few thousand) are
-/// each extended by a stage of every length and degrees, with the least recomputation that fits its min(m, number)
-/// microbatches in flight. The best
+/// Classes of microbatch size and ZeRO stage are enumerated in the order of their bounds (stage_degrees_bound.hpp),
+/// which are tightened before a class is searched. A beam search builds the stages from the last one on. For each
+/// number of stages, first layer and devices left, the best partial plans (all, if a class has at most 4096 plans) are
+/// extended by a stage of every length and degrees. A stage takes the recomputation with the shortest time at which its
+/// min(m, number) microbatches in flight fit. The estimate is
 ///
 ///     sum of (t_i + transfers) + (m - 1) max(t_i, transfers, sum from i on / stages from i on)
 ///     + what sums of gradients and updates end later
 ///
-/// with the work of the layers that are left on the devices that are left. The best complete ones are run (run_plan),
-/// and improved by single moves of a cut, of a stage's degrees, and of degrees or devices between two stages. Devices
-/// of a stage number up to eight, or a power of two; on more than 64 devices nothing is searched, and there is no
-/// bound.
+/// with t_i the time of stage i, and the work of the remaining layers spread over the remaining devices. run_plan()
+/// evaluates the best complete plans. Local search improves them by single moves of a cut, of a stage's degrees, and of
+/// degrees or devices between two stages. A stage has up to eight devices or a power of two. On more than 64 devices
+/// nothing is searched, and there is no bound.
 StageDegreesFound search_stage_degrees(const PlanCosts& costs, const PlanSearchOptions& options, LayerTables& tables,
                                        std::optional<Nanoseconds> least);
 
