@@ -19,22 +19,23 @@ namespace {
 
 constexpr std::size_t kHops = 7, kTrials = 1000;
 
-/// The search of one number of stages.
+/// The search for one number of stages.
 class Alleviation {
  public:
   Alleviation(const PlanCosts& costs, const std::vector<Mesh>& meshes, const PlannerOptions& options)
       : costs_(costs), options_(options), meshes_(meshes) {}
-  /// Each stage with degrees of its own.
+  /// For plans with degrees per stage.
   Alleviation(const PlanCosts& costs, const PlannerOptions& options) : costs_(costs), options_(options), meshes_() {}
 
-  /// The best of those that fit; nothing where none does.
+  /// The plan that the search ends with, from equal degrees; nothing if it does not fit.
   std::optional<PlannerAnswer> run() {
     const Mesh& start = *std::ranges::min_element(meshes_, {}, [](const Mesh& mesh) { return mesh.tensor.ranks; });
     ParallelPlan plan = start.plan(1);
     plan.cuts = equal_cuts(costs_, start.row);
     return improved(std::move(plan), divisors(costs_.batch / plan.data));
   }
-  /// From as many replicas each as are a power of two, and twice of the last stages while there are devices left.
+  /// As above, from degrees per stage: each of the `row` stages has a power of two of replicas, and the last ones twice
+  /// that while devices are left.
   std::optional<PlannerAnswer> run(std::size_t row) {
     const std::size_t each = std::bit_floor(costs_.devices / row), twice = (costs_.devices - each * row) / each;
     ParallelPlan plan;
@@ -57,7 +58,7 @@ class Alleviation {
   static Key key(const ParallelPlan& plan) {
     return {plan.data, plan.tensor, plan.microbatch, plan.cuts, plan.degrees};
   }
-  /// Stages that all have the same degrees are those of a plan of these.
+  /// The plan for the caller: if all stages have the same degrees, as a plan with equal degrees.
   static ParallelPlan told(ParallelPlan plan) {
     if (plan.degrees.empty() ||
         std::ranges::count(plan.degrees, plan.degrees.front()) < static_cast<std::ptrdiff_t>(plan.degrees.size()))
@@ -69,7 +70,7 @@ class Alleviation {
     return plan;
   }
   bool allowed(const ParallelPlan& plan) const { return !options_.allowed || options_.allowed(told(plan)); }
-  /// Samples that all replicas can divide among themselves.
+  /// Microbatch sizes that the replicas of every stage can divide.
   std::vector<std::size_t> microbatches(const ParallelPlan& plan) const {
     std::vector<std::size_t> sizes = divisors(costs_.batch / plan.data);
     std::erase_if(sizes, [&](std::size_t size) {
@@ -81,7 +82,7 @@ class Alleviation {
   std::optional<PlannerAnswer> improved(ParallelPlan plan, const std::vector<std::size_t>& sizes) {
     if (sizes.empty()) return std::nullopt;
     plan.microbatch = sizes.front();
-    for (const std::size_t microbatch : sizes) {  // of more samples where so many cannot be
+    for (const std::size_t microbatch : sizes) {  // larger sizes if the filter refuses this one
       if (!options_.allowed || allowed(plan)) break;
       plan.microbatch = microbatch;
     }
@@ -142,7 +143,7 @@ class Alleviation {
     sort_by(stages, [&](std::size_t s) { return config.times[s]; });
     return stages;
   }
-  /// A layer of the bottleneck to each other stage, over those between.
+  /// Moves a layer of the bottleneck to each other stage, by shifting all cuts in between.
   void move_layers(const Config& config, std::vector<ParallelPlan>& moves) const {
     for (const std::size_t to : idlest(config)) {
       ParallelPlan plan = config.plan;
@@ -154,7 +155,7 @@ class Alleviation {
     }
   }
   bool has_ranks(std::size_t ranks) const { return std::ranges::count(costs_.layer_degrees, LayerDegree{ranks}) > 0; }
-  /// Twice or half the ranks of the bottleneck, on as many devices.
+  /// Doubles or halves the ranks of the bottleneck, on the same number of devices.
   void change_own_ranks(const Config& config, bool more, std::vector<ParallelPlan>& moves) const {
     ParallelPlan plan = config.plan;
     auto& [data, tensor] = plan.degrees[config.bottleneck];
@@ -163,8 +164,8 @@ class Alleviation {
     tensor.ranks = more ? 2 * tensor.ranks : tensor.ranks / 2;
     if (has_ranks(tensor.ranks) && plan.microbatch % data == 0) moves.push_back(std::move(plan));
   }
-  /// Twice the bottleneck's ranks or replicas, on devices that are free or half of those of other stages, the idlest
-  /// first and from each of them on.
+  /// Doubles the bottleneck's ranks or replicas, with free devices or half of those of other stages. One move per start
+  /// in the order of idleness.
   void add_devices(const Config& config, bool ranks, std::vector<ParallelPlan>& moves) const {
     ParallelPlan plan = config.plan;
     auto& [data, tensor] = plan.degrees[config.bottleneck];
@@ -190,7 +191,7 @@ class Alleviation {
       if (free >= wanted) moves.push_back(std::move(changed));
     }
   }
-  /// The mesh with the next ranks up or down.
+  /// The mesh with the next larger or smaller number of ranks; with degrees per stage, see change_own_ranks().
   void change_ranks(const Config& config, bool more, std::vector<ParallelPlan>& moves) const {
     if (!config.plan.degrees.empty()) return change_own_ranks(config, more, moves);
     const Mesh* next = nullptr;
@@ -234,7 +235,7 @@ class Alleviation {
     return moves;
   }
 
-  /// A better one than `base`, by one move from `config` or by several.
+  /// A plan better than `base`, by one or several moves from `config` (depth-first).
   std::optional<Config> hop(const Config& base, const Config& config, std::size_t depth) {
     if (depth == kHops) return std::nullopt;
     std::vector<Config> next;

@@ -4,25 +4,28 @@
 
 namespace trainyard {
 
-/// Aceso's search, on all devices: for each number of stages, from equal layers, no tensor ranks and microbatches of
-/// one sample on, the bottleneck is made lighter until nothing found makes the step shorter. Its step, with m
-/// microbatches and t_i the passes of stage i with what it sends and receives:
+/// Aceso's search, on all devices. For each number of stages it starts from equal layers, the fewest tensor ranks and
+/// microbatches of one sample, and alleviates the bottleneck until it finds no shorter step. With m microbatches and
+/// t_i the passes of stage i plus its transfers, the step is
 ///
-///     max over stages of (m - 1) t_i, and sum of t_i          no sums of gradients, no update
+///     (m - 1) max t_i + sum of t_i          without sums of gradients and update
 ///
-/// The bottleneck is the stage that is furthest beyond the memory, if any is, else that of the largest t_i. A move
-/// takes from it what it has too much of, in this order:
+/// The bottleneck is the stage that exceeds the memory most, if any does, else the stage with the largest t_i. Moves
+/// relieve it of the resource that it lacks, in this order:
 ///
 ///     memory    a layer to another stage, the idlest first; more ranks and fewer replicas; smaller microbatches
-///     time      a layer to another stage; fewer ranks and more replicas, and the reverse; larger microbatches
+///     time      a layer to another stage; fewer ranks and more replicas; the reverse; larger microbatches
 ///
-/// and recomputation is chosen anew each time, the least that fits. The first move that is better is taken; where none
-/// is, moves follow on moves, up to 7 (multi-hop), no plan twice, within 1,000 plans for each number of stages. Degrees
-/// are equal on all stages, so that ranks and replicas change on all at once; with PlannerOptions::stage_degrees it
-/// searches besides with those of each stage, from as many devices each as are a power of two (twice of the last stages
-/// while there are devices left): the bottleneck's ranks or replicas alone change, and before microbatches do it takes
-/// as many devices as it has, free ones or half of those of others, the idlest first. That it restarts from the best it
-/// has passed by, and tunes ops one by one, is left out.
+/// After each move, every stage takes the lowest level of recomputation that fits. The search takes the first improving
+/// move. If there is none, it chains up to 7 moves (multi-hop). It rates no plan twice, and at most 1,000 plans for
+/// each number of stages.
+///
+/// Degrees are equal on all stages, so moves change ranks and replicas everywhere. With PlannerOptions::stage_degrees
+/// it also searches plans with degrees per stage. These start with a power of two of devices per stage (twice that for
+/// the last stages, if devices are left). Moves then change the ranks or replicas of the bottleneck only. Before
+/// microbatch moves, they double its devices, with free ones or half of those of other stages, the idlest first.
+///
+/// Two parts of Aceso are left out: restarts from the best plans that it passed by, and tuning of single ops.
 ///
 /// G. Liu, Y. Miao, Z. Lin, X. Shi, S. Maleki, F. Yang, Y. Bao, S. Wang: Aceso: Efficient parallel DNN training through
 /// iterative bottleneck alleviation. EuroSys 2024, sections 3 and 4.

@@ -14,7 +14,7 @@ namespace {
 
 using AlpaCuts = ChosenCuts<Nanoseconds>;
 
-/// t_i of every stage that may be, of one mesh, microbatch and rematerialization.
+/// t_i of every possible stage, for one mesh, microbatch size and rematerialization.
 class AlpaStages {
  public:
   AlpaStages(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table, StageRecompute recompute)
@@ -32,7 +32,7 @@ class AlpaStages {
         }
   }
 
-  /// T.
+  /// The step T with these cuts; `chosen.value` is the sum of their t_i.
   Nanoseconds step(const AlpaCuts& chosen) const {
     Nanoseconds most{0};
     const std::vector<StageRange> ranges = ranges_of(costs_, chosen.cuts);
@@ -40,7 +40,7 @@ class AlpaStages {
     return chosen.value + more_ * most;
   }
 
-  /// The cuts of the least T, where it is less than `best`.
+  /// The cuts with the least T, if it is less than `best`.
   std::optional<AlpaCuts> least(Nanoseconds best) const {
     const auto add = [](Nanoseconds sum, Nanoseconds own) { return sum + own; };
     const auto larger = [](Nanoseconds most, Nanoseconds own) { return std::max(most, own); };
@@ -68,7 +68,7 @@ class AlpaStages {
   std::size_t index(std::size_t s, std::size_t begin, std::size_t end) const {
     return (s * costs_.layers + begin) * costs_.layers + end - 1;
   }
-  /// With stages of no more than `limit`.
+  /// The best cuts with t_i <= `limit` for all stages.
   template <class Join>
   std::optional<AlpaCuts> cuts_within(Nanoseconds limit, const Join& join) const {
     return best_cuts(
@@ -82,11 +82,11 @@ class AlpaStages {
 
   const PlanCosts& costs_;
   std::size_t stages_;
-  std::int64_t more_;  // microbatches than one
+  std::int64_t more_;  // microbatches after the first: B - 1
   std::vector<std::optional<Nanoseconds>> times_;
 };
 
-/// Stages of submeshes of their own, for one microbatch and rematerialization.
+/// Search over stages with different submeshes, for one microbatch size and rematerialization.
 class AlpaSubmeshes {
  public:
   AlpaSubmeshes(const PlanCosts& costs, std::vector<StageChoice> choices, std::size_t microbatch,
@@ -98,7 +98,7 @@ class AlpaSubmeshes {
         microbatches_(static_cast<std::int64_t>(costs.batch / microbatch)),
         rest_(least_work(costs, choices_, recompute)) {}
 
-  /// The plans of less than this T, from the least T on: none of them have more of both sum and t_max than another.
+  /// Plans with T < `limit`, least T first: the Pareto front of sum and t_max per state, so the least T is among them.
   std::vector<PlannerAnswer> less_than(Nanoseconds limit) {
     if (choices_.empty() || static_cast<double>(microbatches_) * rest_.back() / static_cast<double>(costs_.devices) >=
                                 static_cast<double>(limit.count))
@@ -120,11 +120,11 @@ class AlpaSubmeshes {
   }
 
  private:
-  /// From one on.
+  /// Partial plan: the stages from one on.
   struct Stages {
-    std::size_t begin, left, after, choice;  // the first layer, devices before, the stages but the first
-    Nanoseconds sum, most;
-    bool alike;
+    std::size_t begin, left, after, choice;  // first layer, devices left, index without the first stage, its degrees
+    Nanoseconds sum, most;                   // sum and maximum of t_i
+    bool alike;                              // all stages have the same degrees
   };
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
@@ -159,7 +159,7 @@ class AlpaSubmeshes {
         Nanoseconds time = stage.time();
         if (degrees.data > 1) time += Nanoseconds{costs_.all_reduce(around, 1, stage.weights).count / microbatches_};
         const Stages longer{begin, left, at, c, stages.sum + time, std::max(stages.most, time), alike};
-        // No layer takes less than its time on all devices that are left.
+        // Lower bound for the remaining layers: spread over all remaining devices.
         const double rest = left > 0 ? rest_[begin] / static_cast<double>(left) : 0;
         const auto most = std::max(static_cast<double>(longer.most.count), rest);
         if (static_cast<double>(longer.sum.count) + rest + static_cast<double>(microbatches_ - 1) * most >=
@@ -204,7 +204,7 @@ PlannerAnswer plan_alpa(const PlanCosts& costs, const PlannerOptions& options) {
   each_plan(costs, options, all, 1, 1, best, [&](ParallelPlan plan, const StageTable& table) {
     for (const StageRecompute recompute : table.levels()) {
       if (recompute == StageRecompute::attention) continue;
-      // The largest is no less than the mean.
+      // Lower bound on T: the largest t_i is at least the mean.
       const Nanoseconds whole = table.of(0, costs.layers, recompute).time();
       const auto stages = static_cast<std::int64_t>(plan.stages());
       if (whole + Nanoseconds{(microbatches_of(costs, plan) - 1) * whole.count / stages} >= least) continue;

@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-/// Cuts of one mesh, microbatch and recomputation.
+/// The dynamic program over cuts, for one mesh, microbatch size and recomputation.
 class DappleCuts {
  public:
   DappleCuts(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table, StageRecompute recompute)
@@ -51,7 +51,7 @@ class DappleCuts {
   }
 
  private:
-  /// A stage on so many times the devices of one, with the cut before it.
+  /// Appends the cut before a stage, and the stage on `times` the devices of one stage.
   void add(std::vector<DappleStage>& stages, std::size_t s, std::size_t begin, std::size_t end,
            std::size_t times) const {
     if (s > 0) {
@@ -76,7 +76,7 @@ Nanoseconds dapple_latency(const std::vector<DappleStage>& stages, std::size_t m
   const auto more = static_cast<std::int64_t>(microbatches) - 1;
   const auto passes = [&](std::size_t s) { return stages[s].forward + stages[s].backward; };
   std::size_t pivot = stages.size() - 1;
-  Nanoseconds between{0};  // the passes of the stages from s + 1 to the pivot, without either
+  Nanoseconds between{0};  // passes of the stages strictly between s and the pivot
   for (std::size_t s = pivot; s-- > 0;) {
     if (more * passes(s) > more * passes(pivot) + between) {
       pivot = s;

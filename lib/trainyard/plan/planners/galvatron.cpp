@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-/// Stages of equal layers, time and memory.
+/// Three choices of cuts, which balance the stages' layers, time, and memory.
 std::vector<std::vector<std::size_t>> galvatron_cuts(const PlanCosts& costs, const ParallelPlan& plan,
                                                      const StageTable& table) {
   const auto larger = [](auto a, auto b) { return std::max(a, b); };

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-/// Ranks share the sequence where they can.
+/// Tensor degrees, with sequence parallelism if it is available.
 std::vector<LayerDegree> megatron_degrees(const PlanCosts& costs) {
   std::vector<LayerDegree> degrees = ranks_alone(costs);
   for (LayerDegree& degree : degrees)
@@ -21,14 +21,14 @@ std::vector<LayerDegree> megatron_degrees(const PlanCosts& costs) {
   return degrees;
 }
 
-/// Chunks a device: the most that divide the equal layers, 1 where microbatches do not go round.
+/// Chunks per device: as many as the equal layers allow, or 1 if p does not divide microbatches or layers.
 std::size_t chunks_for(const PlanCosts& costs, const Mesh& mesh, std::size_t microbatches) {
   const std::size_t layers = equal_layers(costs);
   if (mesh.row == 1 || microbatches % mesh.row != 0 || layers % mesh.row != 0) return 1;
   return layers / mesh.row;
 }
 
-/// The slowest device's forward and backward pass of a microbatch.
+/// Forward and backward time of a microbatch on the slowest device.
 Nanoseconds slowest_passes(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table) {
   const std::vector<StageRange> ranges = ranges_of(costs, plan.cuts);
   std::vector<Nanoseconds> devices(plan.devices_in_row(), Nanoseconds{0});
@@ -37,7 +37,7 @@ Nanoseconds slowest_passes(const PlanCosts& costs, const ParallelPlan& plan, con
   return *std::ranges::max_element(devices);
 }
 
-/// With the microbatch of the least time by its formula, of those that fit; none where none does.
+/// The plan with the microbatch size that minimizes Megatron's formula among those that fit; nothing if none fits.
 std::optional<PlannerAnswer> best_microbatch(const PlanCosts& costs, const Mesh& mesh, const PlannerOptions& options) {
   std::optional<PlannerAnswer> best;
   for (const std::size_t microbatch : {1u, 2u, 4u, 8u}) {
@@ -65,7 +65,7 @@ std::optional<PlannerAnswer> best_microbatch(const PlanCosts& costs, const Mesh&
 
 PlannerAnswer plan_megatron(const PlanCosts& costs, const PlannerOptions& options) {
   std::vector<Mesh> all = whole_meshes(costs, megatron_degrees(costs));
-  // Ranks come first, and stages only where a host's are all in use.
+  // Tensor ranks come first. Several stages only with the most ranks.
   std::size_t most = 1;
   for (const Mesh& mesh : all) most = std::max(most, mesh.tensor.ranks);
   std::erase_if(all, [&](const Mesh& mesh) { return mesh.row > 1 && mesh.tensor.ranks < most; });

@@ -13,14 +13,14 @@
 
 namespace trainyard {
 
-/// Degrees of a plan: d replicas of t ranks of p stages.
+/// Equal degrees of a plan: d replicas, t ranks, and p pipeline devices in the row.
 struct Mesh {
   std::size_t data;
   LayerDegree tensor;
   std::size_t row;
 
   std::size_t devices() const { return data * tensor.ranks * row; }
-  /// A plan whose cuts are to be set. One replica shares nothing.
+  /// A plan with these degrees, whose cuts the caller sets. With one replica, the ZeRO stage is 0.
   ParallelPlan plan(std::size_t microbatch, std::size_t zero = 0) const {
     return {.data = data,
             .tensor = tensor.ranks,
@@ -34,26 +34,27 @@ struct Mesh {
 /// Tensor degrees without sequence parallelism.
 std::vector<LayerDegree> ranks_alone(const PlanCosts& costs);
 
-/// All meshes of these tensor degrees, by tensor degree, then row; d divides the batch.
+/// All meshes of these tensor degrees that the devices are enough for, ordered by tensor degree and then row. d divides
+/// the batch.
 std::vector<Mesh> meshes(const PlanCosts& costs, const std::vector<LayerDegree>& degrees);
-/// Meshes that use as many devices as any.
+/// The meshes that use the most devices.
 std::vector<Mesh> whole_meshes(const PlanCosts& costs, const std::vector<LayerDegree>& degrees);
 
-/// Cuts into stages of as many layers each: the longest run of equal layers is divided, where it can be, and what
-/// stands before it or behind it, such as an embedding, goes with the first or the last stage.
+/// Cuts into stages of equal numbers of layers. Divides the longest run of equal layers if `stages` divides it; layers
+/// before or after the run, such as an embedding, join the first or last stage. Otherwise divides the whole chain.
 std::vector<std::size_t> equal_cuts(const PlanCosts& costs, std::size_t stages);
-/// Layers of that run.
+/// Length of the longest run of equal layers.
 std::size_t equal_layers(const PlanCosts& costs);
 
-/// Cuts of a chain into stages, and what their costs join to.
+/// Cuts of a chain into stages, and the joined cost of the stages.
 template <class Quantity>
 struct ChosenCuts {
   std::vector<std::size_t> cuts;
   Quantity value;
 };
-/// Cuts of the least join of cost(stage, begin, end), an optional value, none where that cannot be a stage: join(those
-/// before, cost) ascends in both. The first of equals, by dynamic programming, O(stages layers^2); none where no cuts
-/// can be.
+/// Cuts that minimize the joined cost of their stages, by dynamic programming in O(stages layers^2). cost(stage, begin,
+/// end) returns an optional, empty if these layers cannot be that stage. join(cost so far, cost of the stage) is
+/// monotone in both. Of equal cuts, returns the first found; nothing if no cuts are possible.
 template <class Cost, class Join>
 auto best_cuts(std::size_t layers, std::size_t stages, const Cost& cost, const Join& join) {
   using Quantity = typename std::invoke_result_t<Cost, std::size_t, std::size_t, std::size_t>::value_type;
@@ -81,25 +82,25 @@ auto best_cuts(std::size_t layers, std::size_t stages, const Cost& cost, const J
   return chosen;
 }
 
-/// Layers `begin` to `end` - 1.
+/// The layers `begin` to `end` - 1.
 struct StageRange {
   std::size_t begin, end;
 };
-/// The stages that cuts make.
+/// The layers of each stage.
 std::vector<StageRange> ranges_of(const PlanCosts& costs, const std::vector<std::size_t>& cuts);
 
-/// Microbatches of a replica.
+/// Microbatches per replica and step.
 std::int64_t microbatches_of(const PlanCosts& costs, const ParallelPlan& plan);
-/// What a device of 1F1B holds that has this as its stage.
+/// Peak memory with 1F1B of a device with this stage, whose cost is given.
 Bytes memory_of(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage, const StageCost& cost);
 bool fits(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage, const StageCost& cost);
-/// The least recomputation with which these layers fit as a stage; none where they never do.
+/// The lowest level of recomputation at which these layers fit as a stage; nothing if none does.
 std::optional<StageRecompute> least_recompute(const PlanCosts& costs, const ParallelPlan& plan, const StageTable& table,
                                               std::size_t stage, StageRange layers);
-/// Has every stage of the plan recompute the least with which it fits: false where one never does.
+/// Sets each stage of the plan to the lowest level of recomputation at which it fits. False if a stage never fits.
 bool recompute_least(const PlanCosts& costs, ParallelPlan& plan, const StageTable& table);
 
-/// Sent over the cut before layer `at` for a microbatch: forward from stage s - 1 to s, and back.
+/// Transfer times of a microbatch over the cut before layer `at`: forward from stage s - 1 to s, and back.
 struct CutTransfers {
   Nanoseconds forward, backward;
 };
@@ -110,12 +111,11 @@ inline CutTransfers cut_transfers(const PlanCosts& costs, const ParallelPlan& pl
   return cut_transfers(costs, plan, table, table, stage, at);
 }
 
-/// The better of two answers: the least objective, the first of equals.
+/// Replaces `best` if `answer` has a smaller objective.
 void keep_better(std::optional<PlannerAnswer>& best, PlannerAnswer answer);
 
-/// Calls visit(plan, table) for these meshes in each microbatch, with ZeRO stages from `least_zero` to `most_zero`
-/// where there are replicas, unless the caller of the planner refuses them; until that asks to stop, once there is a
-/// best.
+/// Calls visit(plan, table) for each allowed plan of these meshes, every microbatch size, and ZeRO stages from
+/// `least_zero` to `most_zero` (0 without replicas). Once `best` has a plan, ends early if the caller asks to stop.
 template <class Visit>
 void each_plan(const PlanCosts& costs, const PlannerOptions& options, const std::vector<Mesh>& meshes,
                std::size_t least_zero, std::size_t most_zero, const std::optional<PlannerAnswer>& best,
@@ -136,8 +136,8 @@ void each_plan(const PlanCosts& costs, const PlannerOptions& options, const std:
     }
 }
 
-/// That nothing of the planner's fits: names the plan that is the nearest, of all meshes in equal cuts with all
-/// recomputation that it may have.
+/// Throws InputError ("plan"): no plan of the planner fits. Names the nearest plan among all meshes, with equal cuts,
+/// microbatches of one sample and the highest level of recomputation.
 [[noreturn]] void refuse_all(const PlanCosts& costs, const char* planner, const std::vector<Mesh>& meshes,
                              std::size_t zero);
 

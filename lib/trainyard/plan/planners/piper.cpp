@@ -18,12 +18,13 @@ namespace {
 struct PiperCandidate {
   Mesh mesh;
   std::size_t microbatch;
-  double least;  // no cuts have less time per sample
+  double least;  // lower bound on the time per sample of any cuts
 };
 
+/// The cuts with the least maximum load; nothing if none fit in memory.
 std::optional<ChosenCuts<Nanoseconds>> piper_cuts(const PlanCosts& costs, const ParallelPlan& plan,
                                                   const StageTable& table) {
-  std::vector<Nanoseconds> sent;  // over the cut before each layer, by the stage after it
+  std::vector<Nanoseconds> sent;  // transfers over a cut, by the stage and the layer after it
   for (std::size_t s = 1; s < plan.stages(); ++s)
     for (std::size_t at = 0; at < costs.layers; ++at) {
       const CutTransfers both = at > 0 ? cut_transfers(costs, plan, table, s, at) : CutTransfers{};
@@ -43,7 +44,7 @@ std::optional<ChosenCuts<Nanoseconds>> piper_cuts(const PlanCosts& costs, const 
   return best_cuts(costs.layers, plan.stages(), load, [](Nanoseconds a, Nanoseconds b) { return std::max(a, b); });
 }
 
-/// Stages of degrees of their own, for one microbatch of all replicas: 1/m of a stage's gradients go over twice.
+/// Search over stages with different degrees, for one microbatch size, which the replicas of a stage divide.
 class PiperStages {
  public:
   PiperStages(const PlanCosts& costs, std::vector<StageChoice> choices, std::size_t microbatch)
@@ -54,7 +55,7 @@ class PiperStages {
         rest_(least_work(costs, choices_, StageRecompute::no)),
         next_(costs.layers * (costs.devices + 1) * choices_.size()) {}
 
-  /// The plans of a largest load less than this, by it.
+  /// Plans with a time per sample below `limit`, in ascending order.
   std::vector<PlannerAnswer> less_than(double limit) {
     limit_ = limit * static_cast<double>(microbatch_);
     if (rest_.back() / static_cast<double>(costs_.devices) >= limit_) return {};
@@ -85,11 +86,11 @@ class PiperStages {
   }
 
  private:
-  /// From one on: its load but for what goes over the cut before it, and the largest of those after it.
+  /// Partial plan: the stages from one on.
   struct Stages {
-    std::size_t begin, left, after, choice;  // the first layer, devices before, the stages but the first
-    StageRecompute recompute;
-    Nanoseconds own, most;
+    std::size_t begin, left, after, choice;  // first layer, devices left, index without the first stage, its degrees
+    StageRecompute recompute;                // of the first stage
+    Nanoseconds own, most;  // load of the first stage without the cut before it; largest load of the others
   };
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
@@ -112,7 +113,7 @@ class PiperStages {
       const Nanoseconds most = std::max(stages.most, behind > 0 ? stages.own + sent : Nanoseconds{0});
       if (static_cast<double>(most.count) >= limit_) continue;
       for (std::size_t begin = left > 0 ? end : std::min<std::size_t>(end, 1); begin-- > 0;) {
-        // Some stage before has the mean of what is left.
+        // Some remaining stage has at least the mean of the remaining work.
         if (left > 0 && rest_[begin] / static_cast<double>(left) >= limit_) continue;
         const auto level =
             least_recompute(costs_, choices_[c], begin, end, std::min(microbatches_, behind + 1), true, 0, false);
@@ -157,7 +158,7 @@ class PiperStages {
 PlannerAnswer plan_piper(const PlanCosts& costs, const PlannerOptions& options) {
   std::vector<Mesh> all = meshes(costs, costs.layer_degrees);
   std::erase_if(all, [&](const Mesh& mesh) { return mesh.row * mesh.data > costs.batch; });
-  std::map<std::pair<std::size_t, LayerDegree>, Nanoseconds> whole;  // of a microbatch through all layers
+  std::map<std::pair<std::size_t, LayerDegree>, Nanoseconds> whole;  // a microbatch through all layers
   std::vector<PiperCandidate> candidates;
   for (const Mesh& mesh : all)
     for (const std::size_t microbatch : divisors(costs.batch / mesh.data)) {

@@ -10,24 +10,25 @@
 namespace trainyard {
 
 struct PlannerOptions {
-  std::function<bool(const ParallelPlan&)> allowed = {};  // asked of degrees, microbatch and schedule; the cuts are any
-  std::function<bool()> stop = {};                        // end with what there is
-  /// Plans whose stages have degrees of their own besides, where the planner has such (alpa, aceso, piper).
+  std::function<bool(const ParallelPlan&)> allowed = {};  // filter on degrees, microbatch, schedule; cuts are arbitrary
+  std::function<bool()> stop = {};                        // polled; true ends the search with the best plan so far
+  /// Also search plans whose stages have different degrees, for planners that have these (alpa, aceso, piper).
   bool stage_degrees = false;
 };
 
-/// A plan, and the objective by which its planner chose it: its own prediction of the step, of Piper the time per
-/// sample, in nanoseconds.
+/// A plan, and the value of its planner's objective in nanoseconds: the planner's own prediction of the step, or for
+/// Piper the time per sample.
 struct PlannerAnswer {
   ParallelPlan plan;
   double objective = 0;
 };
 
-/// A published planner, on the chain of layers and the costs that PlanCosts are: its own objective, the choices that it
-/// has, its search; memory as run_plan() counts it. Planners that choose degrees for each layer are restricted to those
-/// of stages, and to equal ones where the caller asks for no others. All run 1F1B but Megatron.
+/// A published planner, applied to the chain of layers and the costs of PlanCosts. Objective, choices and search are
+/// the planner's own; memory is counted as in run_plan(). Planners that choose degrees per layer are restricted to
+/// degrees per stage, and to equal degrees unless PlannerOptions::stage_degrees. All use 1F1B, except Megatron, which
+/// may interleave.
 ///
-/// Each throws InputError ("plan") where none of its plans fits in memory, which names the nearest.
+/// Each throws InputError ("plan") if none of its plans fits in memory; the message names the nearest plan.
 struct Planner {
   const char* name;
   const char* summary;
@@ -35,7 +36,7 @@ struct Planner {
   PlannerAnswer (*plan)(const PlanCosts& costs, const PlannerOptions& options);
 };
 
-/// megatron, alpa, galvatron, aceso, piper, dapple.
+/// All planners: megatron, alpa, galvatron, aceso, piper, dapple.
 std::span<const Planner> planners();
 
 }  // namespace trainyard
