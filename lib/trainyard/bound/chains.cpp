@@ -15,17 +15,17 @@ namespace {
 
 void raise(Nanoseconds& value, Nanoseconds to) { value = std::max(value, to); }
 
-/// One op that a join waits for, or that a fork serves.
+/// An op that a join waits for, or that a fork serves.
 struct Neighbor {
-  Nanoseconds release;   // its head: when it can start at the earliest
-  Nanoseconds duration;  // its shortest
-  Nanoseconds crossing;  // how long its tensors take between devices; kLongestTime where it cannot be on another
+  Nanoseconds release;   // head: the earliest start
+  Nanoseconds duration;  // shortest duration
+  Nanoseconds crossing;  // transfer time of its tensors; kLongestTime if it is colocated
 
   Nanoseconds end() const { return release + duration; }
   Nanoseconds arrival() const { return crossing == kLongestTime ? kLongestTime : end() + crossing; }
 };
 
-/// Time of one device for the ops, sorted by descending release.
+/// M of the header: the least end time of the ops on one device. `ops` are sorted by descending release.
 Nanoseconds one_device(const std::vector<Neighbor>& ops, Nanoseconds gap) {
   Nanoseconds work{0}, most{0};
   for (const Neighbor& op : ops) {
@@ -36,7 +36,7 @@ Nanoseconds one_device(const std::vector<Neighbor>& ops, Nanoseconds gap) {
   return most;
 }
 
-/// The header's least k.
+/// The least k of the header.
 Nanoseconds join(std::vector<Neighbor>& ops, Nanoseconds gap) {
   Nanoseconds least{0};
   for (const Neighbor& op : ops) raise(least, op.end());
@@ -44,15 +44,15 @@ Nanoseconds join(std::vector<Neighbor>& ops, Nanoseconds gap) {
   std::ranges::sort(ops, [](const Neighbor& a, const Neighbor& b) {
     return std::tuple{b.arrival(), b.release, b.duration} < std::tuple{a.arrival(), a.release, a.duration};
   });
-  constexpr std::size_t kMostTogether = 48;  // keeps it short; what is beyond is neglected, which lowers the bound
+  constexpr std::size_t kMostTogether = 48;  // limits the time; leaving out the other ops lowers the bound
   std::vector<Neighbor> together;
   Nanoseconds best = kLongestTime;
   for (std::size_t i = 0;; ++i) {
-    // Those before i are on the device, the others need not be.
+    // Ops before i share the device; the others need not.
     const Nanoseconds needed = one_device(together, gap);
     if (i == ops.size() || i == kMostTogether) return std::max(least, std::min(best, needed));
     best = std::min(best, std::max(needed, ops[i].arrival()));
-    if (needed >= best) return std::max(least, best);  // it only grows
+    if (needed >= best) return std::max(least, best);  // `needed` only grows
     together.insert(std::ranges::lower_bound(together, ops[i].release, std::greater<>{}, &Neighbor::release), ops[i]);
   }
 }
@@ -92,7 +92,7 @@ Chains chains_with_transfers(const Problem& problem) {
   for (const DeviceId device : problem.devices()) gap = std::min(gap, problem.cluster().device(device).gap);
 
   Chains chains{IdMap<OpId, Nanoseconds>(graph.op_count()), IdMap<OpId, Nanoseconds>(graph.op_count())};
-  std::vector<std::pair<OpId, Nanoseconds>> edges;  // neighbor and crossing, several for one neighbor
+  std::vector<std::pair<OpId, Nanoseconds>> edges;  // neighbor and crossing; a neighbor may have several
   std::vector<Neighbor> neighbors;
   const auto least = [&](OpId op, const IdMap<OpId, Nanoseconds>& release) {
     std::ranges::sort(edges);

@@ -6,10 +6,11 @@
 
 namespace trainyard {
 
-/// The least time in which the tensor crosses between any two devices; kLongestTime where there is one device alone.
+/// The least transfer time of the tensor between any two devices; kLongestTime if there is only one device.
 Nanoseconds shortest_transfer(const Problem& problem, TensorId tensor);
 
-/// Times that no schedule can undercut: head(i) passes before op i starts, tail(i) after it has ended.
+/// Lower bounds for every schedule: head(i) on the start time of op i, tail(i) on the time from its end to the end of
+/// the schedule.
 struct Chains {
   IdMap<OpId, Nanoseconds> head, tail;
 };
@@ -18,19 +19,19 @@ struct Chains {
 /// Proof: an op starts after all that it depends on have ended, and lasts its shortest duration or more.
 Chains chains_of_ops(const Problem& problem);
 
-/// Heads and tails that count the transfers at joins and forks; at least those of chains_of_ops. With p(u) the shortest
-/// duration of u and c(u) the shortest time in which its tensors for i cross between any two devices,
+/// Heads and tails that include transfers at joins and forks; at least those of chains_of_ops. With p(u) the shortest
+/// duration of u and c(u) the shortest transfer time of its tensors for i between any two devices,
 ///
 ///     head(i) = the least k such that k >= M{u: head(u) + p(u) + c(u) > k}, over the direct predecessors u of i,
 ///               and k >= head(u) + p(u) for each,
 ///
-/// where M of a set is the least end time of its ops on one device: the maximum over thresholds a of a + the work of
+/// where M of a set is the least end time of its ops on one device: the maximum over thresholds a of a plus the work of
 /// the ops in the set with head >= a, with gaps between them. Proof: let op i start at k. A predecessor with head(u) +
-/// p(u) + c(u) > k cannot be on another device, because its tensor would arrive too late; so all these share the device
-/// of i, which has run them one after the other by k. Ops colocated with i count as predecessors with an endless
-/// transfer. Tails are heads of the graph with all edges reversed. After C. Papadimitriou and M. Yannakakis, "Towards
-/// an architecture-independent analysis of parallel algorithms", SIAM J. Comput. 19(2), 1990; without duplication of
-/// ops and with direct predecessors alone.
+/// p(u) + c(u) > k cannot be on another device, because its tensor would arrive too late. So all these share the device
+/// of i, which has run them one after the other by k. Predecessors colocated with i count with an infinite transfer.
+/// Tails are heads of the graph with all edges reversed. After C. Papadimitriou and M. Yannakakis, "Towards an
+/// architecture-independent analysis of parallel algorithms", SIAM J. Comput. 19(2), 1990, but without duplication of
+/// ops, and with direct predecessors only.
 Chains chains_with_transfers(const Problem& problem);
 
 /// The longest head(i) + shortest(i) + tail(i). Throws InputError ("size") unless each op has a head and a tail.

@@ -13,7 +13,7 @@ namespace trainyard {
 namespace detail {
 
 std::optional<double> least_value(const LinearProgram& program) {
-  constexpr std::uint64_t kMostWork = 2'000'000'000;  // of the simplex method: two seconds or so
+  constexpr std::uint64_t kMostWork = 2'000'000'000;  // for the simplex method: about two seconds
   const LinearSolution solution =
       has_clp() ? solve_by_clp(program) : solve_by_simplex(program, {.most_work = kMostWork});
   if (solution.status != LinearSolution::Status::optimal) return std::nullopt;
@@ -32,7 +32,7 @@ Nanoseconds linear_program_bound(const Problem& problem) {
   const auto bytes = detail::group_bytes(problem);
   const double unit = static_cast<double>(std::max<std::int64_t>(work_bound(problem).count, 1));
 
-  std::vector<double> room(classes.size(), 0);  // of all devices of a class; infinite where one has no capacity
+  std::vector<double> room(classes.size(), 0);  // bytes of a class's devices; infinite if one has no capacity
   for (const DeviceId device : problem.devices()) {
     const auto memory = problem.cluster().device(device).memory;
     room[problem.column(device)] += memory ? static_cast<double>(memory->count) : kInfinity;

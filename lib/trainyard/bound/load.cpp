@@ -13,9 +13,9 @@ namespace {
 
 using Terms = std::vector<LinearProgram::Term>;
 constexpr double kInfinity = LinearProgram::kInfinity;
-constexpr std::size_t kMostTerms = 200'000;  // of a relaxation: seconds
+constexpr std::size_t kMostTerms = 200'000;  // upper limit on a relaxation's terms: some seconds
 
-/// A solver's value less its tolerances, rounded up: values are whole picoseconds.
+/// A solver's value, lowered by its tolerances and rounded up, since values are whole picoseconds.
 Picoseconds proven(double value, double unit) {
   const double picoseconds = std::ceil(value * unit * (1 - 1e-6) - 1);
   return Picoseconds{picoseconds > 0 ? static_cast<std::int64_t>(picoseconds) : 0};
@@ -23,11 +23,11 @@ Picoseconds proven(double value, double unit) {
 
 struct ColorTensor {
   std::uint32_t producer;
-  std::vector<std::uint32_t> readers;  // other colors, ascending
+  std::vector<std::uint32_t> readers;  // other colors that read it, ascending
   TensorId tensor;
 };
 
-/// The problem by colors, in units of `unit` picoseconds.
+/// The problem in terms of colors, with times in units of `unit` picoseconds.
 struct Colors {
   explicit Colors(const LoadProblem& of)
       : problem(of), unit(static_cast<double>(std::max<std::int64_t>(load_lower_bound(of).count, 1))) {
@@ -54,8 +54,8 @@ struct Colors {
   std::vector<ColorTensor> tensors;
 };
 
-/// The rows that tie T, column 0, to one device of the kind whose share of color c is column `first` + c: its memory,
-/// its compute time, and its communication where it pays.
+/// Adds the rows of one device of the kind: its memory, and T (column 0) at least its compute time and, if the kind
+/// pays and `sum` is given, its communication. The device's share of color c is column `first` + c.
 void add_device(const Colors& colors, KindId kind, std::uint32_t first, std::optional<LoadSum> sum,
                 LinearProgram& program) {
   Terms compute{{0, 1}}, held;
@@ -98,7 +98,8 @@ void add_device(const Colors& colors, KindId kind, std::uint32_t first, std::opt
   program.add_row(0, kInfinity, compute);
 }
 
-/// T and, for one device of each kind, its share of each color.
+/// The program of load_work_bound(), or with `sum` of load_relaxation_bound(). Columns are T and, for one device of
+/// each kind, its share of each color.
 LinearProgram relaxation(const Colors& colors, std::optional<LoadSum> sum) {
   LinearProgram program;
   program.add_column(1, 0, kInfinity);
@@ -131,7 +132,7 @@ Picoseconds relaxed(const LoadProblem& problem, std::optional<LoadSum> sum) {
   return value ? proven(*value, colors.unit) : Picoseconds{};
 }
 
-/// The least load of one device of the kind with at least `least` of compute time; none where there is no such set.
+/// The least load of a device of the kind whose compute time is at least `least`; nothing if no set of colors has that.
 std::optional<Picoseconds> busy_block(const Colors& colors, KindId kind, Picoseconds least, LoadSum sum,
                                       std::int64_t nodes) {
   IntegerProgram program;
@@ -146,7 +147,7 @@ std::optional<Picoseconds> busy_block(const Colors& colors, KindId kind, Picosec
     work.push_back({column, colors.time(c, kind)});
     all += colors.time(c, kind);
   }
-  // Less a millionth: the solver must not miss a set that has just this.
+  // Lowered by a millionth, so that the solver does not miss a set with exactly `least`.
   const double enough = static_cast<double>(least.count) / colors.unit * (1 - 1e-6);
   if (all < enough) return std::nullopt;
   program.linear.add_row(enough, kInfinity, work);

@@ -22,7 +22,7 @@ using detail::kNeverRuns;
 using detail::WeightedWork;
 
 Nanoseconds head_tail_bound(const Problem& problem, const Chains& chains, const WeightedWork& work) {
-  // What each op adds to the work of a set, and the ops by descending tail.
+  // The weight that each op adds to the work of a set, and the ops by descending tail.
   IdMap<OpId, Int128> weighed(problem.op_count(), 0);
   std::vector<OpId> by_tail;
   for (const OpId op : problem.ops()) {
@@ -52,7 +52,7 @@ Nanoseconds head_tail_bound(const Problem& problem, const Chains& chains, const 
     for (const OpId op : by_tail) {
       if (chains.head[op] < a) continue;
       sum += weighed[op];
-      // A set that is cut off among equal tails gives a weaker bound, and a valid one.
+      // A set cut off among equal tails gives a weaker but valid bound.
       const Nanoseconds ends = a + chains.tail[op];
       if (sum > Int128{(best - ends).count} * capacity && sum > 0)
         best = ends + Nanoseconds{static_cast<std::int64_t>((sum + capacity - 1) / capacity)};
@@ -81,7 +81,7 @@ Nanoseconds colocation_bound(const Problem& problem) {
         sum = one == kNeverRuns || sum == kNeverRuns ? kNeverRuns : sum + one;
       }
       if (sum == kNeverRuns) continue;
-      if (sum > 0) sum -= c.gap.count;  // none behind the last one
+      if (sum > 0) sum -= c.gap.count;  // no gap after the last op
       fastest = std::min(fastest, Nanoseconds{sum});
     }
     longest = std::max(longest, fastest);

@@ -8,8 +8,8 @@
 
 namespace trainyard {
 
-/// Times that no schedule of the problem can beat under the rules of simulate(), whatever its placement, order and
-/// policy. None looks at how links are shared; bound/memory.hpp has those that look at memory.
+/// Lower bound on the makespan of every schedule of the problem under the rules of simulate(), whatever its placement,
+/// order and policy. The bounds ignore contention on links; bound/memory.hpp has those that use memory.
 ///
 /// Symbols: T the makespan of any schedule; p(i, d) the duration of op i on device d; p(i) its least; g(d) the gap of
 /// device d; a class is a set of devices with the same durations (Problem::column), D(c) devices of class c, g(c) the
@@ -25,7 +25,7 @@ struct LowerBound {
 /// Proof: an op starts after all that it depends on have ended, and lasts p(i) or more.
 Nanoseconds critical_path_bound(const Problem& problem);
 
-/// The longest chain where joins and forks cost a transfer or share a device: the proof is in bound/chains.hpp. At
+/// The longest chain whose joins and forks either cost a transfer or share a device (proof in bound/chains.hpp). At
 /// least critical_path_bound.
 Nanoseconds transfer_path_bound(const Problem& problem);
 
@@ -40,27 +40,27 @@ Nanoseconds colocation_bound(const Problem& problem);
 ///
 ///     sum over groups of min over c of w(c) p'(group, c)  <=  sum w(c) load(c)  <=  sum w(c) D(c) (T + g(c)),
 ///
-/// where a colocation group counts as one op with the sum of its durations. Solved for T, rounded up, in 128-bit whole
-/// numbers. The best weights are the dual solution of the linear program that splits ops among classes; they are
-/// searched for by bisection where there are two classes and by multiplicative updates where there are more, and any
-/// that the search ends at give a bound. With one class this is ceil(sum p / D), but for the gaps.
+/// where a colocation group counts as one op with the sum of its durations. Solved for T, rounded up, in 128-bit
+/// integers. The best weights are the dual solution of the linear program that splits ops among classes. They are
+/// searched by bisection for two classes and by multiplicative updates for more; any weights give a bound. With one
+/// class and no gaps, the bound is ceil(sum p / D).
 Nanoseconds work_bound(const Problem& problem);
 
 /// Heads, work and tails (Fernandez and Bussell 1973; Carlier 1982).
-/// Proof: let h(i) be what passes before op i at least and q(i) after it (chains_with_transfers). For any a and b the
-/// ops of S = {i: h(i) >= a, q(i) >= b} start at a or later and end at T - b or earlier, so that T - a - b is at least
-/// the work bound of S alone. Tried: up to 64 quantiles of h for a, with each every q for b.
+/// Proof: let h(i) and q(i) be the head and the tail of op i (chains_with_transfers). For any a and b, the ops of
+/// S = {i: h(i) >= a, q(i) >= b} start at a or later and end at T - b or earlier, so T - a - b is at least the work
+/// bound of S alone. Tries up to 64 quantiles of h as a, each with every q as b.
 Nanoseconds head_tail_bound(const Problem& problem);
 
 /// All bounds by name: "critical-path", "colocation", "work", "head-tail", "transfer-path", "memory-work",
 /// "linear-program", "forced-transfer"; the last three hold for schedules that fit in memory, and are left out unless
 /// `fits`.
 std::vector<LowerBound> lower_bounds(const Problem& problem, bool fits = true);
-/// The largest; the first of equals.
+/// The largest of lower_bounds(); the first of equals.
 LowerBound best_lower_bound(const Problem& problem, bool fits = true);
 
-/// The relative gap, as integer programming defines it: (time - bound) / time, the largest share of the time that any
-/// schedule could save. 0 where the time is the bound, below 1 always.
+/// The relative gap, as in integer programming: (time - bound) / time, an upper bound on the share of the time that any
+/// schedule could save. 0 if the time is 0 or equals the bound; at most 1.
 double relative_gap(Nanoseconds time, Nanoseconds bound);
 
 }  // namespace trainyard

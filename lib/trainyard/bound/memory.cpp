@@ -16,7 +16,7 @@ using detail::DeviceClass;
 using detail::Int128;
 using detail::kNeverRuns;
 
-/// The program's dual at given weights and prices, and how much each class would then hold.
+/// The dual of the linear program: evaluates it at weights and prices, and searches good ones.
 class PricedWork {
  public:
   PricedWork(const Problem& problem, std::vector<std::int64_t> bytes)
@@ -53,7 +53,7 @@ class PricedWork {
  private:
   static constexpr double kScale = 1 << 30;
 
-  /// The highest point of a concave function of [0, most], by golden section.
+  /// The maximum of a concave function on [0, most], by golden section.
   template <class Function>
   static double highest(double most, int rounds, const Function& value) {
     constexpr double kGolden = 0.6180339887498949;
@@ -77,9 +77,10 @@ class PricedWork {
     return std::max(at_a, at_b);
   }
 
-  /// Two classes, a price on the bytes of one: for each weight the best price. The dual is concave in both together.
+  /// Two classes, with a price on the bytes of one: nested search of the best price for each weight. The dual is
+  /// concave in both together.
   void search_pair(std::size_t priced) {
-    double dearest = 0;  // no group is worth more per byte
+    double dearest = 0;  // highest useful price: the largest cost per byte of a group
     for (std::size_t g = 0; g < bytes_.size(); ++g)
       if (bytes_[g] > 0)
         dearest = std::max(dearest, static_cast<double>(costs_[2 * g + 1 - priced]) / static_cast<double>(bytes_[g]));
@@ -99,7 +100,7 @@ class PricedWork {
     constexpr std::size_t kMostWork = 50'000'000;
     const std::size_t rounds = std::clamp<std::size_t>(kMostWork / (costs_.size() + 1), 4, 200);
     for (std::size_t round = 0; round < rounds; ++round) {
-      // A price in units of weight: bytes as the share of the capacity that they take, times the time known so far.
+      // Scales prices like weights: the share of the capacity that bytes take, times the best bound so far.
       const double time = std::max(1.0, static_cast<double>(best_.count));
       std::vector<std::int64_t> w, v;
       const double largest = *std::ranges::max_element(weights);
@@ -125,7 +126,7 @@ class PricedWork {
     }
   }
 
-  /// The bound that these weights and prices give, which may be below 0; leaves what each class then runs and holds.
+  /// The bound for these weights and prices, which may be below 0. Sets loads_ and held_ by class.
   double evaluate(const std::vector<std::int64_t>& w, const std::vector<std::int64_t>& v) {
     loads_.assign(classes_.size(), 0);
     held_.assign(classes_.size(), 0);
@@ -162,13 +163,13 @@ class PricedWork {
   std::vector<DeviceClass> classes_;
   std::vector<std::int64_t> costs_;  // group x class
   std::vector<std::int64_t> bytes_;
-  std::vector<double> capacity_;  // whole numbers below 2^53: of devices' memory in bytes
+  std::vector<double> capacity_;  // bytes by class: whole numbers below 2^53
   std::vector<bool> limited_;
   std::vector<double> loads_, held_;  // of the last evaluation, by class
   Nanoseconds best_{0};
 };
 
-/// Ops that edges and groups connect.
+/// Connected components of the ops, joined by edges and groups.
 DisjointSets connected_parts(const Problem& problem) {
   DisjointSets parts{problem.op_count()};
   const Graph& graph = problem.graph();
@@ -189,7 +190,7 @@ std::vector<std::int64_t> group_bytes(const Problem& problem) {
   for (const OpId op : problem.ops()) {
     std::int64_t& sum = bytes[problem.group(op).index()];
     sum += problem.resident_bytes(op).count;
-    // What an op of zero duration makes at the very end is held for no time.
+    // The outputs of an op of zero duration at the end of the step take no memory.
     if (problem.shortest(op) == Nanoseconds{0}) continue;
     for (const TensorId tensor : problem.graph().outputs(op))
       if (problem.graph().kept(tensor)) sum += problem.graph().bytes(tensor).count;

@@ -8,7 +8,7 @@
 
 namespace trainyard {
 
-/// Makespan lower bounds for schedules that fit in memory; one that does not fit may be shorter.
+/// Makespan lower bounds for schedules that fit in memory; schedules that do not may be shorter.
 ///
 /// A device holds the parameters and state of its ops for the whole step, and at the end of the step all kept tensors
 /// that ops of non-zero duration produced on it. So with W(group) = the sum of both over the group's ops, the groups on
@@ -21,22 +21,22 @@ namespace trainyard {
 ///     sum over groups of min over c of (w(c) p'(group, c) + v(c) W(group))
 ///         <=  sum w(c) D(c) (T + g(c)) + sum v(c) M(c)
 ///
-/// for any weights and prices. They are searched for by golden section where there are two classes and by
-/// multiplicative updates where there are more; 0 where no class is limited or all devices are of one class. Pays
-/// where CPUs with much memory stand beside fast GPUs with little.
+/// for any weights and prices. They are searched by golden section for two classes and by multiplicative updates for
+/// more. Returns 0 if no class is limited or all devices are of one class. The bound is useful for CPUs with much
+/// memory beside fast GPUs with little.
 Nanoseconds memory_work_bound(const Problem& problem);
 
 /// Longest chain through a transfer that memory forces.
-/// Proof: where the bytes W of a set of groups that the edges of the graph connect are more than the largest capacity,
-/// these groups are on two devices or more, and some edge between two of them crosses. A tensor that crosses from u to
-/// i takes at least its shortest time c, so T >= head(u) + p(u) + c + p(i) + tail(i), with the chains of
-/// chains_with_transfers. The least such sum over all edges of the set bounds T; a control edge crosses with c = 0.
-/// Tried: the connected parts of the graph.
+/// Proof: if the bytes W of a set of groups that edges connect exceed the largest capacity, the groups are on two or
+/// more devices, and some edge between two of them crosses. A tensor that crosses from u to i takes at least its
+/// shortest transfer time c, so T >= head(u) + p(u) + c + p(i) + tail(i), with the heads and tails of
+/// chains_with_transfers. The minimum over all edges of the set is a bound; control edges have c = 0. The sets are the
+/// connected components of the graph. Returns 0 if a device has no capacity.
 Nanoseconds forced_transfer_bound(const Problem& problem);
 
 namespace detail {
 
-/// W of all groups.
+/// W by group, in bytes.
 std::vector<std::int64_t> group_bytes(const Problem& problem);
 
 }  // namespace detail

@@ -84,7 +84,7 @@ std::vector<Int128> WeightedWork::evaluate(const std::vector<std::int64_t>& weig
   return loads;
 }
 
-/// The bound is quasi-concave in the ratio of the two weights: more weight for the class with the larger load.
+/// The bound is quasi-concave in the ratio of the two weights, so bisection gives more weight to the larger load.
 void WeightedWork::bisect() {
   std::int64_t low = 0, high = std::int64_t{1} << 30;
   const std::int64_t sum = high;

@@ -21,13 +21,14 @@ std::vector<DeviceClass> device_classes(const Problem& problem);
 
 inline constexpr std::int64_t kNeverRuns = -1;
 
-/// p'(op, class) of work_bound: with the class's gap where it takes time; kNeverRuns where the class cannot run it.
+/// p'(op, class) of work_bound: the duration, plus the class's gap if it is not 0; kNeverRuns if the class cannot run
+/// the op.
 std::int64_t gapped_duration(const Problem& problem, OpId op, const DeviceClass& c);
 
-/// p'(group, class) for all groups, groups x classes; kNeverRuns where the class cannot run all of its ops.
+/// p'(group, class), as a groups x classes matrix; kNeverRuns if the class cannot run all ops of the group.
 std::vector<std::int64_t> group_costs(const Problem& problem, const std::vector<DeviceClass>& classes);
 
-/// work_bound for given weights, and the search for good ones.
+/// The bound of work_bound for given weights, and the search for good weights.
 class WeightedWork {
  public:
   explicit WeightedWork(const Problem& problem);
@@ -36,14 +37,14 @@ class WeightedWork {
   const std::vector<std::int64_t>& weights() const { return best_weights_; }
   Nanoseconds bound() const { return best_; }
 
-  /// sum w D and sum w D g.
+  /// sum w D and sum w D g, for the best weights.
   Int128 capacity() const { return capacity(best_weights_); }
   Int128 gaps() const { return gaps(best_weights_); }
 
  private:
   Int128 capacity(const std::vector<std::int64_t>& weights) const;
   Int128 gaps(const std::vector<std::int64_t>& weights) const;
-  /// Loads of the classes, every group in the class where it weighs least; keeps the best bound.
+  /// Loads of the classes if every group is in the class with its least weighted cost. Keeps the best bound.
   std::vector<Int128> evaluate(const std::vector<std::int64_t>& weights);
   void bisect();
   void multiply();
