@@ -53,8 +53,7 @@ Nanoseconds work_bound(const Problem& problem);
 Nanoseconds head_tail_bound(const Problem& problem);
 
 /// All bounds by name: "critical-path", "colocation", "work", "head-tail", "transfer-path", "memory-work",
-/// "linear-program", "forced-transfer"; the last three hold for schedules that fit in memory, and are left out unless
-/// `fits`.
+/// "linear-program", "forced-transfer". The last three hold for schedules that fit in memory; only with `fits`.
 std::vector<LowerBound> lower_bounds(const Problem& problem, bool fits = true);
 /// The largest of lower_bounds(); the first of equals.
 LowerBound best_lower_bound(const Problem& problem, bool fits = true);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::size_t kMostDevicesByKind = 256;
 
-/// A measured route takes the curve of this link: each link has one for its own devices and one for others of their
-/// kinds, so that the evidence is told apart.
+/// Number of the link's curve in CostModel::curves. Each link has two curves, for its own devices and for others of
+/// their kinds, which differ in their evidence.
 std::uint32_t curve_number(const Calibration& calibration, const CalibratedLink& link, bool same_devices) {
   return static_cast<std::uint32_t>(2 * (&link - calibration.links.data()) + (same_devices ? 1 : 2));
 }
@@ -21,12 +21,12 @@ MeasuredRoute measured_route(const Calibration& calibration, const CalibratedLin
   return {from, to, curve.latency(), curve.bandwidth(), curve_number(calibration, link, same_devices)};
 }
 
-/// Takes the link where it is better to predict by than `best`: one measured alone, then a pinned one, then the first.
+/// Replaces `best` if the link is better for predictions: only links measured alone, pinned ones first, else the first.
 void take_better(const CalibratedLink*& best, const CalibratedLink& link) {
   if (link.beside.empty() && !link.segments.empty() && (!best || (link.pinned && !best->pinned))) best = &link;
 }
 
-/// The link that stands for all routes between two kinds; null where links between them differ in their path.
+/// The link that represents all routes between two kinds; null if links between them have different paths.
 const CalibratedLink* link_of_kinds(const Calibration& calibration, const std::string& from, const std::string& to) {
   const auto between = [&](const CalibratedLink& link) { return link.from_kind == from && link.to_kind == to; };
   const CalibratedLink* best = nullptr;
@@ -52,8 +52,8 @@ std::set<std::pair<std::string, std::string>> alike_kinds(const ClusterSpec& spe
   return alike;
 }
 
-/// A calibration is of one machine: its links between devices of the fabric's kind say what a port is like. What it
-/// knows by the size of a transfer, and routes between hosts, have no place in a fabric.
+/// Sets the ports of a fabric from the calibration's link between devices of the fabric's kind. A fabric has no times
+/// by transfer size, and the calibration, which is of one machine, has no routes between hosts.
 void calibrate_fabric(ClusterSpec& spec, const Calibration& calibration, CalibrationMatch& match) {
   FabricSpec& fabric = *spec.fabric;
   if (fabric.devices_per_host < 2 || !fabric.torus.empty()) return;
@@ -89,7 +89,7 @@ void calibrate_routes(ClusterSpec& spec, const Calibration& calibration, Calibra
     return true;
   };
   const std::vector<Device> devices = spec.devices;
-  if (by_kind.empty()) {  // large clusters: by the few names alone
+  if (by_kind.empty()) {  // by name only, as in large clusters
     std::map<std::string, const Device*, std::less<>> named;
     for (const Device& device : devices) named[device.name] = &device;
     for (const auto& [pair, link] : by_name) {
@@ -113,7 +113,7 @@ void calibrate_routes(ClusterSpec& spec, const Calibration& calibration, Calibra
 
 CostModel cost_model(const Calibration& calibration) {
   CostModel costs;
-  // Later entries replace earlier ones: the mode that predicts best comes last.
+  // Later entries replace earlier ones, so the best mode for predictions comes last.
   for (const MeasureMode mode : {MeasureMode::cold, MeasureMode::hot, MeasureMode::step}) {
     for (const CalibratedOp& op : calibration.ops) {
       if (op.mode != mode) continue;

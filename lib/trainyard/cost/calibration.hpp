@@ -18,25 +18,25 @@
 namespace trainyard {
 
 struct CalibratedDevice {
-  std::string kind = {};  // the key of costs (cost_kind)
+  std::string kind = {};  // key of the costs (cost_kind)
   std::string device_class = {}, name = {};
-  FlopsPerSecond peak{};  // what efficiencies of 1 reach, beside memory_bandwidth; 0: no efficiencies
+  FlopsPerSecond peak{};  // reached at an efficiency of 1, as is memory_bandwidth; 0: no efficiencies
   BytesPerSecond memory_bandwidth{};
-  std::optional<Nanoseconds> launch_overhead = {};  // of each op, in its time
-  std::optional<Nanoseconds> gap = {};              // after each op
-  std::optional<Nanoseconds> handoff = {};          // of a result to a waiting worker; predictions do without
-  Details details = {};                             // of the profiled device, in words
+  std::optional<Nanoseconds> launch_overhead = {};  // part of each op's time
+  std::optional<Nanoseconds> gap = {};              // idle time after each op
+  std::optional<Nanoseconds> handoff = {};          // of a result to a waiting worker; not used in predictions
+  Details details = {};                             // free text about the profiled device
 
   friend bool operator==(const CalibratedDevice&, const CalibratedDevice&) = default;
 };
 
-/// The measured time of one op (where `op` is not empty), or of all ops of one signature.
+/// Measured time of one op, or if `op` is empty, of all ops of one signature.
 struct CalibratedOp {
   std::string device_kind = {};
   std::string graph = {}, op = {};
   std::string signature = {}, type = {};
   MeasureMode mode = MeasureMode::step;
-  Nanoseconds mean = {};  // the prediction: means add up, medians do not
+  Nanoseconds mean = {};  // used for predictions, since means add up and medians do not
   Nanoseconds median = {}, p10 = {}, p90 = {};
   Nanoseconds mean_low = {}, mean_high = {};  // 95 % interval of the mean
   std::int64_t kept = 0, dropped = 0;
@@ -53,8 +53,8 @@ struct FitQuality {
   std::int64_t points = 0, held_out = 0;
   double r2 = 0;  // coefficient of determination, 1 at best
   double median_relative = 0, max_relative = 0;
-  double held_out_max_relative = 0;  // at points that a fit without them predicts
-  std::int64_t dropped = 0;          // outliers
+  double held_out_max_relative = 0;  // largest relative residual at held-out points
+  std::int64_t dropped = 0;          // outliers left out
 
   friend bool operator==(const FitQuality&, const FitQuality&) = default;
 };
@@ -76,7 +76,7 @@ struct CalibratedEfficiency {
   friend bool operator==(const CalibratedEfficiency&, const CalibratedEfficiency&) = default;
 };
 
-/// A 95 % interval by bootstrap.
+/// 95 % confidence interval, by bootstrap.
 struct Interval {
   double low = 0, high = 0;
 
@@ -90,7 +90,7 @@ struct CalibratedLink {
   bool pinned = true;
   std::vector<std::string> beside = {};
   std::vector<TransferSegment> segments = {};
-  std::vector<Interval> latency_ns = {}, ns_per_byte = {};  // by segment; or empty
+  std::vector<Interval> latency_ns = {}, ns_per_byte = {};  // by segment; empty if not known
   FitQuality quality = {};
 
   friend bool operator==(const CalibratedLink&, const CalibratedLink&) = default;
@@ -105,7 +105,7 @@ struct CoRunFactor {
   friend bool operator==(const CoRunFactor&, const CoRunFactor&) = default;
 };
 
-/// What copies through the memory of a device of the kind add to ops of the type (problem/memory_load.hpp).
+/// Slowdown of ops of a type by copies through the memory of a device of a kind (problem/memory_load.hpp).
 struct CopySensitivity {
   std::string device_kind = {}, type = {};
   double sensitivity = 0;
@@ -114,7 +114,7 @@ struct CopySensitivity {
   friend bool operator==(const CopySensitivity&, const CopySensitivity&) = default;
 };
 
-/// Measured op times and fitted parameters of one machine, with where they come from.
+/// Measured op times and fitted parameters of one machine, with their provenance.
 struct Calibration {
   std::string name = {}, created = {};
   ToolInfo tool = {};
@@ -131,17 +131,17 @@ struct Calibration {
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
-/// The costs that a calibration gives; ops that it does not know cost what they cost without it. Of several modes of
-/// one op, `step` wins over `hot`, and `hot` over `cold`. Its name, processor and date are CostModel::calibration.
-/// Throws InputError ("negative-time").
+/// The standard costs with a calibration's measurements; other ops keep their standard costs. If an op was measured in
+/// several modes, `step` takes precedence over `hot`, and `hot` over `cold`. CostModel::calibration has the
+/// calibration's name, processor and date. Throws InputError ("negative-time").
 CostModel cost_model(const Calibration& calibration);
 
-/// How much of a cluster a calibration knows.
+/// How much of a cluster a calibration covers.
 struct CalibrationMatch {
-  std::size_t devices = 0;                  // whose kind was calibrated
+  std::size_t devices = 0;                  // devices whose kind was calibrated
   std::size_t routes = 0;                   // ordered pairs of devices that were measured
   std::size_t routes_by_kind = 0;           // pairs that take the times of another pair of their kinds
-  std::vector<std::string> unmatched = {};  // kinds of devices that it does not know
+  std::vector<std::string> unmatched = {};  // device kinds without a calibration
 };
 
 struct CalibratedCluster {
@@ -149,15 +149,16 @@ struct CalibratedCluster {
   CalibrationMatch match = {};
 };
 
-/// The cluster with what was measured in place of what its author wrote: launch overhead, gap, peak and memory
-/// bandwidth of each device whose kind was calibrated, and the times of each route.
+/// The cluster with measured values in place of its author's: launch overhead, gap, peak and memory bandwidth of each
+/// device whose kind was calibrated, and the times of each route.
 ///
-/// A route from a to b is measured where the calibration has a link of these names, alone and, if there is one, pinned.
-/// Else, in clusters of at most 256 devices, it takes the times of the first link between devices of these two kinds,
-/// if all such links of the calibration lead over one path and all routes of the cluster between the two kinds are
-/// alike. In a fabric, whose routes have no times of their own, routes within a host take latency and bandwidth of that
-/// link (to within a nanosecond), whatever its size, where all devices are of one kind; routes between hosts keep the
-/// fabric's.
+/// A route from a to b takes the calibration's link of these names that was measured alone, preferably pinned. Without
+/// one, in clusters of at most 256 devices, it takes such a link between other devices of these two kinds, if all links
+/// of the calibration between the kinds have the same path and all routes of the cluster between them are alike.
+///
+/// A fabric has no times per route. If all its devices are of one kind, routes within a host take the latency (to
+/// within a nanosecond) and the bandwidth of the link between devices of that kind, for all sizes. Routes between hosts
+/// keep the fabric's values.
 CalibratedCluster calibrated(ClusterSpec spec, const Calibration& calibration);
 
 }  // namespace trainyard

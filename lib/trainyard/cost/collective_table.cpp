@@ -17,7 +17,7 @@ double seconds_of_latency(const CollectiveTable& table) {
   return nccl_latency(table.kind, table.ranks, table.nodes, NcclMachine{});
 }
 
-/// A line of a table: seconds at one size, and a byte more.
+/// A line of a table: seconds at one size, and the slope in seconds per byte.
 struct Line {
   double bytes, seconds, slope;
 
@@ -34,7 +34,7 @@ Line line_at(const CollectiveTable& table, double size) {
   std::size_t i = 1;
   while (i + 1 < points.size() && size > bytes(i)) ++i;
   const double slope = (seconds(points[i].time) - seconds(points[i - 1].time)) / (bytes(i) - bytes(i - 1));
-  // Beyond the last size its own time stays; before, the line begins at the smaller one.
+  // Beyond the last size, the line starts at the last point; else at the smaller one.
   if (size > bytes(i)) return {bytes(i), seconds(points[i].time), std::max(0.0, slope)};
   if (slope < 0) return {bytes(i - 1), seconds(points[i].time), 0};
   return {bytes(i - 1), seconds(points[i - 1].time), slope};

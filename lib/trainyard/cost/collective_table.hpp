@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-/// A collective's time as measured at one size (S of CollectiveKind).
+/// Measured time of a collective at one size (S of CollectiveKind).
 struct CollectivePoint {
   Bytes bytes;
   Nanoseconds time;
@@ -19,10 +19,10 @@ struct CollectivePoint {
   friend bool operator==(const CollectivePoint&, const CollectivePoint&) = default;
 };
 
-/// Measured times of one collective of so many ranks, over equal nodes.
+/// Measured times of one collective for a number of ranks, spread evenly over nodes.
 struct CollectiveTable {
   CollectiveKind kind = CollectiveKind::all_reduce;
-  std::size_t ranks = 2, nodes = 1;     // at least 2; divides the ranks
+  std::size_t ranks = 2, nodes = 1;     // at least 2 ranks; nodes divides ranks
   std::vector<CollectivePoint> points;  // at least one, by ascending size
   std::string source = {};
 
@@ -31,33 +31,33 @@ struct CollectiveTable {
 
 /// The time of S bytes from a table:
 ///
-///     between two sizes   the line through them; with two sizes, t = a + S / b
-///     above the last      its line goes on
-///     below the first     its line goes on, down to NCCL's latency (nccl_latency, of NVLink) or the first time
-///     one size alone      the line from NCCL's latency at no bytes through it
+///     between two sizes   linear interpolation; a table of two sizes gives t = a + S / b
+///     above the last      extrapolation of the last line
+///     below the first     extrapolation of the first line, but at least the smaller of the first time and NCCL's
+///                         latency (nccl_latency, with NVLink)
+///     one size only       the line through it and NCCL's latency at 0 bytes
 ///
-/// A line never falls: where the larger size took less time, it is level. Throws InputError ("collective"), as the
-/// others here do, for a table without points, nodes or two ranks.
+/// Lines never fall: if the larger size took less time, the line is level at that time. The functions here throw
+/// InputError ("collective") for a table without points or nodes, or with fewer than two ranks.
 Nanoseconds collective_time(const CollectiveTable& table, Bytes bytes);
 
-/// A table for n' ranks over other nodes, or for another collective, from that of n ranks: the latency a (what
-/// the first line has at no bytes, NCCL's at the least) by the ratio of NCCL's latencies, what is above it by that of
-/// bus_factor():
+/// Transfers a table to another number of ranks or nodes, or to another collective. Its latency a (the first line at 0
+/// bytes, at least NCCL's latency L) scales with NCCL's latency, and the rest of its time with f = bus_factor():
 ///
 ///     t'(S) = a L' / L + (t(S) - a) f' / f
 ///
-/// One rank takes no time.
+/// The result for one rank is 0.
 Nanoseconds collective_time(const CollectiveTable& table, CollectiveKind kind, std::size_t ranks, std::size_t nodes,
                             Bytes bytes);
 
 struct CollectiveTime {
   Nanoseconds time;
-  Evidence evidence;  // interpolated within a table of these ranks and nodes; else transferred
+  Evidence evidence;  // interpolated within the sizes of a table of this kind, ranks and nodes; else transferred
 };
 
-/// A collective's time from the table of its kind, ranks and nodes; else from the nearest of those that stay in a node,
-/// or of those that leave it, as the ranks do: first by collective (all-reduces stand in for others), then by the ratio
-/// of ranks, then as listed. Nothing where there is none. One rank takes no time.
+/// A collective's time from the nearest table. Single-node collectives take tables of one node, others tables of
+/// several. The nearest table is of the same kind if there is one, else of all-reduces; then the one with the nearest
+/// ratio of ranks; then with the same nodes; then the first. Nothing if no table applies. 0 for one rank or 0 bytes.
 std::optional<CollectiveTime> measured_collective(const std::vector<CollectiveTable>& tables, CollectiveKind kind,
                                                   std::size_t ranks, std::size_t nodes, Bytes bytes);
 

@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-/// Nothing where the device lacks a rate that the op needs.
+/// Nothing if the device lacks a rate that the op needs.
 std::optional<Nanoseconds> roofline_time(const Graph& graph, OpId op, const Device& device, FlopsPerSecond peak,
                                          const EfficiencyTable& efficiencies) {
   const Flops flops = graph.flops(op);
@@ -53,7 +53,7 @@ std::optional<OpCost> CostModel::op_cost(const Graph& graph, OpId op, const Devi
 
   const bool nothing_to_estimate_from = graph.flops(op).value <= 0 && graph.bytes_accessed(op).count <= 0;
   if (nothing_to_estimate_from && !graph.given_times(op).empty()) return std::nullopt;
-  // A fit says nothing of an op of which neither FLOPs nor bytes are known.
+  // Fits do not apply to ops without FLOPs and bytes.
   if (const TypeFit* fit = nothing_to_estimate_from ? nullptr : fits.find(kind, graph.type(op))) {
     const bool inside = fit->evidence(graph.flops(op), graph.bytes_accessed(op)) == Evidence::interpolated;
     return launched(fit->time(graph.flops(op), graph.bytes_accessed(op)),

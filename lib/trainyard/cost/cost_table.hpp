@@ -11,16 +11,16 @@
 
 namespace trainyard {
 
-/// Measured op times on device kinds: of an op by its name, and of every op of one signature (type, shapes, dtypes).
-/// They are what a profiler sees on the device, without the launch overhead. A plain value: copy and compare it.
+/// Measured op times by device kind: of single ops by name, and of all ops with one signature (type, shapes, dtypes).
+/// Times are those on the device as a profiler sees them, without the launch overhead.
 class CostTable {
  public:
-  /// The time of this op of the graph. A second entry for the same op and kind replaces the first. With a
-  /// signature it answers only ops of the same one: another graph, or batch, may use the name for something else.
-  /// Throws InputError ("negative-time").
+  /// Sets the time of the op with this name; replaces an earlier entry for the op and kind. With a signature, the entry
+  /// applies only to ops of that signature, since other graphs or batches may use the name for other ops. Throws
+  /// InputError ("negative-time").
   void add_op(std::string_view device_kind, std::string_view op, Nanoseconds time, std::string_view signature = {});
-  /// The time of any op of this signature. A second entry replaces the first. Throws InputError as add_op() does, and
-  /// "signature" for an empty one.
+  /// Sets the time of all ops with this signature; replaces an earlier entry. Throws InputError ("negative-time", or
+  /// "signature" if it is empty).
   void add_signature(std::string_view device_kind, std::string_view signature, Nanoseconds time);
 
   std::optional<Nanoseconds> find_op(std::string_view device_kind, std::string_view op,
@@ -28,7 +28,7 @@ class CostTable {
   std::optional<Nanoseconds> find_signature(std::string_view device_kind, std::string_view signature) const;
 
   bool empty() const { return kinds_.empty(); }
-  /// Entries of either sort, over all kinds.
+  /// Number of entries by name and by signature, over all kinds.
   std::size_t size() const;
 
   friend bool operator==(const CostTable&, const CostTable&) = default;
@@ -47,7 +47,7 @@ class CostTable {
 
     friend bool operator==(const Kind&, const Kind&) = default;
   };
-  std::map<std::string, Kind, std::less<>> kinds_;  // ordered: what reads the table reads it in one order everywhere
+  std::map<std::string, Kind, std::less<>> kinds_;
 };
 
 }  // namespace trainyard

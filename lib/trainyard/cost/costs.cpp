@@ -36,7 +36,7 @@ InputError wrong(const std::string& what, const std::string& how, const std::str
   return InputError({.code = "costs", .message = fmt::format("the costs of {}: {}", what, how), .help = help});
 }
 
-/// The answer of `ask`; what it throws becomes an error that names `what()`.
+/// The answer of `ask`. Exceptions become InputError ("costs") that names `what()`.
 template <class Ask, class What>
 auto answer(const Ask& ask, const What& what) {
   try {
@@ -48,13 +48,13 @@ auto answer(const Ask& ask, const What& what) {
   }
 }
 
-/// The error for what nanoseconds_from_seconds() makes of NaN and of infinities.
+/// The error for times that nanoseconds_from_seconds() makes of NaN and infinities.
 InputError not_finite(const std::string& what, const CostSource& source) {
   return wrong(what, fmt::format("the time by '{}' is not a finite number", source.name),
                "look for a division by 0, or by a speed that the cluster does not give");
 }
 
-/// The answer, whose time is one; `of_rates`: of Costs.
+/// answer() that also throws if the time is negative or not finite. `of_rates`: allows kLongestTime (Costs::of_rates).
 template <class Ask, class What>
 std::optional<OpCost> time_answer(const Ask& ask, const What& what, bool of_rates) {
   const std::optional<OpCost> cost = answer(ask, what);

@@ -16,44 +16,42 @@
 
 namespace trainyard {
 
-/// Costs: how long ops take on devices, and bytes on routes. Any type with the first of these functions, or a callable
-/// of its arguments (a lambda), is one; a Problem is built of it. The others may be left out.
+/// Costs: times of ops on devices, and of bytes on routes. A Problem is built from costs of any type that has the first
+/// of these functions, or is callable with its arguments (a lambda). The other functions are optional.
 ///
 ///     std::optional<OpCost> op_cost(const Graph&, OpId, const Device&) const;
-///         The time of the op on the device in whole nanoseconds, everything included (launch, too), and its source,
-///         whose name is a text that lives as long as the costs, such as a literal; nothing where the op cannot run
-///         there. A plain Nanoseconds will do, then with the source "own".
+///         The time of the op on the device in whole nanoseconds, including its launch, and the time's source. The name
+///         of the source must live as long as the costs, as a literal does. Nothing if the op cannot run there. May
+///         return plain Nanoseconds, whose source is "own".
 ///     Nanoseconds latency(const RouteClass&) const;
-///         What a transfer takes beside its bytes. Without it: the route's latency.
+///         The constant part of a transfer's time. Default: the route's latency.
 ///     Nanoseconds byte_time(Bytes, const RouteClass&) const;
-///         What the bytes take on the route; the transfer holds it for latency + byte_time. It goes by the bandwidth
-///         and the curve of the route, not by its latency. Without it: bytes / bandwidth, to the nearest, halves up.
+///         The time of the bytes on the route; a transfer occupies it for latency + byte_time. It may depend on the
+///         bandwidth and curve of the route, not on its latency. Default: bytes / bandwidth, to the nearest, halves up.
 ///     Evidence transfer_evidence(Bytes, const RouteClass&) const;
-///         How well the time of the transfer is known. Without it: given, where there is a byte_time; else estimated.
+///         The evidence for a transfer's time. Default: given if there is a byte_time, else estimated.
 ///     std::optional<Nanoseconds> collective_time(CollectiveKind, Bytes, std::size_t ranks, std::size_t nodes) const;
-///         The time of a collective of so many ranks over equal nodes. Nothing, or without it: what its steps add up to
+///         The time of a collective over `ranks` ranks on equal nodes. Default, and if nothing: the sum of its steps
 ///         (problem/collective_run.hpp).
 ///     double copy_sensitivity(const Graph&, OpId, const Device&) const;
-///         By how much copies through the device's memory slow the op (problem/memory_load.hpp), from 0 to 1,000, to
-///         the nearest thousandth; asked whatever says the op's time. Without it: 0.
+///         Slowdown of the op by copies through the device's memory (problem/memory_load.hpp), from 0 to 1,000, rounded
+///         to thousandths. Called also for ops whose time the graph gives. Default: 0.
 ///     bool alike(const Device&, const Device&) const;
-///         Whether every op takes the same time on both, beside copies too, whose kinds and classes are equal. Then
-///         only one of them is asked. Without it: never, so that costs may go by the device's name.
+///         Whether every op has the same time and copy sensitivity on two devices of equal kind and class. If so, only
+///         one of them is asked. Default: false, so that costs may depend on the device's name.
 ///
-/// The graph's own word comes first: costs are not asked for ops that it gives a time for on the device, nor on devices
-/// of other kinds than it names. Placers that split ops, or merge them, ask for the ops of their rewritten graphs: go
-/// by an op's type or figures, not by its id; and by its name only where copies are known by theirs too. Those of
-/// "conv" are "conv@1" (of a replica), "conv~1" (of a microbatch), "conv^1" (of a tensor rank), "conv/part0" (a part of
-/// it), "conv/again" (computed again), of several rewrites with one mark behind the other; ops of the rewrites' own,
-/// such as sums of gradients, come besides. Where costs have no time for these, placers cannot price what they would
-/// rewrite.
+/// The graph takes precedence: op_cost is not called for ops with a given time on the device, nor for devices of kinds
+/// that the op does not allow. Placers that split or merge ops ask for the ops of their rewritten graphs. So costs
+/// should depend on an op's type or figures, not on its id, and on its name only if they know the names of copies.
+/// Copies of "conv" are "conv@1" (replica), "conv~1" (microbatch), "conv^1" (tensor rank), "conv/part0" (part) and
+/// "conv/again" (recomputed); several rewrites append several marks. Rewrites also add ops, such as sums of gradients.
+/// Placers cannot evaluate a rewrite if costs have no time for its ops.
 ///
-/// A problem asks when it is built, and never again: once for each op and device (or for one of several devices that
-/// are alike), once for the latency of each class of routes, and once for the bytes of each tensor on each distinct
-/// (bandwidth, curve). Asked later too are collective_time(), whenever a collective is simulated or planned, and
-/// transfer_evidence(), for each transfer of a run that is summarized. What is thrown, and a time that is negative, or
-/// no finite number of seconds (nanoseconds_from_seconds), becomes an InputError ("costs"). All of it may be asked on
-/// several threads at once.
+/// A problem calls these functions while it is built: once for each op and device (or one of several devices that are
+/// alike), once for the latency of each class of routes, and once for the bytes of each tensor on each distinct
+/// (bandwidth, curve). Later it calls only collective_time(), whenever a collective is simulated or planned, and
+/// transfer_evidence(), for each transfer of a run that is summarized. Several threads may call at once. Exceptions
+/// become InputError ("costs"), and so do times that are negative or not finite (nanoseconds_from_seconds).
 template <class T>
 concept OpCosts = requires(const T& costs, const Graph& graph, OpId op, const Device& device) {
   { costs.op_cost(graph, op, device) } -> std::convertible_to<std::optional<OpCost>>;
@@ -64,7 +62,7 @@ struct Speeds;
 
 namespace detail {
 
-/// Costs of any type.
+/// Type-erased interface of costs.
 class AnyCosts {
  public:
   virtual ~AnyCosts() = default;
@@ -78,12 +76,12 @@ class AnyCosts {
   virtual bool alike(const Device& a, const Device& b) const = 0;
 };
 
-/// A pointer to a function, of an object or of its class.
+/// A pointer to a member function or to a static one.
 template <class Pointer>
 concept AnyFunction = std::is_member_function_pointer_v<Pointer> || std::is_function_v<std::remove_pointer_t<Pointer>>;
 
-/// Costs of type T, with what T leaves out. A function of T is found by its name too: one with other arguments does not
-/// compile, rather than being passed over.
+/// Costs of type T, with defaults for the functions that T lacks. Functions are also looked up by name, so one with
+/// other arguments is a compile error instead of being ignored.
 template <OpCosts T>
 class CostsOf final : public AnyCosts {
  public:
@@ -164,10 +162,10 @@ class CostsOf final : public AnyCosts {
 
 }  // namespace detail
 
-/// Costs of any type, as one value; a copy shares them. What-if speeds divide their times.
+/// Costs of any type as a value; copies share them. What-if speeds divide their times.
 class Costs {
  public:
-  /// The standard ones: CostModel.
+  /// The standard costs: CostModel.
   Costs();
   template <class T>
   requires(!std::same_as<T, Costs> && OpCosts<T>) Costs(T costs)
@@ -177,24 +175,25 @@ class Costs {
     static_assert(OpCosts<T>, "give it: std::optional<OpCost> op_cost(const Graph&, OpId, const Device&) const");
   }
 
-  /// The time that the graph gives for the device's name, kind or class, then what the costs say; nothing where the
-  /// graph or the costs say that the op cannot run there. Times are divided by the speed of the device, and rounded.
+  /// The time that the graph gives for the device's name, kind or class, else the time by the costs; nothing if the
+  /// graph or the costs exclude the device. Divided by the speed of the device, and rounded.
   std::optional<OpCost> op_cost(const Graph& graph, OpId op, const Device& device) const;
   Nanoseconds latency(const RouteClass& route) const;
   Nanoseconds byte_time(Bytes bytes, const RouteClass& route) const;
   Evidence transfer_evidence(Bytes bytes, const RouteClass& route) const;
-  /// Divided by the speed of links. ranks >= 2, nodes divides them.
+  /// Divided by the speed of links. Requires ranks >= 2 and that nodes divides ranks.
   std::optional<Nanoseconds> collective_time(CollectiveKind kind, Bytes bytes, std::size_t ranks,
                                              std::size_t nodes) const;
-  /// Thousandths. Throws InputError ("costs") beyond 0 to 1,000.
+  /// In thousandths. Throws InputError ("costs") if the costs' value is not between 0 and 1,000.
   std::uint32_t copy_sensitivity(const Graph& graph, OpId op, const Device& device) const;
   bool alike(const Device& a, const Device& b) const;
 
   const Speeds& speeds() const;
-  /// These costs at other speeds, which replace their own.
+  /// These costs with other speeds, which replace the present ones. Throws InputError ("range") for a speed that is not
+  /// positive and finite.
   Costs at(Speeds speeds) const;
 
-  /// The costs themselves where they are of type T; else null.
+  /// The costs if they are of type T, else null.
   template <class T>
   const T* target() const {
     const auto* own = dynamic_cast<const detail::CostsOf<T>*>(costs_.get());
@@ -202,7 +201,7 @@ class Costs {
   }
 
  private:
-  /// Whether times are computed of rates, which may be so small that one is kLongestTime.
+  /// Whether the costs compute times from rates, which may be so small that a time is kLongestTime.
   bool of_rates() const;
 
   std::shared_ptr<const detail::AnyCosts> costs_;

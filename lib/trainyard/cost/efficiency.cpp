@@ -8,34 +8,34 @@ namespace trainyard {
 namespace {
 
 // Matrix multiplications of training sizes. cuBLAS reaches about 0.9 of the float32 peak of a V100 and 0.75 of the TF32
-// peak of an A100 on large square matrices; the skinny ones of real layers pull the mean down.
+// peak of an A100 on large square matrices; the narrow matrices of real layers lower the mean.
 constexpr Efficiency kMatrix{0.70, 0.80};
 
-// Convolutions: cuDNN between 0.4 (1x1, few channels) and above 0.8 (3x3). 0.65 with the memory shares below puts
-// ResNet-50 training in float32 on a V100 near 320 images/s; 300 to 380 are published for it.
+// Convolutions: cuDNN reaches from 0.4 (1x1, few channels) to above 0.8 (3x3). With the memory shares below, 0.65 gives
+// about 320 images/s for ResNet-50 training in float32 on a V100; published rates are 300 to 380.
 constexpr Efficiency kConvolution{0.65, 0.75};
 
 // Recurrent ops: one small matrix product after another, each waiting for the last; cuDNN LSTMs of 512 to 1024 units
 // run at a third to a half of the peak.
 constexpr Efficiency kRecurrent{0.40, 0.70};
 
-// Elementwise kernels stream: copy and triad benchmarks reach 0.90 to 0.93 of the data sheet's bandwidth on V100 and
-// A100, kernels of a few megabytes less. They use no matrix units, which is where most of an Ampere or later peak is.
+// Elementwise kernels stream. Copy and triad benchmarks reach 0.90 to 0.93 of the data sheet's bandwidth on V100 and
+// A100; kernels of a few megabytes reach less. They do not use matrix units, which are most of the peak since Ampere.
 constexpr Efficiency kElementwise{0.10, 0.80};
 
-// Two passes over the data with a reduction between them; part of the second pass is served by the cache.
+// Normalizations: two passes over the data with a reduction in between; the cache serves part of the second pass.
 constexpr Efficiency kNormalization{0.10, 0.70};
 
-// Windows that overlap and outputs of another size: reads are not contiguous throughout.
+// Pooling: overlapping windows and outputs of another size, so reads are not fully contiguous.
 constexpr Efficiency kPooling{0.10, 0.65};
 
 // Copies with strides on one side.
 constexpr Efficiency kMove{0.10, 0.70};
 
-// Rows at random places: each row is contiguous, the rows are not; a gradient scatters with atomic adds.
+// Gathers: rows at random places, each contiguous; gradients scatter with atomic adds.
 constexpr Efficiency kGather{0.10, 0.50};
 
-// Not known: a mix of the above.
+// Unknown types: a mix of the above.
 constexpr Efficiency kUnknown{0.30, 0.70};
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace trainyard {
 
-/// The shares of a device's peak FLOP rate and memory bandwidth that ops of one type reach. Both in (0, 1].
+/// Shares of a device's peak FLOP rate and memory bandwidth that ops of a type reach, both in (0, 1].
 struct Efficiency {
   double compute = 1;
   double memory = 1;
@@ -15,19 +15,19 @@ struct Efficiency {
   friend bool operator==(const Efficiency&, const Efficiency&) = default;
 };
 
-/// Efficiencies by op type, for the roofline. A type without an entry of its own takes its forward type's: what stands
-/// before "Grad" or "Backward" in its name ("ConvGradW" and "ConvBackward" are Conv); else the default.
+/// Efficiencies by op type, for the roofline. A type without an entry takes that of its forward type, the part of its
+/// name before "Grad" or "Backward" ("Conv" for "ConvGradW" and "ConvBackward"), else the default.
 class EfficiencyTable {
  public:
-  /// Every op at full speed.
+  /// A default of 1: every op at full speed.
   EfficiencyTable() = default;
   explicit EfficiencyTable(Efficiency otherwise) : otherwise_(otherwise) {}
 
-  /// Efficiencies of large training kernels on GPUs; each number with its reason in efficiency.cpp. They are estimates:
-  /// single ops are off by tens of percent (published rooflines: 25 to 55 %), and only measured times do better.
+  /// Efficiencies of large training kernels on GPUs; efficiency.cpp gives the reason for each number. Single ops are
+  /// off by tens of percent (published rooflines: 25 to 55 %); only measured times are more accurate.
   static EfficiencyTable standard();
 
-  /// Both shares in (0, 1]. A second entry for the type replaces the first.
+  /// Sets the efficiency of a type, or replaces it; both shares in (0, 1].
   void set(std::string_view type, Efficiency efficiency);
   Efficiency of(std::string_view type) const;
   /// Whether the type has an entry of its own.

@@ -6,10 +6,10 @@ namespace trainyard {
 
 /// Provenance of a predicted time.
 ///
-///     given        the graph or the author says so
-///     measured     this very op, or one of its signature, was timed on this kind of device
-///     interpolated from a fit, between what it was fitted to
-///     transferred  from a fit beyond what it was fitted to, or from another pair of devices of the same kinds
+///     given        stated by the graph or its author
+///     measured     this op, or one with its signature, was timed on this kind of device
+///     interpolated from a fit, within the range of its points
+///     transferred  from a fit beyond the range of its points, or from another pair of devices of the same kinds
 ///     estimated    from data sheets and general efficiencies, or efficiencies fitted to other ops of the type
 enum class Evidence : std::uint8_t { given, measured, interpolated, transferred, estimated };
 

@@ -30,15 +30,15 @@ enum class OpClass : std::uint8_t {
   softmax,
   layer_norm,
   elementwise,
-  unary,  // a gradient reads two tensors
+  unary,  // its gradient reads two tensors
   dropout,
-  copy,  // bytes at the elementwise share of other kernels
-  table
+  copy,  // bytes at the elementwise share
+  table  // lookup of rows
 };
 
 enum class Direction : std::uint8_t { forward, backward };
 
-/// Classes by forward type.
+/// Op classes by forward type.
 const std::map<std::string, OpClass, std::less<>>& op_classes() {
   static const auto classes = [] {
     std::map<std::string, OpClass, std::less<>> all;
@@ -96,7 +96,7 @@ const std::map<std::string, OpClass, std::less<>>& op_classes() {
 
 Evidence weaker(Evidence a, Evidence b) { return std::max(a, b); }
 
-/// FLOP/s of the kind at the precision, in a product or convolution; 0: it has no unit for it.
+/// FLOP/s of the kind at the precision, for products and convolutions; 0 if it has no unit for the precision.
 double rate_of(const DeviceKind& kind, NumberKind type, bool tensor_cores) {
   switch (type) {
     case NumberKind::float64:
@@ -112,7 +112,7 @@ double rate_of(const DeviceKind& kind, NumberKind type, bool tensor_cores) {
   return tensor_cores && kind.rates.tf32 > 0 ? kind.rates.tf32 : kind.rates.float32;
 }
 
-/// One op on one device: its kernels, each with a floor.
+/// Time of an op on a device: the sum of its kernels, each with a floor.
 class KernelSum {
  public:
   KernelSum(const KindKernels& kernels, const Device& device, const OpSignature& op, const KernelOptions& options)
@@ -133,7 +133,8 @@ class KernelSum {
             weaker(evidence_, Evidence::transferred)};
   }
 
-  /// `wide`: of a linear layer; on tensor cores the batched ones of a backward pass need no factor.
+  /// Adds a product. `wide`: of a linear layer. The factor 1.25 of batched backward products applies only without
+  /// tensor cores.
   void product(const ProductShape& shape, bool wide, Direction direction) {
     const bool tensor_cores = at_peak(options_.tf32), forward = direction == Direction::forward;
     if (!tensor_cores) return fitted_product(wide ? k_.linear : k_.batched, shape, wide, wide || forward ? 1 : 1.25);
@@ -145,8 +146,8 @@ class KernelSum {
     rests_on(unit_.element == 2 ? k_.half.evidence : Evidence::transferred);
   }
 
-  /// One of the kernels that stream 16-bit numbers, by its share of the bandwidth; false where the op is of another
-  /// precision or the kind has no units for it.
+  /// Adds a kernel that streams 16-bit numbers, at its share of the bandwidth. False, without adding it, if the op has
+  /// another precision or the kind no tensor cores.
   bool half_rows(double elements, double bytes_each, double HalfRowsForm::*share) {
     if (unit_.element != 2 || k_.cores.empty()) return false;
     add(kOtherFloor, kOtherFloor * 1e6, elements * bytes_each / (unit_.bandwidth * k_.half_rows.form.*share));
@@ -154,7 +155,7 @@ class KernelSum {
     return true;
   }
 
-  /// `own`: of two dimensions, as those that were measured.
+  /// Adds a convolution. `own`: of two dimensions, like the measured ones.
   void convolution(const ConvolutionShape& shape, ConvolutionWay way, bool own) {
     const bool tensor_cores = at_peak(true);
     const auto& form = tensor_cores || unit_.element == 2 ? k_.convolution16 : k_.convolution;
@@ -196,7 +197,7 @@ class KernelSum {
   double element() const { return unit_.element; }
 
  private:
-  /// Sets the peak; whether tensor cores give it.
+  /// Sets unit_.peak. Returns whether tensor cores provide it.
   bool at_peak(bool tensor_cores) {
     const DeviceKind& kind = *k_.kind;
     const bool is_short = type_ == NumberKind::float16 || type_ == NumberKind::bfloat16;
@@ -220,7 +221,7 @@ class KernelSum {
   }
 
   void rests_on(Evidence evidence) { evidence_ = weaker(evidence_, evidence); }
-  /// The forms were fitted to float32.
+  /// Weakens the evidence for other precisions, since the forms were fitted to float32.
   Evidence of_float32(Evidence evidence) const {
     return type_ == NumberKind::float32 ? evidence : weaker(evidence, Evidence::transferred);
   }
@@ -230,18 +231,19 @@ class KernelSum {
   const KernelOptions& options_;
   const NumberKind type_;
   KernelUnit unit_;
-  double floor_ = 0, seconds_ = 0;  // kernels' constant parts; and beyond
+  double floor_ = 0, seconds_ = 0;  // constant parts of the kernels; the rest
   Evidence evidence_ = Evidence::interpolated;
 };
 
-/// The type of the forward op and what follows it: {"Conv", "GradW"}.
+/// Splits a type into the forward op's type and the rest: {"Conv", "GradW"}.
 std::pair<std::string_view, std::string_view> forward_type(std::string_view type) {
   const std::size_t cut = type.find("Grad");
   if (cut == std::string_view::npos || cut == 0) return {type, {}};
   return {type.substr(0, cut), type.substr(cut)};
 }
 
-/// Which gradients of a product or convolution an op makes. All in one: (dY, W, X) -> dX, dW; without dX (dY, X) -> dW.
+/// The gradients of a product or convolution that an op makes. A combined op is (dY, W, X) -> dX, dW, or without dX
+/// (dY, X) -> dW.
 struct Gradients {
   bool data, filter, bias;
 };
@@ -297,7 +299,7 @@ bool add_convolution(KernelSum& sum, const OpSignature& op, std::string_view suf
                                                             : op.reads[1];
     if (x.rank < 3 || x.rank > 5 || w.rank != x.rank || y.rank != x.rank) return false;
     if (!(x.count() > 0 && w.count() > 0 && y.count() > 0)) return false;
-    // Dimensions before the last fold into one.
+    // All spatial dimensions except the last fold into one.
     double height = 1, out_height = 1, filter_height = 1, stride_height = 1;
     for (std::size_t i = 2; i + 1 < x.rank; ++i) {
       height *= x.dims[i], out_height *= y.dims[i], filter_height *= w.dims[i];
@@ -325,9 +327,9 @@ bool add_convolution(KernelSum& sum, const OpSignature& op, std::string_view suf
   return true;
 }
 
-/// X [steps, batch, inputs], W [directions, gates hidden, inputs], R [directions, gates hidden, hidden]; of a gradient,
-/// behind the outputs', W, R, X. Y [steps, directions, batch, hidden], its last step [directions, batch, hidden]: what
-/// has other extents has its batch first.
+/// Shapes: X [steps, batch, inputs], W [directions, gates x hidden, inputs], R [directions, gates x hidden, hidden], Y
+/// [steps, directions, batch, hidden] or for the last step [directions, batch, hidden]. If Y has other extents, X has
+/// its batch first. A gradient reads the outputs' gradients, then W, R, X.
 bool add_recurrent(KernelSum& sum, const OpSignature& op, std::string_view suffix) {
   const bool forward = suffix.empty();
   if (op.read_count < (forward ? 3U : 4U) || (!forward && op.read_count > op.reads.size())) return false;
@@ -387,7 +389,7 @@ bool add_streaming(KernelSum& sum, const OpSignature& op, OpClass of, std::strin
   }
 }
 
-/// Whether ops of the type may be parts of one kernel: they write an element or a row where they read it.
+/// Whether ops of the type can be parts of a fused kernel: they write each element or row where they read it.
 bool streams(std::string_view type) {
   const auto of = op_classes().find(forward_type(type).first);
   if (of == op_classes().end()) return false;

@@ -28,19 +28,19 @@ constexpr std::array<Tile, 13> kTiles{{{256, 128},
 constexpr std::array<double, 8> kSplits{1, 2, 3, 4, 6, 8, 12, 16};
 constexpr std::array<double, 8> kPowers{1, 2, 4, 8, 16, 32, 64, 128};
 
-/// How a product is cut into tiles and splits of K, and what its blocks reach.
+/// Tiles and splits of K of a product, and the efficiency of its blocks.
 struct Blocking {
   std::span<const Tile> tiles;
   std::span<const double> splits;
-  double least_k;         // of a split
+  double least_k;         // least K of a split
   double e, cm, cn;       // efficiency of a tile
   double from_m, from_n;  // 1 / sizes of the tile that reaches e
-  double best, floor;     // of e; of the divisor
+  double best, floor;     // largest multiple of e; least divisor
   double k0, q;
   double split_bandwidth;
 };
 
-/// C: the time of the multiply-adds.
+/// C of the header: the time of the multiply-adds.
 double computing(const Blocking& how, const ProductShape& shape, const KernelUnit& unit) {
   double least = std::numeric_limits<double>::infinity();
   for (const Tile& tile : how.tiles) {
@@ -68,7 +68,7 @@ double both(double computing_time, double moving, double overlap) {
   return std::max(computing_time, moving) + overlap * std::min(computing_time, moving);
 }
 
-/// 2 where a form holds squares: pow() as the fits have it would be the same.
+/// Square, for the forms' exponents of 2; equals pow() in the fits.
 double squared(double x) { return x * x; }
 
 double slots(double width) {
@@ -121,7 +121,7 @@ double half_product_seconds(const HalfProductForm& form, const ProductShape& sha
 
 namespace {
 
-/// The product inside the forms that were fitted to DeepBench.
+/// Product with a partly hot cache, as in the forms fitted to DeepBench.
 double cached_product(const NarrowForm& f, const ProductShape& shape, double bytes, const KernelUnit& unit) {
   const Blocking how{.tiles = kTiles,
                      .splits = kPowers,
@@ -166,7 +166,7 @@ double elementwise_seconds(const ElementwiseForm& form, ElementwiseKind kind, do
 
 namespace {
 
-/// A convolution in one direction: its products, and the least of the algorithms.
+/// Time of a convolution in one direction: the minimum over algorithms.
 class ConvolutionTime {
  public:
   ConvolutionTime(const ConvolutionForm& form, const ConvolutionShape& shape, ConvolutionWay way,
@@ -196,7 +196,7 @@ class ConvolutionTime {
   static constexpr double kThin = 4;  // channels
 
   double flops() const { return 2 * s_.groups * s_.n * s_.oh * s_.ow * s_.k * s_.c * s_.r * s_.s; }
-  /// A direct kernel, without tensor cores, at that share of the peak.
+  /// A direct kernel without tensor cores, at a share of the peak.
   double thin(double share) const {
     const double peak = tensor_cores_ ? unit_.peak / 8 : unit_.peak;
     return std::max(bytes_ / (unit_.bandwidth * form_.em), flops() / (peak * share));
@@ -220,7 +220,7 @@ class ConvolutionTime {
     return direct_ * (s_.r * s_.s == 1 ? form_.st : form_.st2);
   }
 
-  /// F(4x4, 3x3): 36 batched products in place of 144 multiplications a tile.
+  /// Winograd F(4x4, 3x3): 36 batched products, instead of 144 multiplications per tile.
   double winograd() const {
     const double tiles = s_.n * std::ceil(s_.oh / 4) * std::ceil(s_.ow / 4);
     ProductShape shape{36, tiles, s_.k, s_.c};

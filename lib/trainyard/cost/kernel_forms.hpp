@@ -4,26 +4,27 @@
 
 namespace trainyard {
 
-/// Times of GPU kernels in closed form. Symbols: S multiprocessors, F peak FLOP/s of the unit that computes, W memory
-/// bandwidth of the data sheet in bytes/s, es bytes of an element. Every time is the kernel's alone, in seconds,
-/// without the constant t0 of its measurement. Fits and errors: data/calibrations/kernels.json, bench/README.md.
+/// Closed forms for the times of GPU kernels, in seconds. Symbols: S multiprocessors, F peak FLOP/s of the computing
+/// unit, W memory bandwidth of the data sheet in bytes/s, es bytes per element. Times exclude the constant t0 of the
+/// measurement. Fits and errors: data/calibrations/kernels.json, bench/README.md.
 ///
 ///     product      y[M,N] = x[M,K] w[K,N], B of them; T x power(T), T = max(C, D) + o min(C, D)
-///       C          the least over tiles (bm, bn) and splits s of K: rounds x 2 bm bn (ceil(K/s) + k0) / (F/S x eff)
-///                  + [s > 1] 8 s B M N / (W em);  rounds = q ceil(n) + (1 - q) max(n, 1), n tiles an SM;
-///                  linear layers: x (1 + h / (1 + (N0/N)^3) (M/4096)^gam), rows of w that fall out of the cache
+///       C          minimum over tiles (bm, bn) and splits s of K: rounds x 2 bm bn (ceil(K/s) + k0) / (F/S x eff)
+///                  + [s > 1] 8 s B M N / (W em);  rounds = q ceil(n) + (1 - q) max(n, 1), with n tiles per SM;
+///                  linear layers: x (1 + h / (1 + (N0/N)^3) (M/4096)^gam), since rows of w fall out of the cache
 ///       eff        min(1.05 e, e / max(0.05, 1 + cm (1/bm - 1/128) + cn (1/bn - 1/128))): reuse in shared memory
 ///       D          es B (M K + K N + M N) / (W em)
 ///       power(T)   1 + (r - 1) / (1 + (tau / T)^2): long kernels of power-limited cards run at a lower clock
-///     softmax      B rows of H: es B H (2 + [H > 1024] p / (1 + (H0/H)^k)) w / (W u);  to 1024 a row is in registers;
-///                  w = 1 to 1024, else 1 + a (slots(H) - 1)
+///     softmax      B rows of H: es B H (2 + [H > 1024] p / (1 + (H0/H)^k)) w / (W u);  rows up to 1024 fit in
+///                  registers, with w = 1; otherwise w = 1 + a (slots(H) - 1)
 ///     layer norm   es B H (2 + p / (1 + (H0/H)^k)) (1 + a (slots(H) - 1)) (1 + short max(0, 1024/H - 1)) / (W u)
-///       slots(H)   thread slots over elements of a row: ceil(v/b) b / v, v = H/4, b = the power of two >=
+///       slots(H)   ratio of thread slots to vectors of a row: ceil(v/b) b / v, with v = H/4 and b the power of two >=
 ///                  min(v, 1024) / 2, at least 32
-///     elementwise  bytes / (W u); u by the inputs: two, one, or a power by a number
-///     convolution  min(product, [3x3, stride 1] Winograd 2x2 in one kernel, Winograd 4x4 through memory), forward and
-///                  the gradients of data and filter each as a product of its own; groups are a batch of products
-///                  without Winograd; those of up to 4 channels (depthwise) are one pass over their bytes
+///     elementwise  bytes / (W u); u for two inputs, one input, or a power with a constant exponent
+///     convolution  min(product, [3x3, stride 1] Winograd 2x2 in one kernel, Winograd 4x4 through memory). The
+///                  forward pass, data gradient and filter gradient are separate products. Groups are a batch of
+///                  products without Winograd; groups of up to 4 channels (depthwise) are one pass over their bytes or
+///                  FLOPs
 ///     recurrent    steps x (floor + ((g h^2 es / (W x1))^4 + (FLOPs of a step / (F x2))^4)^(1/4))
 ///
 /// Source of the forms: fitted to NeuSight's kernels (Lee et al., ASPLOS 2025), DeepBench's and Aceso's (Liu et al.,
@@ -44,26 +45,26 @@ struct ProductForm {
   double e, cm, cn, k0, q, em, o, t0_us, h, n0, gam, r, tau_ms;
   friend bool operator==(const ProductForm&, const ProductForm&) = default;
 };
-/// Seconds of a product; the term in h counts where it is `wide`: for linear layers.
+/// Seconds of a product. `wide`: include the term in h, for linear layers.
 double product_seconds(const ProductForm& form, const ProductShape& shape, const KernelUnit& unit, bool wide);
 
-/// Products of 16-bit numbers on tensor cores in a training step: tiles from 256 x 128 on with cm = cn = c, em 0.85; a
-/// tile starts and ends in `tile_ps` an element on any GPU, so k0 = tile_ps F / (2 S). Those of a layer's forward pass,
-/// whose weights are read across, take `across` times as long.
+/// Products of 16-bit numbers on tensor cores in a training step: cm = cn = c with e reached at 256 x 128, em 0.85. The
+/// start and end of a tile take `tile_ps` picoseconds per element on any GPU, so k0 = tile_ps F / (2 S). Products in a
+/// layer's forward pass (`wide`), whose weights are read transposed, take `across` times as long.
 struct HalfProductForm {
   double e, tile_ps, q, c, o, across;
 };
 double half_product_seconds(const HalfProductForm& form, const ProductShape& shape, const KernelUnit& unit, bool wide);
 
-/// Kernels of 16-bit numbers in a training step that read and write each element once: shares of the bandwidth, of the
-/// forward kernel and the gradient's. Elements are read and written (4 bytes), with what the forward pass kept in
-/// gradients (6); a dropout keeps a mask (5 both).
+/// Streaming kernels of 16-bit numbers in a training step: shares of the bandwidth, for forward and gradient kernels.
+/// Bytes per element: 4 forward (read and write), 6 backward (also the value kept from the forward pass), and 5 for
+/// dropout in both passes (with its mask).
 struct HalfRowsForm {
   double softmax, softmax_back, norm, norm_back, unary, unary_back, dropout, dropout_back;
 };
 
-/// Products of few columns with hot caches (DeepBench): one c, splits of K from ks on, D's bandwidth W em (1 + (lx - 1)
-/// / (1 + (bytes / L2)^2)); times ta where the first operand is transposed.
+/// Products of few columns with hot caches (DeepBench): cm = cn = c, splits of K with at least ks each, and in D the
+/// bandwidth W em (1 + (lx - 1) / (1 + (bytes / L2)^2)). A transposed first operand multiplies the time by ta.
 struct NarrowForm {
   double e, c, k0, q, em, lx, o, t0_us, ks, ta;
 };
@@ -85,8 +86,8 @@ struct ElementwiseForm {
 };
 double elementwise_seconds(const ElementwiseForm& form, ElementwiseKind kind, double bytes, const KernelUnit& unit);
 
-/// x[n,c,h,w] with k filters [c,r,s] makes y[n,k,oh,ow]; of several groups each, in one kernel, with c and k of a
-/// group. Of one dimension h, r and oh are 1; of three, depth and height are one: their products.
+/// Convolution of x[n,c,h,w] with k filters [c,r,s] to y[n,k,oh,ow]. With several groups, c and k are per group, and
+/// one kernel runs all. With one spatial dimension, h, r and oh are 1; with three, they are depth times height.
 struct ConvolutionShape {
   double n, c, h, w, k, r, s, oh, ow, stride_h, stride_w;
   double groups = 1;
@@ -94,12 +95,12 @@ struct ConvolutionShape {
 enum class ConvolutionWay : std::uint8_t { forward, data, filter };
 struct ConvolutionForm {
   double e, c, k0, em, o, t0_us;
-  double d1, d2;          // of e: data, filter
-  double ks0, ks1, ks2;   // least K of a split
-  double q0, q1, q2;      // forward, data, filter
-  double wf, wn, wb, w2;  // Winograd: in one kernel, its products, its traffic; of the filter
-  double st, alpha, st2;  // data of 1x1 with a stride; no tensor cores; data of larger ones with a stride
-  double ws;              // data of up to 4 channels
+  double d1, d2;          // factors on e: data, filter
+  double ks0, ks1, ks2;   // least K of a split: forward, data, filter
+  double q0, q1, q2;      // q: forward, data, filter
+  double wf, wn, wb, w2;  // Winograd: one kernel; products and traffic of the other; one kernel, filter gradient
+  double st, alpha, st2;  // strided data gradient, 1x1; share of peak without tensor cores; strided, larger filters
+  double ws;              // share of peak: data gradient of up to 4 channels
 };
 double convolution_seconds(const ConvolutionForm& form, const ConvolutionShape& shape, ConvolutionWay way,
                            const KernelUnit& unit);
@@ -107,7 +108,8 @@ double convolution_seconds(const ConvolutionForm& form, const ConvolutionShape& 
 struct RecurrentForm {
   double floor_us, x1, x2, back_floor_us, back_x1, back_x2;
 };
-/// `weights` bytes read and `flops` done in each of the steps; with `backward` the gradients'.
+/// Seconds of a recurrent op. Each of the `steps` steps reads `weights` bytes and computes `flops` FLOPs; `backward`:
+/// the gradient's parameters.
 double recurrent_seconds(const RecurrentForm& form, double steps, double weights, double flops, bool backward,
                          const KernelUnit& unit);
 

@@ -3,7 +3,7 @@
 namespace trainyard::detail {
 namespace {
 
-/// The op that the tensor passes to within a kernel; none where it is written for others alone.
+/// The op to which the tensor passes in registers; none if there is none.
 OpId passes_to(const Graph& graph, TensorId tensor, bool (*streams)(std::string_view type)) {
   const OpId producer = graph.producer(tensor);
   OpId reader = OpId::none();

@@ -6,14 +6,14 @@
 
 namespace trainyard::detail {
 
-/// What an op takes as a part of a fused kernel: one of several ops that stream, of which a tensor passes from one to
-/// the next in registers, as compilers make them (torch.compile's Inductor, XLA) and Megatron has them.
+/// Cost of an op as part of a fused kernel: several streaming ops that pass tensors to each other in registers, as
+/// compilers (torch.compile's Inductor, XLA) and Megatron make them.
 ///
-/// A tensor passes so where both ops stream, in the same phase, the reader writes as many bytes, and no other op of the
-/// phase reads it. It is not read again; it is written only where another phase reads it, or it is kept. The last op
-/// launches the kernel. Both ops are taken to be on one device.
+/// A tensor passes in registers if its producer and reader both stream and are in the same phase, the reader writes as
+/// many bytes, and no other op of the phase reads it. It is then not read from memory, and written only if another
+/// phase reads it or it is kept. The last op launches the kernel. All ops are assumed to be on one device.
 struct FusedPart {
-  double moved = 1;      // of the bytes that the op reads and writes alone
+  double moved = 1;      // share of the bytes that the op moves without fusion
   bool launches = true;  // false: a later op of the kernel does
 };
 /// `streams`: whether ops of the type read and write each element once, or row by row.

@@ -10,17 +10,18 @@
 namespace trainyard::detail {
 namespace {
 
-/// Whose fits a kind takes: of float32 products, of rows, of convolutions, of products on tensor cores. A product form
-/// of "pooled" was fitted to seven GPUs at once; `scale` is on its e.
+/// GPUs whose fits a kind takes, for float32 products, kernels over rows, convolutions, and products on tensor cores.
+/// The "pooled" product form was fitted to seven GPUs together; `scale` multiplies its e.
 struct Relatives {
   std::string_view kind, products, rows, convolution;
-  std::string_view cores = {};  // tensor cores; empty: none
+  std::string_view cores = {};  // empty: no tensor cores
   double scale = 1, plain_factor = 1;
 };
 
-// Ampere and Ada consumer cards count two float32 pipes, of which one is shared with integers: 0.75 of the pooled e.
-// AMD's float32 products run on the matrix cores: twice the vector peak, 0.82 of it reached (held against NeuSight's
-// nodes). Rows: GDDR reaches T4's shares, HBM2 and later A100's. L4 is the next card of T4's power.
+// The float32 peak of Ampere and Ada consumer cards counts two pipes, one of them shared with integers: 0.75 of the
+// pooled e. AMD's float32 products run on the matrix cores at twice the vector peak and reach 0.82 of it (compared with
+// NeuSight's nodes). Kernels over rows: GDDR reaches T4's shares, HBM2 and later reach A100's. L4 takes T4's products,
+// as the next card of that power.
 constexpr Relatives kRelatives[] = {
     {"K80", "P4", "P4", "P100-PCIE"},
     {"P4", "P4", "P4", "P100-PCIE"},
@@ -52,7 +53,7 @@ constexpr Relatives kRelatives[] = {
     {"B300-SXM-270GB", "H100-SXM", "A100-PCIE-80", "V100-SXM2", "B200"},
 };
 
-/// Whether the fits to the GPU are of this very kind: same chip, board and clock.
+/// Whether the GPU of a fit is of the kind: the same chip, board and clock.
 bool measured_on(std::string_view kind, std::string_view gpu) {
   static const std::map<std::string_view, std::string_view> boards{
       {"P4", "P4"},

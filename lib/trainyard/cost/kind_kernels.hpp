@@ -9,7 +9,7 @@
 
 namespace trainyard::detail {
 
-/// A form and how well it is known on the kind.
+/// A form, and its evidence on the kind.
 template <class Form>
 struct KnownForm {
   Form form{};
@@ -19,9 +19,9 @@ struct KnownForm {
 /// The forms of one kind of GPU: its own fits, or those of its nearest relative.
 struct KindKernels {
   const DeviceKind* kind;
-  double plain_factor = 1;  // of the float32 peak in products: matrix cores of AMD
+  double plain_factor = 1;  // on the float32 peak, for AMD's matrix cores
   KnownForm<ProductForm> linear, batched;
-  std::string_view cores;  // whose tensor cores the fits of 16-bit products are of; empty: it has none
+  std::string_view cores;  // GPU whose tensor cores 16-bit products were fitted to; empty: the kind has none
   KnownForm<NarrowForm> narrow16;
   KnownForm<HalfProductForm> half;
   KnownForm<HalfRowsForm> half_rows;
@@ -32,7 +32,7 @@ struct KindKernels {
   KnownForm<RecurrentForm> recurrent, recurrent16;
 };
 
-/// By name or alias of the kind; null for other devices than the built-in GPUs.
+/// The forms by name or alias of the kind; null unless it is a built-in GPU.
 const KindKernels* kernels_of(std::string_view kind);
 
 }  // namespace trainyard::detail

@@ -49,7 +49,7 @@ void change_links(ClusterSpec& spec, const MachineChange& change) {
   }
 }
 
-/// Latency and bandwidth that the links of a route declare.
+/// Declared latency (sum) and bandwidth (minimum) of the links of a route.
 struct Declared {
   double latency = 0, bandwidth = 0;
 };
@@ -66,7 +66,7 @@ Declared declared(const ClusterSpec& spec, const Route& route) {
   return sum;
 }
 
-/// Measured routes follow their links, with curves of their own.
+/// Scales measured routes, and copies of their curves, in proportion to their links.
 void change_measured(ClusterSpec& spec, const Cluster& cluster, std::vector<TransferCurve>& curves) {
   for (MeasuredRoute& measured : spec.measured) {
     const auto from = cluster.find_device(measured.from), to = cluster.find_device(measured.to);
@@ -88,7 +88,7 @@ void change_measured(ClusterSpec& spec, const Cluster& cluster, std::vector<Tran
   }
 }
 
-/// Gives every route, so that none is looked for anew.
+/// Declares every present route in the spec, so that make_cluster() does not search others.
 void keep_routes(ClusterSpec& spec, const Cluster& cluster) {
   if (cluster.one_route_per_source() || cluster.device_count() > kKeptRoutes) return;
   spec.routes.clear();
@@ -96,7 +96,7 @@ void keep_routes(ClusterSpec& spec, const Cluster& cluster) {
     for (const DeviceId to : cluster.devices()) {
       if (from == to) continue;
       GivenRoute given{cluster.device(from).name, cluster.device(to).name, {}};
-      bool egress = false;  // a given route cannot name one; it is the best path whatever its speed, or nearly so
+      bool egress = false;  // a given route cannot name an egress; such a path stays best at nearly any speed
       for (const LinkId link : cluster.route(from, to).links) {
         egress = egress || link.index() >= spec.links.size();
         if (!egress) given.links.push_back(spec.links[link.index()].name);

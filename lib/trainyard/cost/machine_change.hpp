@@ -9,15 +9,15 @@
 
 namespace trainyard {
 
-/// A what-if: parts of a machine are `factor` times as good; below 1: worse.
+/// A what-if change: parts of a machine become `factor` times as good (worse if below 1).
 struct MachineChange {
   double factor = 2;                   // more than 0
   std::vector<DeviceId> devices = {};  // every op there takes 1 / factor of its time
-  /// Latency / factor, bandwidth x factor; of both directions. An egress counts on after the declared links, as in
-  /// Route::links. Links of one fair bus have one bandwidth: all of them change with one.
+  /// Latency / factor and bandwidth x factor, in both directions. Ids of egresses follow those of the declared links,
+  /// as in Route::links. Links of a fair bus share one bandwidth, so all of them change together.
   std::vector<LinkId> links = {};
   std::vector<DeviceId> memories = {};  // capacity x factor
-  // In place of links, where there is a fabric: the ports that join devices of a host, the network between hosts.
+  // For fabrics, instead of links: the ports of devices within a host, and the network between hosts.
   bool ports = false, network = false;
 
   friend bool operator==(const MachineChange&, const MachineChange&) = default;
@@ -28,11 +28,12 @@ struct ChangedMachine {
   Costs costs;
 };
 
-/// The machine with all the changes made, one after the other. Routes stay what they are on clusters of up to
-/// `kKeptRoutes` devices; beyond, a path that becomes better is taken. A route that was measured changes in the
-/// proportion in which the latency and the bandwidth of its links do. Throws InputError: "range" (a factor that is not
-/// finite and more than 0), "unknown-device", "unknown-link", and as make_cluster does.
+/// Upper limit on the devices of clusters whose routes changed_machine() keeps.
 inline constexpr std::size_t kKeptRoutes = 256;
+/// The machine with all changes applied in order. Clusters of up to kKeptRoutes devices keep their routes; on larger
+/// ones, routes follow paths that become better. Measured routes change in proportion to the latency and bandwidth of
+/// their links. Throws InputError: "range" (a factor that is not positive and finite), "unknown-device",
+/// "unknown-link", and as make_cluster does.
 ChangedMachine changed_machine(const Cluster& cluster, const Costs& costs, std::span<const MachineChange> changes);
 
 }  // namespace trainyard

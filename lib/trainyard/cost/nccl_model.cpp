@@ -21,14 +21,14 @@ constexpr Latencies kNvLink{{{0.6, 1.25, 4}, {0.6, 1.9, 3.4}, {0, 0, 25}, {0, 0,
 constexpr Latencies kPcie{{{1, 1.9, 4}, {1, 2.5, 5.7}, {0, 0, 0}, {0, 0, 0}}};
 constexpr Latencies kNet{{{5, 8.5, 14}, {2.7, 4, 14}, {0, 0, 18}, {0, 0, 20.9}}};
 
-// Caps in GB/s by generation, for 1, 2 and more nodes: of all LL channels, and of one channel.
+// Caps in GB/s by generation, for 1, 2 and more nodes: LL caps for all channels together, the others per channel.
 using Caps = std::array<std::array<double, 3>, 4>;
 constexpr Caps kMostLl{{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}}};
 constexpr Caps kMostRingLl128{{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {73.4, 73.4, 73.4}}};
 constexpr Caps kMostTreeLl128{{{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {73.4, 73.4, 58}}};
 constexpr Caps kMostTree{{{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}}};
 
-// Correction of a tree's bandwidth, by log2(S / 64 B).
+// Correction of a tree's bandwidth, by protocol and log2(S / 64 B).
 constexpr std::array<std::array<double, 23>, 3> kTreeCorrection{
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
      {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
@@ -63,7 +63,7 @@ struct Case {
   double bus() const;
 };
 
-/// Sends between pairs, at once.
+/// Whether the collective is one step of sends between pairs of ranks.
 bool by_sends(CollectiveKind kind) { return kind == CollectiveKind::all_to_all || kind == CollectiveKind::shift; }
 
 bool Case::exists() const {
@@ -118,7 +118,7 @@ double Case::bus() const {
 
 double Case::bandwidth() const {
   if (kind == CollectiveKind::all_to_all) {
-    // (n - r) / n of S leaves the node; a node's cards carry that of its r ranks.
+    // A rank sends (n - r) / n of S out of its node, and a node's cards carry this for its r ranks.
     const double per_node = ranks / nodes;
     const double within = machine.intra.value * ranks / (ranks - 1);
     return nodes > 1 ? std::min(within, machine.inter.value / per_node * ranks / (ranks - per_node)) : within;

@@ -28,16 +28,16 @@ struct SignatureTensor {
   double from_end(std::size_t i) const { return i < rank ? dims[rank - 1 - i] : 1; }
 };
 
-/// An op's signature in parts: "Type(reads)->writes"; of long lists the first six tensors, and how many there are. Of
-/// a part of an op "0.25 of Type(reads)->writes": that share of its rows or samples. Of batched products with weights
-/// "0.25 of rows of Type(reads)->writes": as many products, each of that share of its rows.
+/// A parsed op signature "Type(reads)->writes": the first six tensors of each list, and the lists' lengths. The
+/// signature "0.25 of Type(reads)->writes" is a part of an op with that share of its rows or samples. For batched
+/// products with weights, "0.25 of rows of Type(reads)->writes" is all products with that share of the rows of each.
 struct OpSignature {
   double share = 1;
   bool of_rows = false;
   std::array<SignatureTensor, 6> reads{}, writes{};
   std::size_t read_count = 0, write_count = 0;
 
-  /// The first floating-point tensor's, of the reads, then of the writes.
+  /// The type of the first floating-point tensor among the reads, then the writes.
   NumberKind precision() const {
     for (const auto* side : {&reads, &writes})
       for (const SignatureTensor& tensor : *side)
@@ -58,7 +58,7 @@ inline NumberKind number_kind(std::string_view name) {
   return name == "float64" ? NumberKind::float64 : NumberKind::other;
 }
 
-/// Reads tensors up to ')' or the end; false where the text is not of that form.
+/// Reads tensors up to ')' or the end, and removes them from `text`; false if the syntax is wrong.
 inline bool read_tensors(std::string_view& text, std::array<SignatureTensor, 6>& tensors, std::size_t& count) {
   while (!text.empty() && text.front() != ')') {
     if (text.front() == ',') text.remove_prefix(1);
@@ -82,7 +82,7 @@ inline bool read_tensors(std::string_view& text, std::array<SignatureTensor, 6>&
   return true;
 }
 
-/// The share that a signature begins with, which is cut off; 1 where it is of a whole op.
+/// Removes the share at the beginning of a signature and returns it; 1 if there is none.
 inline double take_share_of(std::string_view& text) {
   constexpr std::string_view kOf = " of ";
   const std::size_t of = text.find(kOf);
@@ -96,14 +96,14 @@ inline double take_share_of(std::string_view& text) {
 
 inline constexpr std::string_view kRowsOf = "rows of ";
 
-/// The signature of a share of an op, or of its rows; of none where the op has none.
+/// The signature of a share of an op, or with `of_rows` of its rows; empty if the op has none.
 inline std::string part_signature(std::string_view signature, double share, bool of_rows = false) {
   if (signature.empty()) return {};
   share *= take_share_of(signature);
   return fmt::format("{} of {}{}", share, of_rows && !signature.starts_with(kRowsOf) ? kRowsOf : "", signature);
 }
 
-/// Nothing where the text is no signature, as of graphs of other programs.
+/// Nothing if the text is not a signature, as in graphs from other programs.
 inline std::optional<OpSignature> parse_signature(std::string_view text) {
   OpSignature signature;
   signature.share = take_share_of(text);

@@ -11,33 +11,33 @@
 
 namespace trainyard {
 
-/// Tools and machine of a measurement, in words: recorded, never computed with.
+/// Free text about the tools and machine of a measurement; recorded only, not used in computations.
 using Details = std::map<std::string, std::string, std::less<>>;
 
-/// The program that measured.
+/// The measuring program.
 struct ToolInfo {
   std::string version = {}, commit = {}, flags = {};
 
   friend bool operator==(const ToolInfo&, const ToolInfo&) = default;
 };
 
-/// The machine, and how much the same work scatters on it: (largest - smallest) / median over short blocks.
+/// The host, and the spread of equal work on it: (largest - smallest) / median over short blocks.
 struct HostInfo {
-  std::string cpu = {}, kernel = {}, governor = {};  // governor: empty where it is not known
+  std::string cpu = {}, kernel = {}, governor = {};  // governor: empty if not known
   std::int64_t cores = 0;
   std::optional<double> compute_swing = {}, copy_swing = {};  // arithmetic in registers; copies through memory
 
   friend bool operator==(const HostInfo&, const HostInfo&) = default;
 };
 
-/// A time that does not count, and the reason ("context-switch", "throttled").
+/// A sample that was dropped, and the reason ("context-switch", "throttled").
 struct DroppedSample {
   Nanoseconds time = {};
   std::string reason = {};
 
   friend bool operator==(const DroppedSample&, const DroppedSample&) = default;
 };
-/// Every time that was taken of one thing: kept, or dropped.
+/// All samples of one measurement, kept or dropped.
 struct Samples {
   std::vector<Nanoseconds> kept = {};
   std::vector<DroppedSample> dropped = {};
@@ -46,8 +46,8 @@ struct Samples {
 };
 
 struct ProfiledDevice {
-  std::string name = {};          // as measurements name it
-  std::string kind = {};          // the key of costs; empty: the class stands for it
+  std::string name = {};          // as used in the measurements
+  std::string kind = {};          // key of the costs; empty: the class is the key
   std::string device_class = {};  // "gpu", "cpu"
   std::string backend = {};       // "cpu", "cuda"
   FlopsPerSecond peak{};          // 0: not known
@@ -57,7 +57,7 @@ struct ProfiledDevice {
   friend bool operator==(const ProfiledDevice&, const ProfiledDevice&) = default;
 };
 
-/// The setting in which an op was timed: in its place in a step, again and again alone, or alone with cold caches.
+/// The setting in which an op was timed: in its place in a step, repeatedly alone, or alone with cold caches.
 enum class MeasureMode : std::uint8_t { step, hot, cold };
 
 /// Times of one op on one device.
@@ -67,9 +67,9 @@ struct OpMeasurement {
   MeasureMode mode = MeasureMode::step;
   Flops flops = {};
   Bytes bytes = {};               // read and written in the device's memory
-  std::int64_t threads = 0;       // of the op; 0: not said
-  std::int64_t busy_devices = 1;  // devices sharing the memory that ran ops at the same time, this one included
-  BytesPerSecond copied{};        // through the device's memory by copies while the op ran, read and written
+  std::int64_t threads = 0;       // threads of the op; 0: not known
+  std::int64_t busy_devices = 1;  // devices sharing the memory that ran ops at the same time, including this one
+  BytesPerSecond copied{};        // rate of concurrent copies through the device's memory, reads and writes
   std::string source = {};        // "host", "event", "cupti"
   Details details = {};           // kernels, algorithm, workspace, math type
   Samples samples = {};
@@ -96,8 +96,8 @@ struct LinkMeasurement {
   friend bool operator==(const LinkMeasurement&, const LinkMeasurement&) = default;
 };
 
-/// Times beside ops: `dispatch` of an op by its worker, `handoff` of a result to a waiting worker,
-/// `launch` of a kernel as far as it delays it, `gap` in which a device is blocked after an op.
+/// Overheads outside of ops: `dispatch` of an op by its worker, `handoff` of a result to a waiting worker, `launch` of
+/// a kernel (the part that delays it), `gap` after an op in which the device is blocked.
 struct OverheadMeasurement {
   std::string device = {};
   std::string what = {};
@@ -106,17 +106,17 @@ struct OverheadMeasurement {
   friend bool operator==(const OverheadMeasurement&, const OverheadMeasurement&) = default;
 };
 
-/// Times of whole steps that ran on one device: with the op times they say how much passes between ops.
+/// Times of whole steps on one device; with the op times, they give the time between ops.
 struct StepMeasurement {
   std::string graph = {}, device = {};
   std::int64_t ops = 0;
-  BytesPerSecond copied{};  // through the device's memory by copies beside the step
+  BytesPerSecond copied{};  // rate of concurrent copies through the device's memory
   Samples samples = {};
 
   friend bool operator==(const StepMeasurement&, const StepMeasurement&) = default;
 };
 
-/// Measurements of one machine: every sample, nothing fitted.
+/// Measurements of one machine: all samples, without any fits.
 struct Profile {
   std::string name = {};
   std::string created = {};  // "2026-11-21T02:55:00Z"

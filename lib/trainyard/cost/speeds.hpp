@@ -9,13 +9,13 @@
 
 namespace trainyard {
 
-/// What-if speeds of devices and links: `compute = 2` halves every op time (`devices` those of one
-/// device), `link = 0.1` makes every transfer ten times as long, latency included. All more than 0, and finite.
-/// Devices that a cluster does not have say nothing of it.
+/// What-if speeds of devices and links, all positive and finite. `compute = 2` halves every op time (`devices`: those
+/// of one device); `link = 0.1` makes every transfer ten times as long, including latency. Names in `devices` that a
+/// cluster does not have are ignored.
 struct Speeds {
   double compute = 1;
   double link = 1;
-  std::map<std::string, double, std::less<>> devices = {};  // beside compute, by device name
+  std::map<std::string, double, std::less<>> devices = {};  // by device name; multiplied with `compute`
 
   /// The speed of the device: its op times are divided by it.
   double of(const Device& device) const {

@@ -17,11 +17,11 @@ struct TransferSegment {
   friend bool operator==(const TransferSegment&, const TransferSegment&) = default;
 };
 
-/// Measured times of bytes on one route: segments by ascending size. Sizes below the first segment take its line,
-/// and those above the last the last one's; between two segments the larger one's.
+/// Measured times of bytes on one route: segments by ascending size. Sizes below the first segment use its line, those
+/// above the last use the last line, and sizes between two segments use the line of the larger one.
 struct TransferCurve {
   std::vector<TransferSegment> segments;  // at least one
-  bool same_devices = true;               // measured between these very devices, not between others of their kinds
+  bool same_devices = true;               // false: measured between other devices of these kinds
 
   double time_ns(Bytes bytes) const {
     const TransferSegment* line = &segments.front();
@@ -35,7 +35,7 @@ struct TransferCurve {
     const bool inside = bytes >= segments.front().from && bytes <= segments.back().to;
     return same_devices && inside ? Evidence::interpolated : Evidence::transferred;
   }
-  /// The route that stands for the curve: the latency of its first line, the bandwidth of its last.
+  /// Summary of the curve: the latency of its first line, and the bandwidth of its last.
   Nanoseconds latency() const { return nanoseconds_from_seconds(std::max(0.0, segments.front().latency_ns) * 1e-9); }
   BytesPerSecond bandwidth() const { return BytesPerSecond{1e9 / segments.back().ns_per_byte}; }
 

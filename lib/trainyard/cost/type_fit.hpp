@@ -11,11 +11,11 @@
 
 namespace trainyard {
 
-/// The time of ops of one type on one kind of device, fitted to measured ones:
+/// The time of ops of one type on one kind of device, fitted to measured ops:
 ///
 ///     time = fixed + FLOPs x ns_per_flop + bytes x ns_per_byte
 ///
-/// It interpolates where both FLOPs and bytes lie between those of the ops that it was fitted to.
+/// It interpolates if both FLOPs and bytes are within the ranges of the fitted ops.
 struct TypeFit {
   double fixed_ns = 0, ns_per_flop = 0, ns_per_byte = 0;  // 0 or more each
   double least_flops = 0, most_flops = 0;
@@ -43,7 +43,7 @@ class TypeFitTable {
   void set(std::string_view device_kind, std::string_view type, const TypeFit& fit) {
     kinds_[std::string{device_kind}].insert_or_assign(std::string{type}, fit);
   }
-  /// Null where there is none.
+  /// The fit, or null if there is none.
   const TypeFit* find(std::string_view device_kind, std::string_view type) const {
     const auto kind = kinds_.find(device_kind);
     if (kind == kinds_.end()) return nullptr;
@@ -58,16 +58,15 @@ class TypeFitTable {
   std::map<std::string, std::map<std::string, TypeFit, std::less<>>, std::less<>> kinds_;
 };
 
-/// By how much ops slow each other down that run at once on devices with one memory: by kind, op type and number of
-/// busy devices.
+/// Slowdown of ops that run at once on devices with one memory, by device kind, op type and number of busy devices.
 class CoRunTable {
  public:
-  /// `devices` > 1; `factor` > 0: time together / time alone.
+  /// Sets a factor: time together / time alone. Requires devices > 1 and factor > 0.
   void set(std::string_view device_kind, std::string_view type, std::int64_t devices, double factor) {
     kinds_[std::string{device_kind}][std::string{type}][devices] = factor;
   }
-  /// The factor between measured numbers of devices, by the straight line through them (and through 1 at one device);
-  /// beyond the last as the last; 1 where nothing is known.
+  /// The factor, interpolated linearly between measured numbers of devices (with factor 1 at one device), constant
+  /// beyond the last; 1 if nothing is known.
   double factor(std::string_view device_kind, std::string_view type, std::int64_t devices) const {
     const auto kind = kinds_.find(device_kind);
     if (kind == kinds_.end() || devices <= 1) return 1;

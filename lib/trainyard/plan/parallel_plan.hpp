@@ -243,8 +243,7 @@ struct PlanCosts {
   }
 };
 
-/// A plan's training step, estimated by events. F is a forward task, B the gradient of inputs, W that of weights
-/// (Pass):
+/// A plan's training step, estimated by events. F is a forward task, B the input gradient, W the weight gradient:
 ///
 ///     start of a task             when the previous task in pipeline_tasks() has ended and the input has arrived
 ///     F of stage s                needs F of stage s - 1 on the microbatch

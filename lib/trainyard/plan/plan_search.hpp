@@ -55,7 +55,7 @@ struct PlanSearchResult {
 /// Degrees whose devices cannot hold their shares of parameters, gradients and state (LeastMemory) are pruned before
 /// their layers' costs are computed. Throws InputError ("plan") if no plan fits. If all devices together could not hold
 /// one copy of these, it throws at once, and the help text has the number of devices that could. Throws "plan" also for
-/// costs without layers, samples, devices or functions, and without schedules; "negative-time" if a layer's pass is.
+/// costs without layers, samples, devices or functions, and without schedules; "negative-time" for a negative pass.
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options = {});
 
 /// Lower bound on the step of every plan that fits in memory and has the degrees, microbatch, ZeRO stage, schedule and
@@ -84,8 +84,7 @@ PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& o
 /// least time for that, as a fractional knapsack in the order of time per byte.
 ///
 /// (7): if the sums of a single stage overlap its tasks, (1) counts only the part of them that occupies the device. But
-/// whatever the buckets, the sums of the first l + 1 layers begin after the last task has left layer l, and follow each
-/// other.
+/// for any buckets, the sums of the first l + 1 layers run one after the other once the last task has left layer l.
 ///
 /// (8): layer l keeps b_l bytes of a microbatch from its forward pass until its input gradient is done (and its weight
 /// gradients, if one task makes both). That is D_l later, since the layers behind it run both passes in between. All

@@ -273,8 +273,7 @@ class BoundOfSchedule {
     return times;
   }
 
-  /// The path by which the first microbatch reaches the device of an end, and then through the device's tasks before
-  /// it.
+  /// The path of the first microbatch to the device of an end, and then through all tasks of the device before the end.
   std::vector<PartSums> through(const ScheduleGraph::End& end) const {
     std::vector<PartSums> counts(stages_);
     for (std::size_t s = 0; s < end.device; ++s) counts[s][TaskPart::forward] = counts[s][TaskPart::onward] = 1;

@@ -24,8 +24,7 @@ ScheduleGraph::ScheduleGraph(const ParallelPlan& plan, std::size_t microbatches,
   // By (stage, microbatch): nodes that tasks wait for.
   std::vector<std::int32_t> input(stages * microbatches, kNotYet), gradient = input, forward = input, backward = input;
   std::fill_n(input.begin(), microbatches, kNone);
-  // Links are per pair of devices; with `apart` per pair of stages, as the order of several stages on a link is
-  // unknown.
+  // Links are per pair of devices; with `apart` per pair of stages, since stages use a link in unknown order.
   const std::size_t ends = inside == TaskParts::apart ? stages : devices_;
   std::vector<std::int32_t> link(ends * ends, kNone);
   std::vector<std::size_t> done(devices_, 0);

@@ -13,8 +13,7 @@
 namespace trainyard {
 
 /// Order of the parts of a backward task. `together`: one after the other, as in run_plan(). `apart`, as ops allow:
-/// recomputation does not wait for the incoming gradient, and the input gradient is sent before weight gradients are
-/// made.
+/// recomputation does not wait for the incoming gradient, and the input gradient is sent before weight gradients start.
 enum class TaskParts : std::uint8_t { together, apart };
 
 /// Rules for the waits between tasks. The defaults are those of run_plan(); others relax these, for bounds on
