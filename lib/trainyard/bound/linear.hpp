@@ -10,7 +10,7 @@ namespace trainyard {
 
 /// Work and memory bound by a linear program. Its dual is what work_bound and memory_work_bound search:
 ///
-///     minimize T    sum over classes c of x(g, c) = 1,  x >= 0           each group g; c that can run it
+///     minimize T    sum over classes c of x(g, c) = 1,  x >= 0           each group g; classes c that can run it
 ///                   sum over g of p'(g, c) x(g, c) <= D(c) (T + g(c))    each class c
 ///                   sum over g of W(g) x(g, c) <= M(c)                   each class c whose devices have capacities
 ///

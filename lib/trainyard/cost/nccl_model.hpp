@@ -33,7 +33,7 @@ struct NcclTime {
   NcclAlgorithm algorithm;
   NcclProtocol protocol;
   double latency;            // seconds
-  BytesPerSecond bandwidth;  // of S
+  BytesPerSecond bandwidth;  // bytes of S per second
   double seconds;
 };
 

@@ -21,7 +21,7 @@ namespace {
   refuse("plan", std::move(message), std::move(help), std::move(pointer));
 }
 
-/// The divisor of `whole` nearest to `wanted` that is at most `most`; of two equally near, the smaller.
+/// The divisor of `whole` nearest to `wanted` that is at most `most`.
 std::size_t nearest_divisor(std::size_t whole, std::size_t wanted, std::size_t most = static_cast<std::size_t>(-1)) {
   std::size_t best = 1;
   const auto off = [&](std::size_t n) { return n > wanted ? n - wanted : wanted - n; };
@@ -32,9 +32,8 @@ std::size_t nearest_divisor(std::size_t whole, std::size_t wanted, std::size_t m
   return best;
 }
 
-/// Help text with the nearest plan that the devices are enough for. It lowers as few degrees as possible, in the order
-/// replicas, tensor ranks, context, stages, and leaves the fewest devices unused. The microbatch changes if it does not
-/// divide the new share.
+/// Help text with the nearest plan that fits the devices. It lowers as few degrees as possible, in the order replicas,
+/// tensor ranks, context, stages, and leaves the fewest devices unused. The microbatch changes if it does not divide.
 std::string nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) {
   std::optional<std::tuple<int, int, std::size_t>> least;  // changes, weights of the changed degrees, unused devices
   std::string nearest = "fewer ranks or stages, or a larger cluster";
@@ -103,7 +102,6 @@ void check_equal_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
                 fmt::format("data {} would divide them", nearest_divisor(costs.batch, plan.data)));
 }
 
-/// Checks the degrees of a plan with degrees per stage.
 void check_stage_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
   if (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.experts != 1 || plan.context != 1)
     refuse_plan("/stages", "a plan whose stages have degrees of their own has none that all share",
@@ -184,7 +182,7 @@ void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
                                    : fmt::format("experts {} can be", fmt::join(experts, ", ")));
   if (std::ranges::find(costs.layer_degrees, tensor) != costs.layer_degrees.end()) return;
   if (tensor.context * tensor.experts > 1) {
-    std::set<std::size_t> beside;  // context or expert degrees that go with these ranks
+    std::set<std::size_t> beside;  // degrees that go with these ranks
     for (const LayerDegree& degree : costs.layer_degrees)
       if (degree.ranks == tensor.ranks && degree.sequence == tensor.sequence && degree.exchange == tensor.exchange)
         beside.insert(tensor.context > 1 ? degree.context : degree.experts);

@@ -33,21 +33,21 @@ inline double least_of_fullest(std::vector<double> layers, std::size_t p) {
   return most;
 }
 
-/// Activation bytes of a microbatch that recomputation frees, and the time that it costs. Each layer has two entries:
-/// its attention scores, and everything else except its input. A fractional knapsack over all entries gives the bound.
+/// Activation bytes of a microbatch that recomputation frees, and its time, as a fractional knapsack. Each layer has
+/// two entries: its attention scores, and everything else except its input.
 class Releases {
  public:
   void add(const LayerCost& layer) {
     add(layer, again_of(layer, StageRecompute::attention), again_of(layer, StageRecompute::blocks));
   }
-  /// Uses the given recompute times: `scores_again` for the scores alone, `again` for the whole layer.
+  /// With other recompute times: of the scores alone, and of the whole layer.
   void add(const LayerCost& layer, Nanoseconds scores_again, Nanoseconds again) {
     const Bytes scores = std::min(layer.scores, std::max(Bytes{0}, layer.saved - layer.input));
     scores_again = std::min(scores_again, again);
     if (scores > Bytes{0}) push(scores_again, scores);
     if (layer.saved - scores > layer.input) push(again - scores_again, layer.saved - scores - layer.input);
   }
-  /// Least time that frees `bytes`, if any fraction of an entry may be freed; nothing if all entries are too few.
+  /// Least time that frees `bytes`; nothing if all entries are not enough.
   std::optional<double> least(double bytes) {
     std::ranges::sort(each_, {}, [](const Release& release) { return release.time / release.bytes; });
     double time = 0;
@@ -75,15 +75,15 @@ inline Nanoseconds sum_on_links(const PlanCosts& costs, const ParallelPlan& like
          (costs.additions ? costs.additions(like, device, gradients) : Nanoseconds{0});
 }
 
-/// Time of the replicas' exchange after the last task, in a plan of several stages: an all-reduce of `gradients`. With
-/// ZeRO 2 the half that gathers updated weights, since each microbatch has scattered its gradients; with ZeRO 3 none.
+/// Time of the replicas' exchange after the last task, with several stages: an all-reduce of `gradients`. With ZeRO 2
+/// the half that gathers updated weights, since each microbatch has scattered its gradients; with ZeRO 3 none.
 inline Nanoseconds sum_behind(const PlanCosts& costs, const ParallelPlan& like, std::size_t device, Bytes gradients) {
   const Nanoseconds sum = like.zero < 3 ? costs.all_reduce(like, device, gradients) : Nanoseconds{0};
   return like.zero == 2 ? Nanoseconds{sum.count / 2} : sum;
 }
 
-/// Lower bound on the time of all-reducing `gradients` in two or more consecutive sums. If the time of a sum is concave
-/// in its bytes, the least total is that of one byte and all the rest. Less the rounding, in each step of both rings.
+/// Lower bound on the time of all-reducing `gradients` in two or more sums. If a sum's time is concave in its bytes,
+/// the least total is that of one byte and all the rest. Less the rounding in each step of both rings.
 inline Nanoseconds least_several_sums(const PlanCosts& costs, const ParallelPlan& like, Bytes gradients) {
   const Nanoseconds rounded{2 * static_cast<std::int64_t>(like.replicas())};
   return costs.all_reduce(like, 0, Bytes{1}) + costs.all_reduce(like, 0, gradients - Bytes{1}) - rounded;

@@ -12,17 +12,17 @@
 
 namespace trainyard {
 
-/// Cache of every layer's cost for each microbatch size and degree. One thread fills it; others may then read it.
+/// Cache of layer costs by microbatch size and degree. One thread fills it; others may then read it.
 class LayerTables {
  public:
   explicit LayerTables(const PlanCosts& costs) : costs_(costs) {}
 
-  /// Announces to PlanCosts::prepare_layers the pairs (samples, degree) of `asked` that are not in the cache.
+  /// Announces the pairs of `asked` that are not cached (PlanCosts::prepare_layers).
   void prepare(std::set<std::pair<std::size_t, LayerDegree>> asked, unsigned threads) const {
     std::erase_if(asked, [&](const auto& each) { return tables_.contains(each); });
     if (costs_.prepare_layers && !asked.empty()) costs_.prepare_layers(asked, threads);
   }
-  /// The costs by layer, computed on the first call. Throws InputError ("negative-time") if a pass is below 0 ns.
+  /// Computed on the first call. Throws InputError ("negative-time") if a pass is below 0 ns.
   const std::vector<LayerCost>& of(std::size_t samples, LayerDegree tensor) {
     auto [at, added] = tables_.try_emplace({samples, tensor});
     if (added)
@@ -30,7 +30,7 @@ class LayerTables {
         at->second.push_back(checked(costs_.layer(layer, samples, tensor)));
     return at->second;
   }
-  /// Costs that of() has computed before; safe to call from several threads.
+  /// Computed by of() before; thread-safe.
   const std::vector<LayerCost>& known(std::size_t samples, LayerDegree tensor) const {
     return tables_.at({samples, tensor});
   }

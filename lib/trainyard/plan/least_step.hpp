@@ -53,20 +53,20 @@ struct LeastCosts {
 /// of their forward and backward chains, and W the time of weight gradients. Link time is the time that collectives of
 /// ranks occupy a link, and the sums are the all-reduces of gradients. A plan's bound is the largest of these:
 ///
-///     p = 1     m C + update + additions
-///               F + B; or the chain up to the last gradient, and then the sum of one byte
-///               link time, plus the sums if they share the link
-///               last loss (at least F and all forward work) + link time of one backward pass + sums. With m = 1 also
-///               the last loss + all backward ops + update
-///               all forward work + link time of all backward passes + sums - (m - 1) s. Here s is the most that the
+///     p = 1   - m C + update + additions
+///             - F + B; or the chain up to the last gradient, and then the sum of one byte
+///             - link time, plus the sums if they share the link
+///             - last loss (at least F and all forward work) + link time of one backward pass + sums; with m = 1 also
+///               last loss + all backward ops + update
+///             - all forward work + link time of all backward passes + sums - (m - 1) s. Here s is the most that the
 ///               link time of a backward pass so far can exceed the ops ahead of it: in all passes but the last, that
 ///               much may come before the last loss
-///               for each gradient: device work and chain until it can exist, then the sums of all gradients that
+///             - for each gradient: device work and chain until it can exist, then the sums of all gradients that
 ///               cannot exist earlier; and the sums of all gradients as one after the last gradient, as two, or three
-///               ZeRO 3: the last loss waits for m gathers of all weights. Links carry m times what each pass reads,
+///             - ZeRO 3: the last loss waits for m gathers of all weights; links carry m times what each pass reads,
 ///               and the sums. ZeRO 2: links carry (m + 1)/2 times the sums
-///     p > 1     m C / p
-///               the bounds of plan_bound() for tasks of F, B and W, where input gradients leave the device before
+///     p > 1   - m C / p
+///             - the bounds of plan_bound() for tasks of F, B and W, where input gradients leave the device before
 ///               weight gradients are made: the mean device with its waits at the beginning and end (with one stage
 ///               per device also all but its last backward task, then the sums of its gradients), the layers of the
 ///               fullest device, and stages one behind the other:
@@ -74,14 +74,15 @@ struct LeastCosts {
 ///                   (m A + (m - 1) (1 - 1/m)^(p-1) W) / (m (1 - (1 - 1/m)^p))     A = F + B, one stage per device
 ///
 ///               since m A_q + (m - 1) W_q + sum over r < q of A_r <= step for each stage q
-///               ZeRO 2 and 3: link time of the mean device, (m + 1)/2 times the sums, or 2 m halves that gather or
+///             - ZeRO 2 and 3: link time of the mean device, (m + 1)/2 times the sums, or 2 m halves that gather or
 ///               scatter
 ///
 /// Two more bounds follow: schedule_bound() with parts apart, for the candidates with the least bounds first, and
-/// bound_stage_degrees(). Both, and the term with W above, apply only if all layers are on the chain. With p > 1 a
-/// device runs its tasks strictly in turn, so the collectives of tensor ranks between the ops of a task add to F and B
-/// (plan_chain.hpp). C, and F + B with p = 1, include the least recomputation with which one microbatch's activations
-/// fit in all devices of the row. Memory counts parameters and state; gradients only with several microbatches.
+/// bound_stage_degrees(). The former, the tightened form of the latter, and the term with W above apply only if all
+/// layers are on the chain. With p > 1 a device runs its tasks strictly in turn, so the collectives of tensor ranks
+/// between the ops of a task add to F and B (plan_chain.hpp). C, and F + B with p = 1, include the least recomputation
+/// with which one microbatch's activations fit in all devices of the row. Memory counts parameters and state, and
+/// gradients only with several microbatches.
 Nanoseconds least_step(const LeastCosts& costs, const PlanSearchOptions& options, Nanoseconds enough);
 
 }  // namespace trainyard

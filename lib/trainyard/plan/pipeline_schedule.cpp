@@ -23,7 +23,7 @@ class TaskList {
   void input_gradient(std::size_t chunk) {
     if (put(Pass::input_gradient, chunk, backward_[chunk])) owed_.push({chunk, backward_[chunk] - 1});
   }
-  /// Adds the weight gradient that has been owed longest.
+  /// Appends the weight gradient that has been pending longest.
   void weight_gradient() {
     if (owed_.empty()) return;
     const auto [chunk, microbatch] = owed_.front();

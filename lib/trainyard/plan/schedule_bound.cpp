@@ -26,13 +26,12 @@ constexpr double kAlike = 5e-3;
 constexpr double kMostPrice = 1e4;
 /// Rounds, and parts in branching, that have to raise the bound by a share of kNear for the search to go on.
 constexpr std::size_t kFewRounds = 10, kFewParts = 200;
-/// Branching: the number of best duals (weights and prices) that bound each part, the upper limit on parts per round,
-/// and the ScheduleBound::work that is always allowed.
+/// Branching: best duals (weights and prices) that bound each part, parts per round at most, ScheduleBound::work that
+/// is always allowed.
 constexpr std::size_t kDuals = 3, kParts = 100;
 constexpr std::uint64_t kSmall = 10'000'000;
 
-/// Stall test: every `steps` calls of stalls(), true if the value has risen by less than a share of kNear since the
-/// last test.
+/// Stall test: every `steps` calls, whether the value has risen by less than a share of kNear since the last test.
 class Rising {
  public:
   explicit Rising(std::size_t steps) : steps_(steps) {}
@@ -463,7 +462,7 @@ class BoundOfSchedule {
   }
 
   /// Minimum of the bound over recomputations and the cuts in these windows, by dynamic programming. Sets begins_here[s
-  /// n + i] if the best way to layer i in stage s begins stage s with it.
+  /// n + i] if stage s best begins with layer i.
   double least_within(const Windows& windows, const Dual& dual,
                       std::vector<std::uint8_t>* begins_here = nullptr) const {
     const std::size_t n = layers_.size();

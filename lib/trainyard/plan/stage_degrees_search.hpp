@@ -27,7 +27,7 @@ struct StageDegreesFound {
 /// min(m, number) microbatches in flight fit. The estimate is
 ///
 ///     sum of (t_i + transfers) + (m - 1) max(t_i, transfers, sum from i on / stages from i on)
-///     + what sums of gradients and updates end later
+///     + the time by which sums of gradients and updates end later
 ///
 /// with t_i the time of stage i, and the work of the remaining layers spread over the remaining devices. run_plan()
 /// evaluates the best complete plans. Local search improves them by single moves of a cut, of a stage's degrees, and of

@@ -32,7 +32,7 @@ class AlpaStages {
         }
   }
 
-  /// The step T with these cuts; `chosen.value` is the sum of their t_i.
+  /// The step T.
   Nanoseconds step(const AlpaCuts& chosen) const {
     Nanoseconds most{0};
     const std::vector<StageRange> ranges = ranges_of(costs_, chosen.cuts);
@@ -123,8 +123,8 @@ class AlpaSubmeshes {
   /// Partial plan: the stages from one on.
   struct Stages {
     std::size_t begin, left, after, choice;  // first layer, devices left, index without the first stage, its degrees
-    Nanoseconds sum, most;                   // sum and maximum of t_i
-    bool alike;                              // all stages have the same degrees
+    Nanoseconds sum, most;                   // of t_i
+    bool alike;                              // equal degrees
   };
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 

@@ -24,9 +24,9 @@ struct PlannerAnswer {
 };
 
 /// A published planner, applied to the chain of layers and the costs of PlanCosts. Objective, choices and search are
-/// the planner's own; memory is counted as in run_plan(). Planners that choose degrees per layer are restricted to
-/// degrees per stage, and to equal degrees unless PlannerOptions::stage_degrees. All use 1F1B, except Megatron, which
-/// may interleave.
+/// the planner's own. Memory is counted as in run_plan(), but always with all gradients, and on equal devices
+/// (PlanCosts::share_of_memory is ignored). Planners that choose degrees per layer are restricted to degrees per stage,
+/// and to equal degrees unless PlannerOptions::stage_degrees. All use 1F1B; Megatron may interleave.
 ///
 /// Each throws InputError ("plan") if none of its plans fits in memory; the message names the nearest plan.
 struct Planner {
