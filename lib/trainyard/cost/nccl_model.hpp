@@ -60,8 +60,8 @@ struct NcclTime {
 ///
 /// B is `intra`, over several nodes at most `inter`. base, link and net are latencies by algorithm and protocol; link
 /// is that of NVLink or PCIe. post is the latency of handing over to the network card (1 us, Simple 3 us). c(S) is the
-/// model's correction of trees from 64 B to 256 MiB. The latency of a Simple ring over several nodes grows by 1.4 (1.9
-/// before Ampere) in an all-reduce with at least 64 bytes per channel and rank.
+/// model's correction of trees from 64 B to 256 MiB. In an all-reduce of at least 64 bytes per channel and rank, the
+/// latency of a Simple ring over several nodes is multiplied by 1.4 (1.9 before Ampere).
 ///
 /// Trees and NVLS support all-reduces only; NVLS needs Simple, switches that reduce, and Hopper or later; LL128 needs
 /// NVLink. All-to-alls (one step of sends between all pairs) and shifts (one step of sends to the next rank) are not in
