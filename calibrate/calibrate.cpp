@@ -15,7 +15,7 @@
 namespace trainyard::calibrate {
 namespace {
 
-/// Links of all profiles; what is measured twice is one link with the sizes of both.
+/// Links of all profiles; a link measured several times becomes one entry with all its sizes.
 std::vector<LinkMeasurement> joined_links(std::span<const Profile> profiles) {
   std::vector<LinkMeasurement> links;
   using Key = std::tuple<std::string, std::string, std::string, std::string, bool, std::vector<std::string>>;
@@ -35,7 +35,7 @@ std::vector<LinkMeasurement> joined_links(std::span<const Profile> profiles) {
   return links;
 }
 
-/// Refuses times that the reader of a calibration would refuse in what is made of them.
+/// Refuses times whose fitted values the reader of a calibration would refuse.
 void check_times(std::span<const Profile> profiles) {
   const auto check = [](const Samples& samples, const auto& title) {
     for (const Nanoseconds time : samples.kept)
@@ -102,7 +102,7 @@ Result fit_profiles(std::span<const Profile> measured, const Options& options) {
     collect(error);
   }
   for (const LinkMeasurement& link : joined_links(profiles)) {
-    if (link.from == link.to) {  // by its kinds it would stand for a route between two devices
+    if (link.from == link.to) {  // its kinds would match a route between two devices
       result.notes.push_back(fmt::format("the link from '{}' to itself is left out: no transfer takes it", link.from));
       continue;
     }

@@ -12,22 +12,23 @@ namespace trainyard::calibrate {
 
 struct Options {
   LinkFitOptions links;
-  /// A link that is further than this from its fit, at any size, makes a bad calibration.
+  /// Largest accepted relative residual of a link fit, at any size. A larger one is reported as a fault.
   double most_residual = 0.25;
 };
 
-/// A calibration, what was dropped on the way, and what makes it a bad one.
+/// A calibration, notes on dropped measurements, and the faults that make it unusable.
 struct Result {
   Calibration calibration;
   std::vector<std::string> notes;
-  std::vector<std::string> faults;  // none: it may be used
+  std::vector<std::string> faults;  // empty if the calibration may be used
 };
 
-/// Fits profiles of one machine; measurements of the same thing in several of them are pooled. The same profiles and
-/// options give the same calibration.
+/// Fits the profiles of one machine. Measurements of one op, link or overhead in several profiles are pooled.
+/// Deterministic: equal profiles and options give equal calibrations.
 ///
-/// Throws InputError, with one finding for each fault: no profile with a measurement ("too-few-points"), what fit_link
-/// and op_table say.
+/// Throws InputError: "too-few-points" if no profile holds an op or a link, "too-large" for a time over 2^42 ns, and
+/// the errors of op_table, calibrated_devices and fit_link. The faults of the op table and of all links are thrown
+/// together, one finding each.
 Result fit_profiles(std::span<const Profile> profiles, const Options& options = {});
 
 }  // namespace trainyard::calibrate

@@ -10,7 +10,7 @@ namespace trainyard::calibrate {
 CleanSamples clean(const Samples& samples) {
   constexpr std::size_t kLeast = 4;
   constexpr double kDeviations = 8, kShare = 0.1;
-  constexpr double kNormal = 1.4826;  // standard deviation / median deviation of a normal distribution
+  constexpr double kNormal = 1.4826;  // standard deviation / median absolute deviation of a normal distribution
   CleanSamples result;
   for (const DroppedSample& sample : samples.dropped) ++result.drop_reasons[sample.reason];
   for (const Nanoseconds time : samples.kept) result.kept_ns.push_back(static_cast<double>(time.count));

@@ -37,7 +37,7 @@ std::vector<double> relative_least_squares(std::span<const std::vector<double>> 
     for (std::size_t i = 0; i < rows.size(); ++i)
       for (std::size_t k = 0; k < chosen.size(); ++k)
         matrix(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(k)) = rows[i][chosen[k]] / values[i];
-    // FLOPs and constants differ by many orders of magnitude: columns of length 1 keep the rank test honest.
+    // FLOPs and constants differ by many orders of magnitude: normalized columns keep the rank test reliable.
     bool zero_column = false;
     for (Eigen::Index k = 0; k < matrix.cols(); ++k) {
       scale[k] = matrix.col(k).norm();

@@ -32,7 +32,7 @@ std::vector<SizePoint> points_of(const std::vector<MeasuredSize>& sizes) {
   return points;
 }
 
-/// Good samples by ascending size; a size that stands in several rows is joined.
+/// Good samples by ascending size; rows of one size are joined.
 std::vector<MeasuredSize> measured_sizes(const LinkMeasurement& link, FitQuality& quality,
                                          std::vector<std::string>& notes) {
   constexpr double kApart = 2;
@@ -84,7 +84,7 @@ double squared_error(const std::vector<SizePoint>& points, std::size_t most_segm
   return sum;
 }
 
-/// Drops sizes that are wrong as a whole.
+/// Drops sizes whose samples are all wrong (fit_link).
 void drop_outlying_sizes(std::vector<MeasuredSize>& sizes, const LinkMeasurement& link, std::size_t most_segments,
                          FitQuality& quality, std::vector<std::string>& notes) {
   constexpr double kLessError = 20, kFarOff = 0.25, kFloor = 1e-6;
@@ -119,7 +119,7 @@ void drop_outlying_sizes(std::vector<MeasuredSize>& sizes, const LinkMeasurement
   }
 }
 
-/// Errors at every second size when it is predicted from the others.
+/// Held-out error: the error at every second size when it is predicted from the others.
 void hold_out(const std::vector<SizePoint>& points, std::size_t most_segments, FitQuality& quality) {
   std::vector<SizePoint> kept, held;
   for (std::size_t i = 0; i < points.size(); ++i)
@@ -137,7 +137,7 @@ void bootstrap(const std::vector<MeasuredSize>& sizes, const Lines& lines, const
                CalibratedLink& link) {
   const std::vector<SizePoint> points = points_of(sizes);
   const bool samples = std::ranges::any_of(sizes, [](const MeasuredSize& size) { return size.samples_ns.size() > 1; });
-  std::vector<double> ratios;  // measured / fitted, where a size has no samples to draw from
+  std::vector<double> ratios;  // measured / fitted, drawn if no size has several samples
   for (const SizePoint& point : points) ratios.push_back(point.y / value_at(lines, points, point.x));
   Random random{options.seed};
   std::vector<std::vector<double>> intercepts(lines.size()), slopes(lines.size());

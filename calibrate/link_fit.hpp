@@ -15,16 +15,17 @@ struct LinkFitOptions {
   std::uint64_t seed = 1;
 };
 
-/// Fits what was measured of one link: from one to three segments time = latency + bytes x ns_per_byte by relative
-/// least squares (a line by absolute least squares may miss small
-/// transfers by any factor), a 95 % interval of
-/// each coefficient by bootstrap over the samples, and how well it fits, also at every second size when it is left out.
+/// Fits the measurements of one link by one to three segments time = latency + bytes x ns_per_byte. Uses relative least
+/// squares, since a line by absolute least squares may miss small transfers by any factor. Adds a 95 % interval of each
+/// coefficient (bootstrap over the samples) and the quality of the fit, including the error at every second size when
+/// these are held out.
 ///
-/// A size all of whose samples lie off is dropped as an outlier: where without it the error falls to a twentieth, and
-/// it is more than a quarter away from what the other sizes predict. At most a quarter of the sizes are dropped so.
-/// `notes` gets a sentence for each thing that was dropped.
+/// A size whose samples are all wrong is dropped as an outlier: the squared error falls below a twentieth without it,
+/// and its time is more than a quarter away from the prediction of the other sizes. At most a quarter of the sizes are
+/// dropped. `notes` gets a sentence for each drop.
 ///
-/// Throws InputError, code "too-few-points": fewer than 3 sizes with good samples; "samples": a time of 0.
+/// Throws InputError: "too-few-points" for fewer than 3 sizes with good samples; "samples" for a time of 0 or more than
+/// a second per byte.
 CalibratedLink fit_link(const LinkMeasurement& link, const LinkFitOptions& options, std::vector<std::string>& notes);
 
 }  // namespace trainyard::calibrate

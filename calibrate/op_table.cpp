@@ -88,7 +88,8 @@ std::optional<double> overhead(std::span<const Profile> profiles, const std::str
   return good.kept_ns.empty() ? std::nullopt : std::optional{median_of(good.kept_ns)};
 }
 
-/// Gap between two ops of a step, from steps of which every op was timed on the same device.
+/// Mean gap after each op of a step: the time of the whole step beyond its ops' mean times, per op. Only steps whose
+/// ops were all timed on the step's device count.
 std::optional<double> gap_of_steps(std::span<const Profile> profiles, const std::string& kind,
                                    std::vector<std::string>& notes) {
   std::vector<double> gaps;

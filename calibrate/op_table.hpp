@@ -9,35 +9,35 @@
 
 namespace trainyard::calibrate {
 
-/// The kind of a profile's device.
+/// Kind of a profiled device: its `kind`, else its class. If the profile does not list the device, its name.
 std::string device_kind(const Profile& profile, const std::string& device);
 
-/// Op times by op, and by signature over all ops that have it, each by device kind and mode; of ops that ran alone.
-/// Sorted by kind, mode, and name or signature. Means of what is left without outliers; 95 % intervals of the mean from
-/// the normal distribution.
+/// Times of ops that ran alone (one busy device, no copies), by device kind and mode: one row per op, and one per
+/// signature, pooled over all ops that have it. Sorted by kind, mode, and name or signature. Each row has the mean
+/// without outliers and its 95 % interval from the normal distribution.
 ///
-/// Throws InputError: "too-few-points" for an op of which no sample is left, "samples" for ops of one signature with
+/// Throws InputError: "too-few-points" for an op without a good sample, "samples" for ops of one signature with
 /// different FLOPs or bytes.
 std::vector<CalibratedOp> op_table(std::span<const Profile> profiles, std::vector<std::string>& notes);
 
-/// Factor by which ops of each type take longer while several devices with one memory run ops: the mean times of all
-/// that were timed both alone and so, together over alone, summed, so that a step's time comes out right. Other ops are
-/// left out with a note.
+/// Co-run factors by device kind, op type and number of busy devices: how many times longer ops take while several
+/// devices with one memory run ops. A factor is the summed mean times together over the summed mean times alone, of the
+/// ops timed both ways, so that step times come out right. Other ops are left out with a note.
 std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::span<const CalibratedOp> alone,
                                         std::vector<std::string>& notes);
 
-/// What copies through the memory add to ops of each type (problem/memory_load.hpp): over the ops that were timed
-/// beside copies and without, (sum of the times beside - sum of those alone) / sum of (time alone x share of the
-/// bandwidth), at least 0. Left out with a note: ops timed only beside, and devices whose bandwidth the profile does
-/// not say.
+/// Copy sensitivities by device kind and op type: how much copies through the memory slow down ops
+/// (problem/memory_load.hpp). Over the ops timed both beside copies and alone: (sum of the times beside copies - sum of
+/// the times alone) / sum of (time alone x share of the bandwidth that the copies take), at least 0. Left out with a
+/// note: ops not timed alone, and devices whose memory bandwidth the profile lacks.
 std::vector<CopySensitivity> copy_sensitivities(std::span<const Profile> profiles, std::span<const CalibratedOp> alone,
                                                 std::vector<std::string>& notes);
 
-/// Launch overheads, hand-offs and gaps by device kind. A gap is measured as such, or as what whole steps on one device
-/// take beyond the sum of their ops' mean times, or as the dispatch of an op; in this order.
+/// Launch overheads, hand-offs and gaps by device kind. A gap is the first available of: the measured gap; the time of
+/// whole steps on one device beyond the sum of their ops' mean times, per op; the dispatch time of an op.
 ///
-/// Throws InputError, "two-precisions": one kind measured with products in float32, and in TF32 (the detail
-/// "products").
+/// Throws InputError "two-precisions" if devices of one kind were measured with products in float32 and in TF32 (the
+/// device detail "products").
 std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profiles, std::vector<std::string>& notes);
 
 }  // namespace trainyard::calibrate

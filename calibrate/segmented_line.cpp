@@ -9,8 +9,8 @@
 namespace trainyard::calibrate {
 namespace {
 
-constexpr std::size_t kLeastPoints = 3;  // of each of several lines
-constexpr double kLeastSlope = 1e-9;     // ns per byte: 1 ns for a GB
+constexpr std::size_t kLeastPoints = 3;  // per line, if there are several
+constexpr double kLeastSlope = 1e-9;     // ns per byte: 1 ns per GB
 
 struct FittedLine {
   Line line;
@@ -25,7 +25,7 @@ FittedLine fit_line(std::span<const SizePoint> points, std::size_t first, std::s
     values.push_back(points[i].y);
   }
   std::vector<double> coefficients = relative_least_squares(rows, values);
-  // Where more bytes do not take longer, there is a latency alone.
+  // If more bytes take no longer, only the latency remains; the slope stays positive.
   coefficients[1] = std::max(coefficients[1], kLeastSlope);
   return {{first, last, coefficients[0], coefficients[1]}, relative_error(rows, values, coefficients)};
 }
@@ -33,7 +33,7 @@ FittedLine fit_line(std::span<const SizePoint> points, std::size_t first, std::s
 double information(double error, std::size_t points, std::size_t lines) {
   constexpr double kFloor = 1e-3;
   const auto n = static_cast<double>(points);
-  const auto parameters = static_cast<double>(3 * lines - 1);  // two of each line, and the breaks
+  const auto parameters = static_cast<double>(3 * lines - 1);  // two per line, one per breakpoint
   return n * std::log(error / n + kFloor * kFloor) + parameters * std::log(n);
 }
 

@@ -16,7 +16,7 @@ namespace trainyard::calibrate {
 
 double even_excess(std::vector<double> times, double sum) {
   std::ranges::sort(times, std::greater{});
-  // The largest ones alone keep something; how many, the first that would not tells.
+  // Only the largest times stay above 0. The scan stops at the first time that the excess would reduce to 0.
   double kept = 0, excess = 0;
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (times[i] <= excess) break;

@@ -8,14 +8,14 @@
 
 namespace trainyard::calibrate {
 
-/// The profiles without what events before and after ops added to the times of these: where the mean times of all ops
-/// of a step sum to more than the whole step took while none was timed (`steps`), the excess is taken from them evenly,
-/// down to 0, and gaps, which were between events, are left out; also from ops of that device kind that ran beside
-/// other devices. Steps beside copies correct ops beside copies. Between events in a stream, kernels of PyTorch take 2
-/// to 3 us more on an H100, within a CUDA graph less.
+/// Returns the profiles with the overhead of timing events removed from the ops' times. If the mean times of all ops of
+/// a step sum to more than the step took untimed (`steps`), the excess is subtracted evenly from them, down to 0. The
+/// correction covers the step's ops on all devices of that kind, also those timed beside other busy devices. Measured
+/// gaps of the kind are removed, since they lie between events. Steps beside copies correct ops beside copies. Events
+/// in a stream add 2 to 3 us to PyTorch kernels on an H100, less within a CUDA graph.
 std::vector<Profile> without_timing_overhead(std::span<const Profile> profiles, std::vector<std::string>& notes);
 
-/// What, taken from each of the times but none below 0, leaves `sum` of them; 0 where they sum to no more.
+/// The excess e >= 0 for which max(0, time - e) sums to `sum` over the times; 0 if the times sum to at most `sum`.
 double even_excess(std::vector<double> times, double sum);
 
 }  // namespace trainyard::calibrate

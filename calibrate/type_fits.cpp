@@ -22,7 +22,7 @@ struct OpPoint {
 };
 using KindAndType = std::pair<std::string, std::string>;
 
-/// One point for each signature, or op where there is none, in the mode that predicts best; by ascending size.
+/// One point per signature, or per op without one, in the mode that predicts best; by ascending size.
 std::map<KindAndType, std::vector<OpPoint>> points_by_type(std::span<const CalibratedOp> ops) {
   std::map<KindAndType, std::map<std::pair<std::string, std::string>, const CalibratedOp*>> chosen;
   for (const CalibratedOp& op : ops) {
@@ -41,7 +41,7 @@ std::map<KindAndType, std::vector<OpPoint>> points_by_type(std::span<const Calib
   return points;
 }
 
-/// Coefficients of (1, FLOPs, bytes): those of the subset of terms with the best information criterion.
+/// Coefficients of (1, FLOPs, bytes), for the subset of terms with the best Bayesian information criterion.
 std::vector<double> coefficients_of(const std::vector<OpPoint>& points) {
   constexpr double kFloor = 1e-3;
   const auto n = static_cast<double>(points.size());
@@ -80,7 +80,8 @@ struct Range {
   }
 };
 
-/// The rates by which a share is computed, and the two that ops of the type reach.
+/// Roofline efficiency of an op type that fits its points best. Candidates are the general efficiency, the shares of
+/// `peak` and `bandwidth` (per second) that single points reach, and 1. `median_off` gets the median relative error.
 Efficiency fitted_efficiency(const std::vector<OpPoint>& points, double peak, double bandwidth, Efficiency general,
                              double& median_off) {
   constexpr std::size_t kMostCandidates = 40;
@@ -91,7 +92,7 @@ Efficiency fitted_efficiency(const std::vector<OpPoint>& points, double peak, do
   }
   const auto thin = [&](std::vector<double>& candidates, double first) {
     std::ranges::sort(candidates);
-    std::vector<double> few{first};  // ties keep it
+    std::vector<double> few{first};  // ties keep the first
     const std::size_t step = candidates.size() / kMostCandidates + 1;
     for (std::size_t i = 0; i < candidates.size(); i += step) few.push_back(candidates[i]);
     if (!candidates.empty()) few.push_back(candidates.back());

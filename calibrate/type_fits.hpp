@@ -12,17 +12,17 @@ namespace trainyard::calibrate {
 ///
 ///     time = fixed + FLOPs x ns_per_flop + bytes x ns_per_byte,   no coefficient negative
 ///
-/// by relative least squares over the means above 0 of at least 4 signatures of different sizes, the largest at least
-/// twice the smallest in FLOPs or bytes. A term is there only where the Bayesian information criterion wants it. A fit
-/// that is off by more than half at a point, or at every second one when these are held out, is none: a note says so.
+/// by relative least squares over the positive means of at least 4 signatures; the largest must have at least twice the
+/// FLOPs or bytes of the smallest. The terms are chosen by the Bayesian information criterion. A fit is rejected with a
+/// note if it is off by more than half at any point, or at any of every second point when these are held out.
 std::vector<CalibratedFit> type_fits(std::span<const CalibratedOp> ops, std::vector<std::string>& notes);
 
-/// Shares of the device's peak and memory bandwidth, by op type, that make
-/// max(FLOPs / (peak x compute), bytes / (bandwidth x memory)) fit the measured means with the least sum of
-/// |log(fitted / measured)|. A side that no op of the type is bound by keeps the general efficiency of the type.
+/// Efficiencies by op type: the shares of the device's peak and memory bandwidth for which the roofline max(FLOPs /
+/// (peak x compute), bytes / (bandwidth x memory)) fits the measured means with the least sum of
+/// log(fitted / measured)|. A side that bounds no op of the type keeps the general efficiency of the type.
 ///
-/// Fills in the rates of a device kind that has none: the largest FLOPs / time and bytes / time that an op reached.
-/// `notes` names the type that is furthest above a peak that was given (above a bandwidth: caches reach more).
+/// For a device kind without rates, fills in the largest FLOPs / time and bytes / time of any op. `notes` names the op
+/// type that exceeds a given peak most. Exceeding a given bandwidth is not reported, since caches are faster.
 std::vector<CalibratedEfficiency> efficiencies(std::span<const CalibratedOp> ops,
                                                std::vector<CalibratedDevice>& devices, std::vector<std::string>& notes);
 

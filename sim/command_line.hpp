@@ -9,18 +9,18 @@
 
 namespace trainyard::program {
 
-/// The parsed command: run a verb, or print a text (help, the version) and end.
+/// The parsed command line: runs a verb, or prints a text (help, the version).
 struct Command {
   std::string text = {};
   ConsoleOptions console = {};
   std::function<int(Console&)> run = {};
 };
 
-/// `words` are the arguments without the program's name. Throws UsageError: an unknown verb with the nearest one, and
-/// what OptionSet::parse() finds.
+/// Parses the arguments after the program's name. Throws UsageError for an unknown verb, with the nearest one, and the
+/// errors of OptionSet::parse().
 Command parse_command_line(const std::vector<std::string>& words);
 
-/// All verbs with their options, for completion.
+/// All verbs with their options, for shell completion.
 struct VerbInfo {
   std::string name;
   std::vector<OptionInfo> options;

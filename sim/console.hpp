@@ -13,35 +13,35 @@ namespace trainyard::program {
 
 enum class Color : std::uint8_t { automatic, always, never };
 
-/// The options that every verb has.
+/// Options shared by all verbs.
 struct ConsoleOptions {
   bool json = false, quiet = false, no_progress = false;
   Color color = Color::automatic;
-  bool output_on_stdout = false;  // an output of the run is "-"
+  bool output_on_stdout = false;  // an output of the run is named "-"
 };
 
-/// Where a result goes (standard output), and everything else (standard error).
+/// Prints results to standard output, everything else to standard error.
 ///
-/// Colour: --color, then NO_COLOR, then CLICOLOR_FORCE, then whether the stream is a terminal (and TERM is not dumb).
-/// Notes and progress are silenced by -q; progress also by --no-progress, TERM=dumb, CI=true, and where standard error
-/// is no terminal. What names bring along that a terminal would obey is shown as '?' (core/printable.hpp). With --json
-/// the only output is one object on standard output: an error is {"errors": [...]} there, and nothing is written to
-/// standard error.
+/// Colour is decided by --color, then NO_COLOR, then CLICOLOR_FORCE, then whether the stream is a terminal (and TERM is
+/// not "dumb"). -q silences notes, warnings and progress. --no-progress, TERM=dumb, CI=true, and a standard error that
+/// is no terminal also silence progress. Control characters in names are shown as '?' (core/printable.hpp). With --json
+/// the only output is one object on standard output, {"errors": [...]} for an error, and nothing is written to standard
+/// error.
 class Console {
  public:
-  /// Throws UsageError where --json and an output both want standard output.
+  /// Throws UsageError if both --json and an output named "-" claim standard output.
   explicit Console(const ConsoleOptions& options);
-  /// Before the command line was read: only looks for --json among the words.
+  /// For errors before the command line is parsed: only looks for --json among the words.
   explicit Console(const std::vector<std::string>& words);
 
   bool json() const { return json_; }
-  /// Colours, and the width of the terminal that results go to: COLUMNS where that is a number, else the terminal's
-  /// own; neither: there is no terminal. From 60 columns on, narrower ones count as 60.
+  /// Colours, and the width of the terminal that shows the results: COLUMNS if it is a number, else the terminal's own
+  /// width; 0 without a terminal. Widths below 60 count as 60.
   TextFormat format() const;
   bool shows_progress() const { return progress_; }
 
-  /// Writes the result, long lines broken on a terminal unless they are a script's, and makes sure that it arrived;
-  /// throws InputError ("file") where it did not. Nothing where an output of the run is on standard output.
+  /// Prints the result and checks that it was written; throws InputError ("file") otherwise. On a terminal long lines
+  /// are wrapped if `breaks_lines` (false for scripts). Prints nothing if an output of the run goes to standard output.
   void print(std::string_view text, bool breaks_lines = true);
   /// "wrote graph.json": one line on standard error.
   void note(std::string_view text);
@@ -51,10 +51,10 @@ class Console {
   /// An error in full: text on standard error, or the JSON object.
   void error(const InputError& error);
   void error(const std::string& code, const std::string& message, const std::string& help);
-  /// The explanation of exit code 1, which --json silences and -q does not.
+  /// Prints the explanation of exit code 1. --json silences it, -q does not.
   void complain(const InputError& error);
 
-  /// Redraws one line on a terminal, behind what is at work; an empty text clears it.
+  /// Redraws one line on a terminal, after the text of at_work(). An empty text clears it.
   void progress(std::string_view text);
   /// Shows the work in progress, "[2/34] resnet50: etf"; an empty text ends it.
   void at_work(const std::string& what);

@@ -18,17 +18,19 @@
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/training/training.hpp"
 
-// The words MODEL and CLUSTER as what they name. Wrong words throw UsageError (exit 2), wrong files InputError (exit
-// 3).
+// Resolves the words MODEL and CLUSTER. A wrong word throws UsageError (exit code 2), a wrong file InputError (exit
+// code 3).
 namespace trainyard::program {
 
 enum class ModelKind : std::uint8_t { network, graph_file, onnx_file, exported_program, profile_file, task_file };
-/// The kind of a MODEL: a built-in name, or a file by its extension. A word that is neither names the nearest name.
+/// Kind of a MODEL: a built-in network by name, or a file by content and extension. Throws UsageError with the nearest
+/// name if it is neither, and InputError ("file") for a missing file.
 ModelKind model_kind(const std::string& word);
-/// Whether MODEL is a workload of dnn-partitioning, which names devices too.
+/// Whether MODEL is a workload of dnn-partitioning, which also describes devices.
 bool is_workload(const std::string& word);
 
-/// What `make()` returns; findings that name no file are of this one, at the places in its text to which they point.
+/// Returns `make()`. Findings it throws without a file are attributed to `path`, at the place in `text` that they point
+/// to.
 template <class Make>
 auto in_file(const std::string& path, const Make& make, std::string_view text = {}) {
   try {
@@ -43,31 +45,31 @@ auto in_file(const std::string& path, const Make& make, std::string_view text = 
   }
 }
 
-/// What a file of ours names under the key: a schedule's "graph" and "cluster". Empty where it names nothing.
+/// Value of a key, "graph" or "cluster", in the text of a schedule or timeline file. Empty if it is absent.
 std::string named_in(const std::string& text, const char* key);
 
 /// The graph that MODEL names.
 struct LoadedModel {
   Graph graph;
   std::string name;                        // as typed
-  std::optional<TrainingSummary> summary;  // none for a graph file
-  std::optional<TrainingRecipe> recipe;    // none for a graph file, which does not say what its ops compute
-  std::optional<std::int64_t> batch;       // samples of a step; none for a graph file, which does not say
-  std::vector<std::string> notes;          // what the importer wants its user to know
+  std::optional<TrainingSummary> summary;  // absent for a graph file
+  std::optional<TrainingRecipe> recipe;    // absent for a graph file, whose ops have no definition
+  std::optional<std::int64_t> batch;       // samples of a step; absent for a graph file
+  std::vector<std::string> notes;          // of the importer, for the user
 };
 LoadedModel load_model(const std::string& word, const ModelOptions& options = {});
-/// One model; where there are several, their disjoint union (union_graph), each called by its word or the stem of its
-/// file.
+/// Loads one model, or the disjoint union (union_graph) of several. Each member of a union is named after its word or
+/// the stem of its file.
 LoadedModel load_models(const std::vector<std::string>& words, const ModelOptions& options);
 
-/// The cluster that CLUSTER names, with --memory and --sharing.
+/// The cluster that CLUSTER names, with --memory, --sharing and the label applied.
 ClusterSpec load_cluster(const std::string& word, const MachineOptions& options = {});
 
-/// Cluster and costs, with all options in them.
+/// Cluster and costs with all machine options applied.
 struct Machine {
   Cluster cluster;
   Costs costs = {};
-  std::vector<std::string> notes = {};  // of what the calibration does not know
+  std::vector<std::string> notes = {};  // on gaps in the calibration
 };
 Machine load_machine(const std::string& word, const MachineOptions& options);
 
@@ -79,13 +81,13 @@ struct LoadedProblem {
   std::optional<std::int64_t> batch = {};     // LoadedModel::batch
   bool slow = false;                          // --slow
 };
-/// Refuses schedules from elsewhere whose fold knows nothing of --slow.
+/// Throws UsageError for a folded schedule: --slow cannot slow down a device that stands for others.
 void refuse_folded(const Schedule& schedule);
-/// Refuses what no backend computes in, or none but that of GPUs.
+/// Throws UsageError for a precision that no backend computes in, or (unless `by_gpus`) that only GPUs compute in.
 void refuse_unexecuted(const ModelOptions& options, bool by_gpus);
-/// Notes on precision: what it changes, where no calibration says.
+/// Notes on what --precision changes, if no calibration gives the times.
 std::vector<std::string> precision_notes(const ProblemOptions& options);
-/// Warns of what the importer, the calibration and the precision note.
+/// Loads machine and models. Warns with the notes of the importer, of the machine and on precision.
 LoadedProblem make_problem(const ProblemOptions& options, Console& console);
 
 }  // namespace trainyard::program

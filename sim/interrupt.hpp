@@ -2,16 +2,16 @@
 
 namespace trainyard::program {
 
-/// From now on a request to end (SIGINT, SIGTERM, SIGHUP) ends the program at once with exit code 128 + signal, except
-/// under an InterruptGuard. A pipe whose reader left is an error of the write (EPIPE), as is a file beyond the largest
-/// that is allowed (EFBIG), and an input that is made shorter while it is read (SIGBUS, where it is mapped) ends the
-/// program with exit code 3 and an error, in JSON where `json`.
+/// Installs the signal handlers. A termination request (SIGINT, SIGTERM, SIGHUP) then ends the program at once with
+/// exit code 128 + signal, except under an InterruptGuard. A write to a pipe without a reader fails (EPIPE), as does a
+/// file beyond the size limit (EFBIG). If a mapped input is truncated while it is read (SIGBUS), the program ends with
+/// exit code 3 and an error, as JSON if `json`.
 void catch_signals(bool json);
 
-/// While one lives, a request to end is only remembered, and ends a system call that waits; a second one ends the
-/// program, unless it follows within 0.3 s, as the two do that `timeout` sends for one; and 20 s later it ends in any
-/// case, unless one lives that must not be cut short. The outermost guard's end does not end it either: whoever set it
-/// asks interrupted().
+/// While a guard exists, a termination request is only recorded, and ends a blocking system call. A second request ends
+/// the program, unless it follows within 0.3 s: `timeout` sends two signals for one request. After 20 s the program
+/// ends in any case, unless a guard with `to_the_end` exists. Destroying the last guard does not end the program: its
+/// owner asks interrupted().
 class InterruptGuard {
  public:
   enum class Waits : bool { some_seconds, to_the_end };
@@ -24,10 +24,10 @@ class InterruptGuard {
   Waits waits_;
 };
 
-/// A request to end came while a guard lived.
+/// Whether a request came while a guard existed.
 bool interrupted();
 
-/// 128 + the signal of the request where there was one, else `code`.
+/// 128 + signal if a request came, else `code`.
 int exit_code(int code);
 
 }  // namespace trainyard::program

@@ -11,14 +11,15 @@
 
 namespace trainyard::program {
 
-/// What is made once for each key, for threads that ask for it one after the other or at once; the values asked for
-/// last are kept.
+/// Cache of the `kept` most recently used values. A value is made once per key, also if several threads ask for it at
+/// once.
 template <class Key, class Value>
 class LatestMade {
  public:
   explicit LatestMade(std::size_t kept) : kept_(kept) {}
 
-  /// The key's value, by `make()` where it is not kept. Throws what that threw, in all threads that asked for it.
+  /// The key's value, made by `make()` if it is not cached. An exception of `make()` reaches all threads that asked for
+  /// it.
   template <class Make>
   std::shared_ptr<const Value> of(const Key& key, const Make& make) {
     std::promise<std::shared_ptr<const Value>> promise;
@@ -48,7 +49,7 @@ class LatestMade {
   using Entry = std::pair<Key, std::shared_future<std::shared_ptr<const Value>>>;
   const std::size_t kept_;
   std::mutex mutex_;
-  std::list<Entry> made_;  // the latest first
+  std::list<Entry> made_;  // most recently used first
 };
 
 }  // namespace trainyard::program

@@ -6,7 +6,7 @@
 
 namespace trainyard::program {
 
-/// --noise: "5%", or by op type "Conv=10%,default=3%". Throws UsageError.
+/// Parses --noise: "5%", or by op type "Conv=10%,default=3%". Throws UsageError.
 OpNoise parse_noise(std::string_view text);
 
 }  // namespace trainyard::program

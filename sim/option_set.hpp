@@ -14,8 +14,8 @@
 
 namespace trainyard::program {
 
-/// An option, as completion knows it. `value` says what its value is: empty for a flag, "FILE", "MODEL",
-/// "CLUSTER", "PLACER", a list "a|b|c", or any other word.
+/// An option as shell completion needs it. `value` describes its value: empty for a flag, "FILE", "MODEL", "CLUSTER",
+/// "PLACER", a list "a|b|c", or any other word.
 struct OptionInfo {
   std::vector<std::string> names;  // "--output", "-o"
   std::string value;
@@ -31,9 +31,9 @@ struct ValueOf<std::optional<T>> {
   using type = T;
 };
 
-/// The options and operands of one verb. Each is declared beside the variable that it sets, in the order of the help;
-/// parse() reads the command line into these variables. `names` is "--output" or "-o,--output", `kind` what help and
-/// completion call the value. option_set.cpp alone sees CLI11.
+/// The options and operands of one verb. Each is declared with the variable that it sets, in the order of the help;
+/// parse() reads the command line into these variables. `names` is "--output" or "-o,--output"; `kind` is the name of
+/// the value in help and completion. Only option_set.cpp depends on CLI11.
 class OptionSet {
  public:
   OptionSet(const std::string& verb, const std::string& summary, const std::string& example);
@@ -62,7 +62,7 @@ class OptionSet {
   void text(const std::string& names, std::string& to, const std::string& kind, const std::string& help);
   void flag(const std::string& names, bool& to, const std::string& help);
 
-  /// A whole number of at least `least`, in a number or an optional one.
+  /// Declares a whole number of at least `least`; `to` is an integer or an optional one.
   template <class T>
   void number(const std::string& names, T& to, const std::string& help, std::int64_t least = 1) {
     option(names, "N", help, [&to, least](const std::string& text, const std::string& option) {
@@ -75,7 +75,7 @@ class OptionSet {
     });
   }
 
-  /// One of several names; `kind` is "a|b|c" unless help says it otherwise.
+  /// Declares a choice among names; `kind` defaults to "a|b|c".
   template <class T>
   void choice(const std::string& names, T& to,
               const std::vector<std::pair<std::string, typename ValueOf<T>::type>>& choices, const std::string& help,
@@ -92,36 +92,36 @@ class OptionSet {
            });
   }
 
-  // Files. What the run reads may not be what it writes, nor two outputs be one file; parse() sees to that, whatever
-  // the verb does. `reads` is for what names files without being an option of its own.
+  // Files. parse() refuses an output that is also an input, and two outputs that are one file. `reads` declares inputs
+  // that are named by other words than an option of their own.
   void input(const std::string& names, std::string& path, const std::string& help);
-  /// `extension` is that of the format, "json"; none: the verb goes by the file's. A name that has the extension of
-  /// another format is refused.
+  /// `extension` is that of the format ("json"); a name with the extension of another format is refused. If it is
+  /// empty, the verb decides by the file's extension.
   void output(const std::string& names, Output& to, const std::string& help, const std::string& extension = "");
   void reads(const std::string& path);
   void reads(const std::vector<std::string>& paths);
-  /// All words so far that may name inputs, for a verb that writes more files than its outputs.
+  /// All declared words that may name inputs, for a verb that writes more files than its outputs.
   std::vector<std::string> inputs() const;
 
-  /// Positional arguments; the run reads those that are files. `kind` is "THING", or "THING..." where there may be
-  /// several; one is needed where there is an example of it. Messages say `called` for it.
+  /// Declares the positional arguments, which count as inputs. `kind` is "THING", or "THING..." if several may be
+  /// given. At least one is required if `example` is not empty. Error messages call it `called` (default: THING).
   void operands(std::vector<std::string>& to, const std::string& kind, const std::string& help,
                 const std::string& example = "", const std::string& called = "");
 
-  /// Adds a check of options against each other; called in the order of declaration, once all values are set.
+  /// Adds a check across options. Checks run in the order of declaration, after all values are set.
   void check(std::function<void()> check);
 
-  /// Reads the words after the verb. Throws UsageError: an unknown option with the nearest one, a value that is missing
-  /// or wrong, an operand that is missing or not expected, an output that is an input; InputError where an output
-  /// cannot be written. False where help is asked for.
+  /// Parses the words after the verb. Returns false if help is asked for. Throws UsageError for an unknown option (with
+  /// the nearest one), a missing or wrong value, a missing or unexpected operand, and an output that is an input or
+  /// another output. Throws InputError if an output cannot be written.
   bool parse(const std::vector<std::string>& words);
-  /// The verb's own options on the command line, "--output": those that every verb has are not among them.
+  /// The verb's own options on the command line ("--output"), without those that all verbs share.
   std::vector<std::string> given() const;
   /// Whether an output is "-".
   bool takes_standard_output() const;
 
   std::string help() const;
-  /// For completion; an operand has no names.
+  /// All options for completion; an operand has no names.
   std::vector<OptionInfo> infos() const;
 
  private:
@@ -131,7 +131,7 @@ class OptionSet {
   std::unique_ptr<State> state_;
 };
 
-/// The help of the whole program; a verb is its name and what it does.
+/// Help of the whole program; a verb is a pair of name and summary.
 std::string root_help(const std::vector<std::pair<std::string, std::string>>& verbs);
 
 }  // namespace trainyard::program

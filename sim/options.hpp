@@ -19,10 +19,10 @@
 #include "trainyard/training/training.hpp"
 #include "what_ifs.hpp"
 
-// Options that several verbs have, as values; `declare` puts them on the command line of a verb.
+// Options shared by several verbs, as values. `declare` adds them to the command line of a verb.
 namespace trainyard::program {
 
-/// How a MODEL becomes the graph of a training step.
+/// Options that turn a MODEL into the graph of a training step.
 struct ModelOptions {
   std::optional<Optimizer> training = {};
   std::optional<Granularity> granularity = {};
@@ -30,71 +30,73 @@ struct ModelOptions {
   std::optional<Precision> precision = {};
   std::map<std::string, std::int64_t> bind = {};  // dimensions that an ONNX file leaves open
 
-  /// With `batches`, --batch takes several numbers with commas: the first is `batch`, all are there.
+  /// With `batches`, --batch takes a comma-separated list: `batches` gets all numbers, `batch` the first.
   void declare(OptionSet& set, std::vector<std::int64_t>* batches = nullptr);
 };
 
-/// The word for data sheets and general efficiencies alone, in place of a calibration.
+/// Value of --costs for data sheets and general efficiencies without a calibration.
 inline constexpr std::string_view kRoofline = "roofline";
 
-/// Changes to the devices of a CLUSTER, and the source of their times.
+/// Changes to the devices of a CLUSTER, and the source of op times.
 struct MachineOptions {
   std::optional<Bytes> memory = {};
   std::string costs = {};  // a calibration, or kRoofline
-  bool tf32 = false;       // of --precision
-  bool fused = false;      // of --kernels
+  bool tf32 = false;       // --precision is tf32
+  bool fused = false;      // --kernels is fused
   std::optional<std::int64_t> co_run = {};
   Speeds speeds = {};
-  std::vector<Speeds> scales = {};  // --scale of several factors: every combination; `speeds` is the first
+  std::vector<Speeds> scales = {};  // all combinations of the factors of --scale; `speeds` is the first
   AskedWhatIf slow = {};            // --slow, as asked
-  std::string label = {};           // stands behind the cluster's name
+  std::string label = {};           // appended to the cluster's name
   std::optional<Sharing> sharing = {};
 
-  /// --cluster, which takes several words with commas where `several`, and these. So does --scale several factors.
+  /// Declares --cluster and the machine options. With `several`, --cluster takes a comma-separated list, and --scale
+  /// several factors.
   void declare(OptionSet& set, std::string& cluster, bool several = false);
 };
 
 /// Models and machine of a run.
 struct ProblemOptions {
   std::vector<std::string> models = {};  // MODEL, as typed
-  std::string cluster = {};              // CLUSTER, as typed; the only model where that names devices itself
+  std::string cluster = {};              // CLUSTER, as typed; the MODEL if it describes devices itself
   ModelOptions training = {};
   MachineOptions machine = {};
 
-  /// --cluster and the options of the machine.
+  /// Declares --cluster and the machine options.
   void declare_open_machine(OptionSet& set, bool several = false);
-  /// Those; without --cluster there is an error.
+  /// As declare_open_machine, but --cluster is required unless the MODEL describes devices.
   void declare_machine(OptionSet& set, bool several = false);
 };
 
-/// Which algorithm, with what.
+/// The placement algorithm, its parameters, or a policy or plan in its place.
 struct PlacerOptions {
   std::string name = {};
   std::map<std::string, std::string> parameters = {};
-  std::string policy = {};  // what it learned before
-  std::string plan = {};    // a file: no placer is asked
+  std::string policy = {};  // file of a learned policy
+  std::string plan = {};    // file of a plan, which replaces the placer
   bool no_splits = false;
 
-  /// `usual`: which one is asked where none is named.
+  /// `usual` describes the default placer in the help.
   void declare(OptionSet& set, const std::string& usual = "auto, within a few seconds");
   void declare_policy(OptionSet& set);
-  /// Whether the user leaves the choice to us.
+  /// Whether the user leaves the choice of algorithm open.
   bool is_open() const { return name.empty() && policy.empty() && plan.empty(); }
-  /// The first of the options that is given: "--placer"; empty: none.
+  /// The first given option, such as "--placer"; empty if none is.
   std::string given() const;
 
-  /// The one that is asked for, else `usual`; with a plan, what makes a schedule of it. With a policy, it places by
-  /// that: alone, or as one more start of `auto`. Throws UsageError, and InputError where the policy is no good.
+  /// The named placer, or `usual`. With a plan, a placer that makes its schedule. With a policy, a placer that follows
+  /// it, or `auto` with that placement as an extra start. Throws UsageError, and InputError for a bad policy or plan
+  /// file.
   Placer placer(const std::string& usual = "auto") const;
-  /// Under --coarsen.
+  /// As above, on the graph as --coarsen makes it smaller.
   Placer placer(const std::string& usual, const std::optional<CoarsenOptions>& coarsening) const;
-  /// The parameters, the seed, and whether ops may be split. Throws UsageError where the placer has no such parameter.
+  /// Parameters, seed, and whether ops may be split. Throws UsageError if the placer has no such parameter.
   PlaceOptions options(const Placer& placer, const std::optional<std::uint64_t>& seed) const;
 };
 
 void declare_no_splits(OptionSet& set, bool& no_splits);
 
-/// How long placers go on.
+/// The budget of the placers.
 struct SearchOptions {
   std::optional<double> seconds = {};
   std::optional<std::uint64_t> evaluations = {};
@@ -102,24 +104,24 @@ struct SearchOptions {
 
   void declare(OptionSet& set, const std::string& threads_for = "of placers that search");
   bool given() const { return seconds || evaluations || threads; }
-  /// Onto `options`, with progress on the console and an interrupt as the end. Warns of what is for searches where
-  /// nothing searches (`who` does not), and of threads that nothing else uses either.
+  /// Applies the budget to `options`, with progress on the console and an interrupt as the stop. Warns of --evaluations
+  /// if nothing searches, and of --threads if nothing uses them; `who` gives the reason in the warning.
   void apply(PlaceOptions& options, bool searches, const std::string& who, bool uses_threads, Console& console) const;
 };
 
-/// How op times scatter.
+/// Random variation of op times.
 struct NoiseChoice {
   std::optional<OpNoise> noise = {};
-  std::string jitter = {};  // a file of step times
+  std::string jitter = {};  // file of step times
   std::optional<std::size_t> samples = {};
 
   void declare(OptionSet& set);
   bool given() const { return noise || !jitter.empty(); }
-  /// Nothing without noise and jitter. Throws InputError where the file of jitter is no good.
+  /// Returns nothing without noise and jitter. Throws InputError for a bad jitter file.
   std::optional<NoiseOptions> options(const std::optional<std::uint64_t>& seed, const SearchOptions& search) const;
 };
 
-/// Pictures of a run.
+/// Output files with drawings of a run.
 struct PictureOptions {
   Output trace = {}, report = {}, svg = {};
   std::optional<TraceOptions::Flows> flows = {};
@@ -132,10 +134,10 @@ void declare_seed(OptionSet& set, std::optional<std::uint64_t>& seed, const std:
 void declare_objective(OptionSet& set, Objective& objective, const std::string& help, const std::string& kind = "");
 void declare_coarsen(OptionSet& set, std::optional<CoarsenOptions>& coarsen);
 
-/// --time, of what takes seconds: "10s", and here "2m" is two minutes.
+/// Parses a time such as "10s", for --time and other long times; "2m" is two minutes.
 Nanoseconds long_time(const std::string& text, const std::string& option);
 double long_seconds(const std::string& text, const std::string& option);
-/// --threads: at most 1,024.
+/// Parses --threads; values above 1,024 count as 1,024.
 unsigned thread_count(const std::string& text, const std::string& option);
 
 }  // namespace trainyard::program

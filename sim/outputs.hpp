@@ -10,29 +10,29 @@
 
 namespace trainyard::program {
 
-/// A file that a run writes. An empty path: not asked for; "-" is standard output.
+/// An output file of a run. An empty path: not requested; "-": standard output.
 struct Output {
   std::string path = {};
-  std::string option = {};  // that names it: "--trace"
+  std::string option = {};  // the option that names it: "--trace"
 
   explicit operator bool() const { return !path.empty(); }
 };
 
-/// Throws UsageError where an output is one of the inputs or another output, InputError where one cannot be written.
-/// Leaves no file.
+/// Throws UsageError if an output is also an input or another output, InputError if one cannot be written. Leaves no
+/// file behind.
 void check_outputs(const std::vector<Output>& outputs, const std::vector<std::string>& inputs);
 
-/// Throws UsageError where the name says another format than the extension, "json": the wrong program would open it.
+/// Throws UsageError if the name has the extension of another format than `extension` ("json").
 void check_extension(const Output& output, const std::string& extension);
 
-/// The writer of an output, and a hint for who reads that it was written ("wrote page.html (open it in any browser)").
+/// The writer of an output, and a hint after "wrote page.html", such as "(open it in any browser)".
 struct Writing {
   const Output& to;
   std::function<void(std::ostream&)> write;
   std::string hint = {};
 };
 
-/// Writes those that were asked for and prints the result: all of them, or none. Then says so.
+/// Writes the requested outputs and prints the result, all or nothing. Then notes the written files.
 void write_outputs(const std::vector<Writing>& writings, std::string_view result, Console& console);
 
 }  // namespace trainyard::program

@@ -9,14 +9,14 @@
 
 namespace trainyard::program {
 
-/// The processes that `mpirun` started this program as; in a build without MPI, or where nobody started several, this
-/// one alone. One per process. When a rank dies, MPI ends the others too.
+/// The processes that `mpirun` started; this process alone without MPI, or if it was started by itself. Create one
+/// object per process. If a rank dies, MPI ends the others too.
 class Ranks : public Team {
  public:
   Ranks();
-  /// Waits for all ranks, unless an exception ends this one.
+  /// Waits for all ranks, unless the stack is unwinding.
   ~Ranks() override;
-  /// Whether this build knows MPI.
+  /// Whether this build has MPI.
   static bool has_mpi();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
@@ -25,9 +25,9 @@ class Ranks : public Team {
   std::size_t count() const override { return count_; }
   void share(std::vector<std::string>& parts) override;
 
-  /// 0, 1, 2, ...: each number goes to one caller of all ranks and threads.
+  /// A shared counter 0, 1, 2, ...: each number goes to one caller among all ranks and threads.
   std::uint64_t next();
-  /// Returns once all ranks are here.
+  /// Barrier: returns when all ranks have arrived.
   void meet();
 
  private:

@@ -9,17 +9,17 @@
 
 namespace trainyard::program {
 
-/// Where the schedule of a run comes from: a placer, or else a file.
+/// Source of a run's schedule: a placer, or else a file.
 struct ScheduleSource {
   std::optional<Placer> placer = {};
   PlaceOptions options = {};
   std::string file = {};
-  bool quick = false;  // the placer is ours to choose, and its budget: kQuickBudget
+  bool quick = false;  // the placer is the default, with the budget kQuickBudget
 
   bool searches() const { return placer && placer->searches; }
 };
 
-/// The reason for which a budget of searches is not this placer's, where it does not search.
+/// Why a budget of evaluations does not apply to the placer.
 std::string without_search(const Placer& placer);
 
 /// --schedule, or a placer with its options.
@@ -29,24 +29,24 @@ struct ScheduleOptions {
   std::optional<std::uint64_t> seed = {};
   SearchOptions search = {};
 
-  /// --schedule and the placer's options, which do not go together.
+  /// Declares --schedule and the placer's options, which exclude each other.
   void declare(OptionSet& set, const std::string& file_help, bool with_policy);
-  /// Whether there is noise, which has its own need of --seed and --threads.
+  /// `noise`: something other than the placer also uses --seed and --threads.
   ScheduleSource source(bool noise, Console& console) const;
 };
 
-/// The run of the schedule; says so where the placer is ours to choose. What a placer says of its parameters is wrong
-/// on the command line: throws UsageError.
+/// Runs the schedule; notes that the budget is small if `source.quick`. An error about a placer's parameter becomes a
+/// UsageError.
 RunResult make_run(const LoadedProblem& loaded, const ScheduleSource& source, Console& console);
 
-/// Warning where the schedule file says that its step took another time where it was placed: with other options. Empty:
-/// none, or the file does not say, or was made for another graph or cluster.
+/// A warning if the schedule file records another step time than `makespan`, which means other options. Empty if the
+/// times agree, the file records none, or it belongs to another graph or cluster.
 std::string other_time(const std::string& text, const Problem& problem, Nanoseconds makespan);
 
-/// Adds the pictures of a run to what is written; both stay until it is.
+/// Appends the drawings of a run to `writings`. `pictures` and `run` must outlive them.
 void add_pictures(std::vector<Writing>& writings, const PictureOptions& pictures, const Run& run);
 
-/// Writes, prints the result, complains where it does not fit; returns the exit code.
+/// Writes the outputs and prints the result; complains if the run does not fit in memory. Returns the exit code.
 int finish_run(const RunResult& run, const std::string& verb, const std::vector<Writing>& writings, Console& console);
 
 }  // namespace trainyard::program

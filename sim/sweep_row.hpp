@@ -11,18 +11,18 @@
 
 namespace trainyard::program {
 
-/// The keys of a study: "model", and the options of `trainyard place` that say what is placed and how, without "--".
+/// The valid keys of a study: "model", and the options of `trainyard place` on inputs and placement, without "--".
 std::vector<std::string> study_keys();
 
-/// Runs rows of a study, from any thread; what follows each other on one problem shares it.
+/// Runs rows of a study, from any thread. Consecutive rows on one problem share it.
 class RowRunner {
  public:
-  /// The row's result as one JSON object on one line: its number and keys, then what `place --json` says of it; or
-  /// "error" and "code" where there is no answer, as for a model that is not there. The same bytes whoever runs it, but
-  /// for rows that search for a time.
+  /// The row's result as one JSON object on one line: row number and keys, then the facts that `place --json` reports.
+  /// If there is no answer (such as an unknown model), "error" and "code" instead. Deterministic, except for rows with
+  /// a time budget.
   std::string run(std::uint64_t index, const StudyRow& row);
 
-  /// Notes of importers and calibrations, each once.
+  /// Notes of importers and calibrations, without duplicates.
   std::vector<std::string> notes() const { return {notes_.begin(), notes_.end()}; }
 
  private:
@@ -31,7 +31,7 @@ class RowRunner {
   Ground make_ground(const Words& words);
 
   LatestMade<Words, Ground> grounds_{16};
-  std::mutex mutex_;  // of the notes
+  std::mutex mutex_;  // guards notes_
   std::set<std::string> notes_;
 };
 

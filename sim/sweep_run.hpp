@@ -17,7 +17,7 @@ struct Shard {
   std::uint64_t first = 0, count = 1;
 };
 
-/// Where the rows of a study go, and which of them are run.
+/// Folder of a study's results, and the selection of rows to run.
 struct SweepOptions {
   std::string folder;
   bool resume = false;
@@ -28,19 +28,19 @@ struct SweepOptions {
   void declare(OptionSet& set);
 };
 
-/// What a folder has, and how many rows it had before.
+/// Counts of a folder, and its number of rows before this run.
 struct SweepCount : SweepFolder::Count {
   std::uint64_t before = 0;
 };
 
-/// ", 2 without an answer (first: ...)"; nothing where there are none.
+/// ", 2 without an answer (first: ...)"; empty without errors.
 std::string errors_text(const SweepFolder::Count& count);
 
-/// The result of a row as one JSON object on one line; from any thread.
+/// Returns a row's result as one JSON object on one line. Called from any thread.
 using RunRow = std::function<std::string(std::uint64_t row)>;
 
-/// Runs the rows that are missing in the folder (SweepFolder), also from several ranks, and finishes it, unless
-/// interrupted with those that are done. Nothing on ranks but the first.
+/// Runs the rows that the folder (SweepFolder) lacks, also across ranks, and finishes the folder. An interrupt keeps
+/// the rows that are done. Returns nothing on ranks other than 0.
 std::optional<SweepCount> run_rows(const Study& study, const SweepOptions& options, const RunRow& run,
                                    Console& console);
 

@@ -23,7 +23,7 @@ class UsageError : public std::runtime_error {
   explicit UsageError(const std::string& what, std::string help = "")
       : std::runtime_error(what), help_(std::move(help)) {}
 
-  /// From a library function that was given a word of the command line.
+  /// Turns the error of a library function into one about a word of the command line.
   explicit UsageError(const InputError& error, const std::string& option = "")
       : UsageError((option.empty() ? "" : option + ": ") + error.findings().front().message,
                    error.findings().front().help) {}
@@ -34,16 +34,16 @@ class UsageError : public std::runtime_error {
   std::string help_;
 };
 
-// Texts of the command line as values. All throw UsageError, which names the option.
+// Parsers of words of the command line. All throw UsageError that names the option.
 
-/// The place of `word` among the choices: "--training: 'sdg' is not one of sgd, momentum, adam, none".
+/// Index of `word` among the choices. Error: "--training: 'sdg' is not one of sgd, momentum, adam, none".
 std::size_t one_of(const std::string& word, std::span<const std::string> choices, std::string_view option);
 /// A whole number of at least `least`.
 std::int64_t whole_number(const std::string& text, std::string_view option, std::int64_t least);
-/// "KEY=VALUE"; `example` is named where there is no key or no value.
+/// Splits "KEY=VALUE"; the error names `example` if key or value is missing.
 std::pair<std::string, std::string> key_and_value(const std::string& text, std::string_view option,
                                                   std::string_view example);
-/// The parts between commas; "" where two follow each other.
+/// The parts between commas; empty between two adjacent commas.
 std::vector<std::string> between_commas(std::string_view text);
 
 }  // namespace trainyard::program

@@ -9,8 +9,8 @@
 
 namespace trainyard::program {
 
-/// A verb, as the help lists it. `declare` names its options, and returns what runs with them once they are parsed;
-/// that returns the exit code.
+/// A verb, as the help lists it. `declare` declares its options and returns the function that runs it after parsing;
+/// that function returns the exit code.
 struct Verb {
   const char* name;
   const char* summary;
@@ -26,7 +26,7 @@ std::function<int(Console&)> declare(OptionSet& set) {
   return [options](Console& console) { return options->run(console); };
 }
 
-// One file each: its options, their declarations, and what it does.
+// Each verb has a file with its options and its function.
 extern const Verb kImport, kExport, kSimulate, kPlace, kCompare, kExplain, kTrain, kProfile, kCalibrate, kValidate,
     kDemo, kSweep, kMerge, kModels, kClusters, kPlacers, kCheck, kDiff, kDoctor, kCompletion, kYard, kGoodput;
 

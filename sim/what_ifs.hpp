@@ -11,15 +11,15 @@ namespace trainyard::program {
 
 /// "gpu0=2x,links=4x": names of the cluster, each with a factor.
 using AskedWhatIf = std::vector<std::pair<std::string, double>>;
-/// Throws UsageError. In --slow a factor says how many times as long it takes, elsewhere how many times as good it is.
+/// Throws UsageError. The factor is a slowdown for --slow, a speed-up or growth for other options.
 AskedWhatIf parse_what_if(const std::string& text, const std::string& option);
-/// "1.5": how many times as long; from 1 to 1000. Throws UsageError.
+/// A slowdown such as "1.5", from 1 to 1000. Throws UsageError.
 double parse_slowness(const std::string& text, const std::string& option);
 
-/// --faster and --larger on this cluster. Throw UsageError for a name that is not on it, with the nearest.
+/// --faster and --larger on this cluster. Both throw UsageError for an unknown name, with the nearest.
 WhatIf with_more_speed(const AskedWhatIf& asked, const Cluster& cluster);
 WhatIf with_more_memory(const AskedWhatIf& asked, const Cluster& cluster);
-/// --slow: ops there take so many times as long, transfers likewise.
+/// --slow: ops on the devices and transfers on the links take longer by the factor.
 WhatIf with_slow(const AskedWhatIf& asked, const Cluster& cluster);
 
 }  // namespace trainyard::program

@@ -11,10 +11,10 @@
 
 namespace trainyard::program {
 
-/// A built-in network with what its training step comes to.
+/// A built-in network and the size of its training step.
 struct NetworkFacts {
   const Network* network = nullptr;
-  std::string shown;    // the name, or the spec that was asked for
+  std::string shown;    // the name, or the spec as typed
   std::size_t ops = 0;  // of the training step
   std::int64_t batch = 0;
   std::int64_t parameters = 0;
@@ -30,7 +30,7 @@ struct ClusterFacts {
 struct Feature {
   std::string name;
   bool there = true;
-  std::string what;  // what it is, or what would add it
+  std::string what;  // the implementation, or how to add the feature
 };
 
 // One JSON object each.

@@ -11,13 +11,13 @@
 
 namespace trainyard::program {
 
-/// A run, why it takes as long as it does, and what would change that.
+/// A run, the explanation of its step time, and the effect of changes to the machine.
 struct ExplainResult {
   RunResult run;
   Explanation explanation;
   std::vector<Wait> waits;  // the longest
   std::vector<WhatIfResult> what_ifs;
-  std::size_t top = 10;  // rows of each table for people
+  std::size_t top = 10;  // rows per table of the text output
 };
 
 std::string explain_text(const ExplainResult& result, const TextFormat& format);

@@ -6,19 +6,19 @@
 
 #include "trainyard/study/summary.hpp"
 
-// The one object that a verb prints under --json.
+// The JSON object that a verb prints under --json.
 namespace trainyard::program {
 
 using Json = nlohmann::ordered_json;
 
 /// The result's first keys, "format" and "verb".
 Json begin_result(const std::string& verb);
-/// The result as text. Names that are not UTF-8 do not keep it from being printed.
+/// The result as text. Bytes that are not UTF-8 are replaced.
 std::string result_text(const Json& object);
 /// The result as text, with its last key, "warnings".
 std::string result_text(Json object, const std::vector<std::string>& warnings);
 
-/// What the times of a run rest on: "cost_sources", "evidence", "expected_error", "calibration".
+/// Adds the sources of a run's times: "cost_sources", "evidence", "expected_error", "calibration".
 void add_evidence(Json& object, const RunSummary& run);
 
 }  // namespace trainyard::program

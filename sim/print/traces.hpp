@@ -6,7 +6,7 @@
 #include "trainyard/io/pytorch/pytorch_graph.hpp"
 #include "trainyard/report/table.hpp"
 
-// What import says of an execution trace of PyTorch.
+// Output of `trainyard import` for an execution trace of PyTorch.
 namespace trainyard::program {
 
 std::string trace_text(const TracedGraph& traced, const TextFormat& format);
