@@ -25,7 +25,7 @@ std::string_view environment(const char* name) {
 
 bool is_terminal(int descriptor) { return isatty(descriptor) == 1 && environment("TERM") != "dumb"; }
 
-/// In characters; 0: there is no terminal.
+/// Width in characters; 0 without a terminal.
 std::size_t terminal_width(int descriptor) {
   const std::string_view columns = environment("COLUMNS");
   std::size_t width = 0;
@@ -67,7 +67,7 @@ void Console::print(std::string_view text, bool breaks_lines) {
   const std::string shown = json_ ? std::string{text} : printable_lines(text, color_output_);
   if (width == 0)
     std::cout << shown;
-  else  // what no table and no paragraph has fitted
+  else  // wraps lines that no table or paragraph has fitted
     for (std::size_t at = 0, end = 0; at < shown.size(); at = end + 1) {
       end = std::min(shown.find('\n', at), shown.size());
       const std::string_view line = std::string_view{shown}.substr(at, end - at);

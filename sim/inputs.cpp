@@ -45,10 +45,10 @@ bool looks_like_path(std::string_view word) {
   return word.find('/') != std::string_view::npos || fs::exists(fs::path{word}, ignored);
 }
 
-/// Built-in names and the files here that could be meant.
+/// Help text: the nearest built-in name or file of the current folder, and `list`.
 std::string suggestion(const std::string& word, std::vector<std::string> names,
                        std::initializer_list<std::string_view> extensions, const std::string& list) {
-  std::map<std::string, std::string> files;  // without their extension, as people remember them
+  std::map<std::string, std::string> files;  // by stem, as people remember them
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(fs::current_path(ignored), ignored)) {
     const std::string name = entry.path().filename().string();
@@ -91,7 +91,7 @@ Model load_onnx(const std::string& word, const ModelOptions& options) {
     return read_onnx(word, onnx);
   } catch (const InputError& error) {
     const Finding& finding = error.findings().front();
-    // Not the file is wrong, but what was said of its dimensions.
+    // The options on dimensions are wrong, not the file.
     if (finding.code == "unbound-dimension")
       throw UsageError(fmt::format("{}: {}", word, finding.message), "give --batch N, or --bind NAME=N for each");
     if (finding.code == "unknown-dimension" || finding.code == "bad-dimension" || finding.code == "fixed-batch")
@@ -146,7 +146,7 @@ std::string named_in(const std::string& text, const char* key) {
 
 namespace {
 
-/// "resnet50:batch=8" of the word itself, "toy" of "graphs/toy.json.gz".
+/// Name of a model in a union: "resnet50:batch=8" as typed, "toy" for "graphs/toy.json.gz".
 std::string short_name(const std::string& word) {
   if (model_kind(word) == ModelKind::network) return word;
   const std::string file = fs::path{word}.filename().string();
@@ -185,7 +185,7 @@ void set_sharing(ClusterSpec& spec, Sharing sharing) {
   share_links(spec, sharing);
 }
 
-/// What a calibration cannot say of the cluster.
+/// Notes on what the calibration lacks for the cluster.
 std::vector<std::string> calibration_notes(const Calibration& calibration, const CalibrationMatch& match,
                                            std::size_t devices) {
   std::vector<std::string> notes, kinds;
@@ -285,7 +285,7 @@ ClusterSpec load_cluster(const std::string& word, const MachineOptions& options)
 
 Machine load_machine(const std::string& word, const MachineOptions& options) {
   ClusterSpec spec = load_cluster(word, options);
-  Machine machine{.cluster = make_cluster(spec)};  // what is wrong with it is said in its own names
+  Machine machine{.cluster = make_cluster(spec)};  // checked before calibration: errors use the spec's names
   CostModel costs;
   if (options.costs == kRoofline) {
     costs = CostModel::roofline();

@@ -14,14 +14,14 @@
 namespace trainyard::program {
 namespace {
 
-static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // what a signal handler may use
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // as a signal handler requires
 
-volatile std::sig_atomic_t guards = 0, uncut = 0;  // uncut: of these, those that wait to the end
-std::atomic<int> pending = 0;                      // the signal
+volatile std::sig_atomic_t guards = 0, uncut = 0;  // uncut: guards with to_the_end
+std::atomic<int> pending = 0;                      // signal of the request; 0: none
 volatile std::sig_atomic_t speaks_json = 0;
 
-/// Nanoseconds within which a second signal is the same request: `timeout`, and most that start programs in groups,
-/// send theirs to the program and to its group.
+/// Nanoseconds within which a second signal belongs to the first request. `timeout`, and most programs that start
+/// process groups, signal both the program and its group.
 constexpr std::int64_t kOneRequest = 300'000'000;
 std::atomic<std::int64_t> asked_at = 0;
 
@@ -31,7 +31,7 @@ std::int64_t now() {
   return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
 }
 
-/// Seconds until a request is obeyed at the latest, whatever does not ask interrupted().
+/// Seconds until a request ends the program, even if no code asks interrupted().
 constexpr unsigned kPatience = 20;
 
 extern "C" void on_interrupt(int signal) {
@@ -63,14 +63,14 @@ extern "C" void on_bus_error(int) {
 
 void catch_signals(bool json) {
   speaks_json = json ? 1 : 0;
-  struct sigaction request {};  // without SA_RESTART: a run that waits for the reader of a pipe ends
+  struct sigaction request {};  // without SA_RESTART, so that blocking calls end
   request.sa_handler = on_interrupt;
   struct sigaction before {};
   sigaction(SIGHUP, nullptr, &before);
   for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &request, nullptr);
-  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &request, nullptr);  // nohup ignores it
+  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &request, nullptr);  // under nohup it stays ignored
   std::signal(SIGALRM, on_alarm);
-  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);  // the write fails
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);  // writes fail instead
   std::signal(SIGBUS, on_bus_error);
 }
 

@@ -17,7 +17,7 @@
 namespace trainyard::program {
 namespace {
 
-/// Whoever read standard output went away, as `head` does: to be told of it helps nobody.
+/// Whether the reader of standard output has gone, as `head` does; an error message would be of no use then.
 bool output_has_no_reader() {
   pollfd output{STDOUT_FILENO, 0, 0};
   return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
@@ -58,8 +58,8 @@ int run_words(const std::vector<std::string>& words, Console& console) {
   }
 }
 
-/// Freed memory stays with the process, for what is built next: to hand large blocks back and have them zeroed again
-/// takes a tenth of the time of large runs.
+/// Keeps freed memory in the process for reuse. Returning large blocks and having them zeroed again takes a tenth of
+/// the time of large runs.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -68,7 +68,7 @@ void keep_freed_memory() {
 #endif
 }
 
-/// All that the system allows: a run may write a file for each of thousands of devices, all of them or none.
+/// Raises the limit on open files to the hard limit: a run may write a file per device for thousands of devices.
 void raise_open_files() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;

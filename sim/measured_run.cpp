@@ -65,7 +65,7 @@ std::string BackendOptions::here() const {
   std::string name(256, '\0');
   if (tables.driver.cuDeviceGetName(name.data(), static_cast<int>(name.size()) - 1, 0) == 0)
     name.resize(name.find('\0'));
-  // The longest name of a kind, or alias, within the driver's: "H200" of "NVIDIA H200".
+  // The longest kind or alias contained in the driver's name: "H200" of "NVIDIA H200".
   std::string best;
   for (const DeviceKind& known : device_kinds()) {
     std::vector<std::string> names = known.aliases;
@@ -117,7 +117,7 @@ std::vector<std::pair<std::string, Schedule>> schedules_to_rank(const Problem& p
     if (name == but) continue;
     try {
       result.emplace_back(name, find_placer(name).place(problem, {}));
-    } catch (const InputError&) {  // it has no answer to this problem
+    } catch (const InputError&) {  // the placer has no answer to this problem
     }
   }
   for (std::uint64_t seed = 1; result.size() < count && seed <= 20 * count; ++seed)

@@ -44,7 +44,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-/// CLI11 sorts the words; what is wrong with a value is told by the readers.
+/// CLI11 only splits the command line into words; the readers check values.
 const CLI::callback_t kLeaveToReaders = [](const CLI::results_t&) { return true; };
 
 void set_help(CLI::App& app, const std::string& examples) {
@@ -76,7 +76,7 @@ struct OptionSet::State {
 OptionSet::OptionSet(const std::string& verb, const std::string& summary, const std::string& example)
     : state_(std::make_unique<State>(verb, summary)) {
   set_help(state_->app, example);
-  state_->app.allow_extras();  // the nearest name is told of an unknown one
+  state_->app.allow_extras();  // refuse_unknown() suggests the nearest name
 }
 
 OptionSet::~OptionSet() = default;
@@ -86,7 +86,7 @@ std::string OptionSet::verb() const { return state_->app.get_name(); }
 void OptionSet::option(const std::string& names, const std::string& kind, const std::string& help, Reader read,
                        bool repeatable) {
   CLI::Option* option = state_->app.add_option(names, kLeaveToReaders, help);
-  // Without a value it is empty: CLI11 would say less of it, and take an option for the value.
+  // A missing value is left to the reader: CLI11's message says less, and it would take an option for the value.
   option->type_name(kind)->expected(0, 1)->multi_option_policy(repeatable ? CLI::MultiOptionPolicy::TakeAll
                                                                           : CLI::MultiOptionPolicy::TakeLast);
   state_->readers.push_back([option, kind, repeatable, read = std::move(read)] {
@@ -99,7 +99,7 @@ void OptionSet::option(const std::string& names, const std::string& kind, const 
         throw UsageError(fmt::format("{}: a value does not begin with '-', got '{}'", name, value), example);
       try {
         read(value, name);
-      } catch (const InputError& error) {  // from a function of the library that reads words
+      } catch (const InputError& error) {  // from a library function that reads words
         throw UsageError(error);
       }
     }
@@ -135,7 +135,7 @@ void OptionSet::reads(const std::vector<std::string>& paths) { state_->input_lis
 void OptionSet::operands(std::vector<std::string>& to, const std::string& kind, const std::string& help,
                          const std::string& example, const std::string& called) {
   CLI::Option* operands = state_->app.add_option("operands", kLeaveToReaders, help);
-  operands->type_name(kind)->expected(0, 1 << 20)->allow_extra_args();  // without the last call none are taken
+  operands->type_name(kind)->expected(0, 1 << 20)->allow_extra_args();  // without the last call CLI11 takes none
   state_->readers.push_back([this, operands, &to, kind, example, called] {
     to = operands->results();
     const std::string one = kind.substr(0, kind.find("...")), thing = called.empty() ? one : called;
@@ -151,7 +151,7 @@ void OptionSet::check(std::function<void()> check) { state_->checks.push_back(st
 
 bool OptionSet::parse(const std::vector<std::string>& words) {
   try {
-    state_->app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // reversed, as CLI11 wants them
+    state_->app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 expects them in reverse
   } catch (const CLI::CallForHelp&) {
     return false;
   } catch (const CLI::Error& error) {

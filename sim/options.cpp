@@ -32,7 +32,7 @@ double scale_factor(std::string_view number) {
   return factor;
 }
 
-/// "compute=2,link=0.1"; where `several`, also "link=0.5:1:2".
+/// Parses --scale: "compute=2,link=0.1"; with `several` also "link=0.5:1:2".
 void read_scale(MachineOptions& to, const std::string& text, bool several) {
   static const std::vector<std::string> names{"compute", "link"};
   std::vector<double> factors[2];
@@ -57,7 +57,7 @@ void read_scale(MachineOptions& to, const std::string& text, bool several) {
   to.speeds = to.scales.front();
 }
 
-/// The policy as a placer of its own, or as one more member of `auto`.
+/// A placer that follows the policy, or `auto` with it as an extra member.
 Placer policy_placer(const std::string& name, const std::string& file) {
   LearnedPolicy policy = read_policy(file);
   if (!name.empty() && name != "auto" && name != policy.placer)
@@ -72,7 +72,7 @@ Placer policy_placer(const std::string& name, const std::string& file) {
   return name == "auto" ? auto_with({placer}) : placer;
 }
 
-/// What makes the plan a schedule.
+/// A placer that makes the schedule of the plan.
 Placer plan_placer(const PlacerOptions& asked) {
   const std::string& file = asked.plan;
   if (!asked.name.empty())
@@ -193,7 +193,7 @@ void ProblemOptions::declare_open_machine(OptionSet& set, bool several) {
 void ProblemOptions::declare_machine(OptionSet& set, bool several) {
   declare_open_machine(set, several);
   set.check([this, &set] {
-    if (!cluster.empty() || models.empty()) return;  // no model, where a verb takes none
+    if (!cluster.empty() || models.empty()) return;  // some verbs take no MODEL
     if (models.size() != 1 || !is_workload(models.front()))
       throw UsageError(fmt::format("{} needs --cluster", set.verb()),
                        "for example --cluster 4xV100; `trainyard clusters` lists the built-in ones");

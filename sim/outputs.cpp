@@ -24,7 +24,7 @@ bool is_same_file(const fs::path& a, const fs::path& b) {
   return !no_a && !no_b && to_a == to_b;
 }
 
-/// A file of its own: not a pipe, a terminal or /dev/null, which several outputs may share.
+/// Whether the path is (or would be) a regular file. Several outputs may share a pipe, a terminal or /dev/null.
 bool is_file(const fs::path& path) {
   std::error_code ignored;
   return path != "-" && !path.empty() && (!fs::exists(path, ignored) || fs::is_regular_file(path, ignored));

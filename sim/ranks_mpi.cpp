@@ -11,11 +11,11 @@
 namespace trainyard::program {
 namespace {
 
-constexpr std::size_t kMessage = std::size_t{1} << 30;  // bytes: MPI counts them in an int
+constexpr std::size_t kMessage = std::size_t{1} << 30;  // bytes per message: MPI counts them in an int
 
 }  // namespace
 
-/// The counter lies in a window of rank 0, from which all ranks fetch and add.
+/// The shared counter lies in a window of rank 0; all ranks fetch and add.
 struct Ranks::Job {
   bool several = false;
   std::atomic<std::uint64_t> alone{0};
@@ -27,7 +27,7 @@ struct Ranks::Job {
 bool Ranks::has_mpi() { return true; }
 
 Ranks::Ranks() : job_(new Job) {
-  // Started by hand, Open MPI would look for daemons and take its time.
+  // If not started by mpirun, Open MPI would look for daemons, which takes long.
   if (!std::getenv("OMPI_COMM_WORLD_SIZE") && !std::getenv("PMIX_RANK") && !std::getenv("PMI_RANK")) return;
   int provided = 0, rank = 0, count = 1;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
@@ -62,11 +62,12 @@ std::uint64_t Ranks::next() {
   return number;
 }
 
-/// Lengths and makers of all parts first, then the bytes of each rank, in the order of its parts.
+/// Exchanges lengths and owners of all parts by an all-reduce; then each rank broadcasts its parts in one message
+/// stream.
 void Ranks::share(std::vector<std::string>& parts) {
   if (!job_->several) return;
   const std::lock_guard lock{job_->mutex};
-  std::vector<std::uint64_t> mine(2 * parts.size()), all(2 * parts.size());  // length, maker + 1
+  std::vector<std::uint64_t> mine(2 * parts.size()), all(2 * parts.size());  // length, owner + 1
   for (std::size_t i = 0; i < parts.size(); ++i)
     if (!parts[i].empty()) {
       mine[2 * i] = parts[i].size();

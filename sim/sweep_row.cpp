@@ -13,7 +13,7 @@
 namespace trainyard::program {
 namespace {
 
-/// What is placed where.
+/// Options of a row's problem.
 struct GroundOptions {
   ProblemOptions inputs;
 
@@ -24,7 +24,7 @@ struct GroundOptions {
   }
 };
 
-/// How it is placed.
+/// Options of a row's placement.
 struct HowOptions {
   PlacerOptions placing;
   std::optional<CoarsenOptions> coarsening;
@@ -42,7 +42,7 @@ struct HowOptions {
   }
 };
 
-/// The options that are keys; a row has one thread.
+/// The options as study keys, without --threads: a row runs on one thread.
 template <class Options>
 std::vector<OptionInfo> keys_of() {
   OptionSet set{"row", "", ""};
@@ -82,7 +82,7 @@ void append_words(const OptionInfo& key, const StudyValue& value, std::vector<st
   }
 }
 
-/// Several texts of one option with spaces between; whole numbers as numbers.
+/// The value as JSON: several texts joined by spaces, a whole number as a number.
 Json json_of(const StudyValue& value) {
   std::string text;
   for (const std::string& each : value) text += (text.empty() ? "" : " ") + each;
@@ -115,7 +115,7 @@ void add_result(const Run& run, Json& object) {
 
 }  // namespace
 
-/// A problem, and what all its rows share.
+/// A problem and the facts that its rows share.
 struct RowRunner::Ground {
   Problem problem;
   LowerBound bound;

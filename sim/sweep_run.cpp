@@ -29,12 +29,12 @@ Shard parse_shard(const std::string& text, const std::string& option) {
   return {index - 1, count};
 }
 
-/// How far a sweep has come, how fast, and how long the rest will take; from any thread.
+/// Progress of a sweep: rows done, rate, time left. Thread-safe.
 class SweepProgress {
  public:
   SweepProgress(std::uint64_t rows, Console& console) : rows_(rows), console_(console) {}
 
-  /// So many rows are done, or nearly.
+  /// Reports that about `done` rows are done.
   void at(std::uint64_t done) {
     const std::lock_guard lock{mutex_};
     const auto now = std::chrono::steady_clock::now();
@@ -51,7 +51,7 @@ class SweepProgress {
   const std::uint64_t rows_;
   Console& console_;
   std::mutex mutex_;
-  std::uint64_t begun_ = 0;  // rows of before are passed over at once
+  std::uint64_t begun_ = 0;  // rows up to the first report, mostly done before this run
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point shown_{};
 };
@@ -71,7 +71,7 @@ std::string errors_text(const SweepFolder::Count& count) {
 
 std::optional<SweepCount> run_rows(const Study& study, const SweepOptions& options, const RunRow& run,
                                    Console& console) {
-  const InterruptGuard guard;  // rows that are done by then are kept
+  const InterruptGuard guard;  // an interrupt keeps finished rows
   Ranks ranks;
   if (ranks.count() > 1 && ranks.rank() == 0)
     console.note(
@@ -81,7 +81,7 @@ std::optional<SweepCount> run_rows(const Study& study, const SweepOptions& optio
   if (ranks.rank() == 0) results.emplace(options.folder, study, open);
   ranks.meet();  // rank 0 has made the folder
   if (ranks.rank() > 0) results.emplace(options.folder, study, open, ranks.rank());
-  ranks.meet();  // all know the rows of before
+  ranks.meet();  // all ranks know the earlier rows
 
   const Shard shard = options.shard;
   SweepProgress progress{(study.size() + shard.count - 1) / shard.count, console};
@@ -100,7 +100,7 @@ std::optional<SweepCount> run_rows(const Study& study, const SweepOptions& optio
     }
   });
   console.progress("");
-  ranks.meet();  // all journals are whole
+  ranks.meet();  // all journals are complete
   if (ranks.rank() > 0) return std::nullopt;
   const std::uint64_t before = results->done_count();
   return SweepCount{results->finish(), before};

@@ -26,7 +26,7 @@ double parse_factor(const std::string& text, const std::string& option) {
   return factor;
 }
 
-/// What names stand for on this cluster.
+/// Resolves names of devices and links on a cluster.
 class Named {
  public:
   explicit Named(const Cluster& cluster) : cluster_(cluster), spec_(cluster.spec()) {}
@@ -43,7 +43,7 @@ class Named {
     return found;
   }
 
-  /// A link by its name, an egress as "egress:gpu0", "links" for all, or those of the routes between two devices.
+  /// Links by name or bus, an egress as "egress:gpu0", all as "links", or the links between two devices as "gpu0-gpu1".
   std::vector<LinkId> links(const std::string& name) const {
     std::vector<LinkId> found;
     for (std::size_t i = 0; i < spec_.links.size(); ++i)

@@ -21,7 +21,7 @@ std::string count_text(std::size_t count, std::string_view word) {
   return counted(static_cast<std::int64_t>(count), word);
 }
 
-constexpr std::size_t kName = 44;  // names of models are long
+constexpr std::size_t kName = 44;  // longest op name shown
 
 class Text {
   using Align = TextTable::Align;
@@ -47,7 +47,7 @@ class Text {
 
   std::string head() const {
     std::size_t ops = 0, waiting = 0;
-    Nanoseconds for_device{}, for_link{};  // the longest: waits overlap
+    Nanoseconds for_device{}, for_link{};  // longest waits; a sum would count overlaps
     for (const PathTask& task : why_.path) {
       const bool is_op = !task.step.op.is_none();
       ops += is_op;
@@ -98,7 +98,7 @@ class Text {
   }
   std::string more(std::size_t all, std::string_view word) const { return more(all, result_.top, word); }
 
-  /// The longest runs of the path, in the order of time.
+  /// The longest runs of tasks on the critical path, in order of time.
   std::string path() const {
     const std::vector<PathRun> runs = path_runs(run_.schedule, run_.timeline, why_);
     std::vector<std::size_t> shown(runs.size());

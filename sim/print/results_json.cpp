@@ -13,7 +13,7 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-/// FLOPs: whole numbers as such, as long as a reader's double holds them.
+/// Whole numbers as integers up to 2^53, which a reader's double holds exactly.
 Json whole_or_real(double number) {
   return number == std::floor(number) && std::abs(number) < 0x1p53 ? Json(static_cast<std::int64_t>(number))
                                                                    : Json(number);
@@ -298,7 +298,7 @@ std::string compare_json(std::span<const Comparison> comparisons, const std::vec
       skipped.push_back(
           {{"model", comparison.model}, {"cluster", cluster.name()}, {"placer", skip.placer}, {"why", skip.why}});
   }
-  // One number where there is one model on one cluster.
+  // A single value only for one model on one cluster.
   const bool one = comparisons.size() == 1 && !comparisons.front().rows.empty();
   object["lower_bound_ns"] = one ? Json(comparisons.front().lower_bound().value.count) : Json(nullptr);
   object["results"] = std::move(results);

@@ -36,7 +36,7 @@ std::string device_table(const Run& run, const TextFormat& format) {
   for (const OpId op : run.problem.ops()) ++ops[run.schedule.placement[op]];
   std::size_t shown = 0, left = 0;
   for (const DeviceId device : run.problem.devices()) {
-    if (run.summary.fold.devices > 1 && run.summary.images[device] == 0) continue;  // another stands for it
+    if (run.summary.fold.devices > 1 && run.summary.images[device] == 0) continue;  // represented by another device
     if (shown == kMostDevices) {
       ++left;
       continue;
@@ -56,7 +56,7 @@ std::string device_table(const Run& run, const TextFormat& format) {
   return text;
 }
 
-/// The parts of the device's peak, in words.
+/// Breakdown of the device's peak memory.
 std::string peak_parts(const Run& run, DeviceId device, const OutOfMemory& oom) {
   Bytes parameters{}, state{};
   for (const OpId op : run.problem.ops()) {
@@ -77,7 +77,7 @@ std::string holding_text(const Graph& graph, const Holding& holding) {
 
 Nanoseconds rounded(double ns) { return Nanoseconds{static_cast<std::int64_t>(std::floor(ns + 0.5))}; }
 
-/// What the steady step time is read off.
+/// How the steady step time was determined.
 std::string steady_reason(const SteadyState& steady) {
   switch (steady.from) {
     case SteadyState::From::one_step:
@@ -210,7 +210,7 @@ std::vector<std::string> share_warnings(const Schedule& schedule, const std::opt
     if (const auto* replicate = std::get_if<Replicate>(&rewrite))
       parts *= static_cast<std::int64_t>(replicate->replicas / replicate->context);
     if (const auto* meshes = std::get_if<StageMeshes>(&rewrite)) {
-      std::int64_t stages = 1;  // divide alike
+      std::int64_t stages = 1;  // least common multiple of their replicas
       for (const StageMesh& mesh : meshes->stages) stages = std::lcm(stages, static_cast<std::int64_t>(mesh.replicas));
       parts *= stages;
     }
@@ -240,7 +240,7 @@ std::vector<std::string> head_warnings(const Graph& graph, const Schedule& sched
     if (const auto* parallel = std::get_if<TensorParallel>(&rewrite)) warn(parallel->ranks, {});
     const auto* meshes = std::get_if<StageMeshes>(&rewrite);
     if (!meshes) continue;
-    std::map<std::size_t, std::set<std::string_view>> ops;  // by ranks: of microbatches, without their marks
+    std::map<std::size_t, std::set<std::string_view>> ops;  // op names by rank count, without microbatch marks
     for (const StageMesh& mesh : meshes->stages)
       for (const std::string_view name : mesh.ops) ops[mesh.ranks].insert(name.substr(0, name.rfind(kMicrobatchMark)));
     for (const auto& [ranks, names] : ops)

@@ -48,7 +48,7 @@ Json link_json(const TracedGraph::Link& link) {
   return object;
 }
 
-/// Kind, group and its size: how many, and their bytes.
+/// Message count and bytes by kind, group and group size.
 auto counted_messages(const TracedGraph& traced) {
   std::map<std::tuple<std::string, std::string, std::int64_t>, std::pair<std::size_t, std::int64_t>> counts;
   for (const TraceMessage& message : traced.messages) {

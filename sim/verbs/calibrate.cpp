@@ -50,7 +50,7 @@ std::string link_table(const Calibration& calibration, const TextFormat& format)
            link.latency_ns.empty()
                ? ""
                : fmt::format("{} to {}", time_text(link.latency_ns[i].low), time_text(link.latency_ns[i].high)),
-           // A link that takes no longer for more bytes has no bandwidth to tell.
+           // If more bytes take no longer, the segment has no bandwidth.
            segment.ns_per_byte > 1e-8 ? format_rate(BytesPerSecond{1e9 / segment.ns_per_byte}) : "-",
            first ? fmt::format("{:.4f}", link.quality.r2) : "", first ? percent(link.quality.max_relative) : "",
            first && link.quality.held_out > 0 ? percent(link.quality.held_out_max_relative) : ""});
@@ -204,7 +204,7 @@ struct CalibrateVerb {
     }
     try {
       return calibrate::fit_profiles(profiles, options);
-    } catch (const InputError& error) {  // nothing but a place is missing: the faults lie in what the files say
+    } catch (const InputError& error) {  // the errors lie in the files, but name none
       std::vector<Finding> findings = error.findings();
       for (Finding& finding : findings)
         if (finding.at.file.empty()) finding.at.file = input_name(files.front());

@@ -28,16 +28,16 @@
 namespace trainyard::program {
 namespace {
 
-/// What check found in one file.
+/// Result of checking one file.
 struct CheckResult {
   std::string file;
   std::string kind = {};  // "graph", "cluster", "ONNX", "schedule", "timeline"
-  std::string what = {};  // how large it is, for people
+  std::string what = {};  // its size, in words
   std::vector<std::string> notes = {};
-  std::vector<Finding> findings = {};  // none: the file is good
+  std::vector<Finding> findings = {};  // empty if the file is valid
 };
 
-/// "trainyard-graph/1" says "graph": the first format tag in the text, or nothing.
+/// Kind of the first format tag in the text: "graph" for "trainyard-graph/1"; empty without a tag.
 std::string tagged_kind(std::string_view text) {
   constexpr std::string_view tag = "\"trainyard-";
   const std::size_t key = text.find("\"format\"");
@@ -49,19 +49,19 @@ std::string tagged_kind(std::string_view text) {
 
 bool ends_with(const std::string& file, std::string_view end) { return std::string_view{file}.ends_with(end); }
 
-/// What files are checked against.
+/// Inputs against which files are checked.
 struct Grounds {
   ProblemOptions inputs = {};
-  std::string schedule = {};  // that timelines are of
-  std::size_t steps = 0;      // that they have
+  std::string schedule = {};  // schedule that the timelines run
+  std::size_t steps = 0;      // number of steps of the timelines
 };
 
-/// Checks one file after the other; a problem that schedules are checked against is made once, when first needed.
+/// Checks files one by one. A problem needed to check schedules and timelines is built once, on first use.
 class Checker {
  public:
   explicit Checker(const Grounds& grounds) : grounds_(grounds) {}
 
-  /// Whether the option was of use to some file.
+  /// Whether the option affected the check of some file.
   bool used(const std::string& option) const {
     static const std::vector<std::string> of_onnx{"--training", "--granularity", "--batch", "--precision", "--bind"};
     if (option == "--schedule" || option == "--steps") return timelines_;
@@ -164,7 +164,7 @@ class Checker {
                        counted(static_cast<std::int64_t>(graph.tensor_count()), "tensor"));
   }
 
-  /// The model and the cluster of the command line, else those that the file names.
+  /// Completes model and cluster of the command line by those that the file names.
   ProblemOptions what_it_is_of(const std::string& kind, const std::string& text) const {
     ProblemOptions of = grounds_.inputs;
     if (of.models.empty()) of.models = {named_in(text, "graph")};
@@ -183,7 +183,7 @@ class Checker {
         Machine machine = load_machine(of.cluster, of.machine);
         LoadedModel model = load_models(of.models, of.training);
         at->second.emplace(std::move(model.graph), std::move(machine.cluster), machine.costs);
-      } catch (const UsageError& error) {  // a word of the file, unless the command line gave both
+      } catch (const UsageError& error) {  // names in the file, unless both were given
         if (!grounds_.inputs.models.empty() && !grounds_.inputs.cluster.empty()) throw;
         refuse("unknown-model", fmt::format("it is of '{}' and '{}': {}", of.models.front(), of.cluster, error.what()),
                "give --model and --cluster, as where it was made");
@@ -191,7 +191,7 @@ class Checker {
     return *at->second;
   }
 
-  /// The problem whose ops a run of --schedule has.
+  /// The problem after the rewrites of --schedule, repeated for --steps.
   Problem run_problem(const Problem& problem) const {
     const Schedule schedule = parse_schedule(schedule_text_, input_name(grounds_.schedule), problem);
     return grounds_.steps > 0 ? simulate_steps(problem, schedule, grounds_.steps).problem

@@ -68,7 +68,7 @@ std::string one_text(const ClusterFacts& facts, const TextFormat& format) {
                      {"memory bandwidth", Align::right, 2},
                      {"launch", Align::right, 1}}};
   devices.fit(format);
-  // Devices in a row that are alike but for their names are one line.
+  // Consecutive devices that differ only by name share a row.
   std::vector<std::vector<std::string>> rows;
   std::vector<std::size_t> first;
   for (std::size_t i = 0; i < facts.spec.devices.size(); ++i) {
@@ -139,7 +139,7 @@ ClusterFacts cluster_facts(const std::string& name) {
   return {name, "", "", load_cluster(name)};
 }
 
-/// This machine; what is not known of it is warned of.
+/// This machine as a cluster. Warns of unknown properties.
 ClusterFacts facts_here(Console& console) {
   cuda::Tables tables;
   const auto source = cuda::system_libraries();

@@ -45,7 +45,7 @@ std::string compare_text(std::span<const Comparison> comparisons, const TextForm
   return text + "\n" + overview.text();
 }
 
-/// --cluster: the names between commas; the whole word where it is a file.
+/// Clusters of --cluster, separated by commas; the whole word if it is a file.
 std::vector<std::string> cluster_words(const std::string& text) {
   std::error_code ignored;
   if (std::filesystem::exists(text, ignored)) return {text};
@@ -68,7 +68,7 @@ Comparison compared(const Problem& problem, const std::vector<PlacerChoice>& pla
   }
 }
 
-/// Names of rows: of each schedule's file without folders and extension, as typed where that is another row's.
+/// Row name of each schedule file: its stem, or the path as typed if another row has that name.
 std::vector<std::string> row_names(const std::vector<std::string>& files, const std::vector<PlacerChoice>& placers) {
   const auto stem = [](const std::string& file) { return std::filesystem::path{file}.stem().string(); };
   std::vector<std::string> names;
@@ -147,7 +147,7 @@ struct CompareVerb {
 
     for (const std::string& note : precision_notes(inputs)) console.warn(note);
     const std::vector<Machine> machines = load_machines(console);
-    const InterruptGuard guard;  // what is there by then is shown
+    const InterruptGuard guard;  // an interrupt shows the rows so far
     std::vector<Comparison> all;
     for (std::size_t m = 0; m < models() && !interrupted(); ++m) {
       const LoadedModel model = load(m);
@@ -178,7 +178,7 @@ struct CompareVerb {
   }
 
  private:
-  /// The schedules of the files. One of several models and clusters has those that are of it; `others` are not.
+  /// Schedules of --schedule for this problem. Of several cases, `others` gets the schedules that do not belong to it.
   std::vector<NamedSchedule> given_schedules(const Problem& problem, std::vector<SkippedPlacer>& others) const {
     const std::vector<std::string> names = row_names(schedules, placers);
     std::vector<NamedSchedule> given;
@@ -192,9 +192,9 @@ struct CompareVerb {
     return given;
   }
 
-  /// All models are one graph.
+  /// Whether all models form one graph.
   bool is_union() const { return objective == Objective::completion; }
-  /// Graphs: of each model with each batch.
+  /// Number of graphs: one per model and batch size.
   std::size_t models() const {
     return (is_union() ? 1 : inputs.models.size()) * std::max<std::size_t>(1, batches.size());
   }
@@ -297,7 +297,7 @@ struct CompareVerb {
                   console.json() ? compare_json(all, console.warnings()) : compare_text(all, console.format(), top),
                   console);
     if (interrupted()) return kDone;
-    // The answer is no where a model on a cluster is left without any schedule that fits.
+    // Exit code 1 if some model on some cluster has no schedule that fits.
     const bool each_fits = std::ranges::all_of(
         all, [&](const Comparison& comparison) { return has_rows(comparison) && comparison.best().summary.fits; });
     return each_fits ? kDone : kAnswerIsNo;

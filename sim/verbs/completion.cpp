@@ -13,8 +13,8 @@ namespace trainyard::program {
 namespace {
 
 struct Words {
-  std::string list;    // words that may stand there
-  bool files = false;  // and file names
+  std::string list;    // words to offer
+  bool files = false;  // also offer file names
 };
 
 template <class Things>
@@ -24,10 +24,10 @@ std::string names_of(const Things& things) {
   return names;
 }
 
-/// Words with commas between them: "CLUSTER,...", "step,hot,cold".
+/// Whether the value is a comma-separated list: "CLUSTER,...", "step,hot,cold".
 bool is_list(const std::string& kind) { return kind.ends_with(",...") || kind.ends_with(","); }
 
-/// What a value of this kind can be.
+/// Completions of a value of this kind.
 Words words_of(std::string kind) {
   while (kind.ends_with('.') || kind.ends_with(',')) kind.pop_back();
   if (kind == "FILE" || kind == "DIRECTORY") return {"", true};
@@ -42,7 +42,7 @@ Words words_of(std::string kind) {
   return {list, false};
 }
 
-/// `choices='...'; files=1`: the shell's side of Words.
+/// Words as shell assignments: `choices='...'; files=1`.
 std::string assignments(const Words& words) {
   return fmt::format("choices='{}'; files={}", words.list, words.files ? 1 : 0);
 }
@@ -55,8 +55,9 @@ std::string keys_of(const Parameters& parameters) {
   return keys;
 }
 
-/// The body that both shells share: reads $verb (the first word), $before (the word before the one that is being
-/// completed), $network (what stands before its colon) and $placer (what --placer names), sets $choices and $files.
+/// Body shared by the bash and zsh scripts. Reads $verb (the first word), $before (the word before the one being
+/// completed), $current (that word), $network (the part before its colon) and $placer (the value of --placer); sets
+/// $choices and $files.
 std::string decisions() {
   std::string text = "  case \"$network\" in\n";
   for (const Network& network : networks())

@@ -29,11 +29,11 @@ struct DemoRow {
   Validation validation;
 };
 
-/// Small enough for seconds, large enough that an op takes far longer than its bookkeeping.
+/// Small enough to run in seconds, large enough that op times far exceed the runtime's overhead.
 constexpr const char* kDemoModels[] = {
     "lenet:batch=64", "transformer:batch=2,seq=16,layers=2,hidden=128,heads=4,inner=256,vocabulary=500"};
-constexpr double kSearchSeconds = 0.25;                          // of each placer that searches
-constexpr auto kPlacerBudget = std::chrono::milliseconds{2500};  // for each model: the rest is then left out
+constexpr double kSearchSeconds = 0.25;                          // per placer that searches
+constexpr auto kPlacerBudget = std::chrono::milliseconds{2500};  // per model; later placers are left out
 constexpr std::size_t kShownPlacers = 6;
 
 struct Placed {
@@ -42,7 +42,7 @@ struct Placed {
   Nanoseconds predicted;
 };
 
-/// By all placers that answer in seconds, the best first; the others by name.
+/// Schedules of all placers that answer within the budget, by predicted step time. `left_out` gets the other placers.
 std::vector<Placed> place_by_all(const Problem& problem, const std::string& model, Console& console,
                                  std::vector<std::string>& left_out) {
   std::vector<Placed> placed;
@@ -50,7 +50,7 @@ std::vector<Placed> place_by_all(const Problem& problem, const std::string& mode
   std::vector<const Placer*> order;
   for (const Placer& placer : placers()) order.push_back(&placer);
   std::stable_partition(order.begin(), order.end(),
-                        [](const Placer* placer) { return placer->name == "auto"; });  // time for it
+                        [](const Placer* placer) { return placer->name == "auto"; });  // so that its budget suffices
   for (const Placer* each : order) {
     const Placer& placer = *each;
     if (placer.trains || placer.exhaustive || std::chrono::steady_clock::now() - start > kPlacerBudget) {
@@ -59,7 +59,7 @@ std::vector<Placed> place_by_all(const Problem& problem, const std::string& mode
     }
     console.progress(fmt::format("{}: {}", model, placer.name));
     try {
-      PlaceOptions options{.rewrites = false};  // all of one graph
+      PlaceOptions options{.rewrites = false};  // all schedules keep the graph
       if (placer.searches) options.budget.seconds = kSearchSeconds;
       Schedule schedule = placer.place(problem, options);
       const Nanoseconds makespan = simulate(beside_others(problem, schedule), schedule).makespan;
@@ -74,7 +74,7 @@ std::vector<Placed> place_by_all(const Problem& problem, const std::string& mode
   return placed;
 }
 
-/// The best ones and the worst, and what was measured of them.
+/// Table of the best and the worst placer with their measurements, and of other predictions.
 std::string demo_table(const std::vector<Placed>& placed, const std::vector<Validation>& results,
                        const TextFormat& format) {
   using Align = TextTable::Align;

@@ -37,7 +37,7 @@ std::string differences_json(const std::string& kind, const std::vector<Differen
   return result_text(std::move(object), warnings);
 }
 
-/// `top` rows of each thing that differs.
+/// Table with at most `top` rows per kind of difference.
 std::string differences_text(const std::vector<Difference>& rows, std::size_t top, const TextFormat& format) {
   if (rows.empty()) return "no differences\n";
   TextTable table{{{"what"}, {"name"}, {"before"}, {"after"}, {"bytes", TextTable::Align::right, 1}}};
@@ -87,7 +87,7 @@ struct DiffVerb {
     return word == "-" || word.ends_with(".json") || word.ends_with(".gz") || word.find('/') != std::string::npos ||
            std::filesystem::exists(word, ignored);
   }
-  /// One of them is a TOML file; or both are built in.
+  /// Whether clusters are compared: one word is a TOML file, or both are built-in names.
   bool are_clusters() const {
     return files[0].ends_with(".toml") || files[1].ends_with(".toml") || (!is_file(files[0]) && !is_file(files[1]));
   }
@@ -122,7 +122,7 @@ struct DiffVerb {
     return text.substr(0, 4096).find("\"trainyard-schedule/1\"") != std::string_view::npos;
   }
 
-  /// The word that the schedule gives for what it was made for.
+  /// Model or cluster (`key`) that the schedule names.
   std::string named(const std::string& text, const char* key, const char* option) const {
     if (std::string word = named_in(text, key); !word.empty()) return word;
     throw UsageError(fmt::format("{} does not say its {}", files[0], key), fmt::format("give {}", option));

@@ -19,7 +19,7 @@
 namespace trainyard::program {
 namespace {
 
-/// What of NVIDIA's is there: looked up now, as a run would.
+/// NVIDIA's libraries and GPUs, looked up as a run would.
 std::vector<Feature> cuda_features() {
   cuda::Tables tables;
   const auto source = cuda::system_libraries();

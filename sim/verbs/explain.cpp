@@ -53,7 +53,7 @@ struct ExplainVerb {
     if (problem.op_count() == 0)
       throw UsageError(loaded.name + ": the graph has no ops, so there is nothing to explain", "give a graph with ops");
     std::optional<InterruptGuard> guard;
-    if (source.placer) guard.emplace();  // an interrupt ends the placer with what it has
+    if (source.placer) guard.emplace();  // an interrupt ends the placer, which returns its best so far
     RunResult run = make_run(loaded, source, console);
     console.progress("");
     for (const std::string& warning : unused_warnings(run)) console.warn(warning);

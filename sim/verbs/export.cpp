@@ -48,7 +48,7 @@ enum class Format : std::uint8_t {
   deepspeed
 };
 
-/// By the name of the file: x.lp, x.mzn or x.et, compressed where .gz follows.
+/// Format by the name of the file: x.lp, x.mzn or x.et, also with .gz.
 Format format_of(const std::string& path) {
   const std::string name = path.ends_with(".gz") ? path.substr(0, path.size() - 3) : path;
   if (name.ends_with(".lp")) return Format::lp;
@@ -78,7 +78,7 @@ std::string extension_of(Format format) {
 bool is_of_schedule(Format format) { return format >= Format::chakra && format <= Format::device_map; }
 bool is_of_plan(Format format) { return format >= Format::torch_pipelining; }
 
-/// What the words of another program say when they are read again.
+/// Step time of the written files when they are read again, or why they cannot be read.
 struct ReadBack {
   std::optional<Nanoseconds> step;
   std::string refused = {};
@@ -101,7 +101,7 @@ Problem smaller_problem(const Problem& problem, const CoarsenOptions& how) {
 struct ExportVerb {
   ProblemOptions inputs;
   std::vector<std::string> operands;    // MODEL, or a schedule or plan
-  std::vector<std::string> all_inputs;  // which no file beside the output may be
+  std::vector<std::string> all_inputs;  // no further output file may be one of these
   std::optional<CoarsenOptions> coarsening;
   std::string schedule, plan;
   PlacerOptions placing;
@@ -196,11 +196,11 @@ struct ExportVerb {
   }
 
  private:
-  /// A schedule or a plan in the place of the model.
+  /// Takes the operand as the model, or as --schedule or --plan if its content is one.
   void take_operand() {
     const std::string& word = operands.front();
     const std::string begin = word == "-" ? "" : begin_of_input(word);
-    if (begin.empty() && (word.ends_with(".json") || word.ends_with(".json.gz"))) read_input(word);  // there is none
+    if (begin.empty() && (word.ends_with(".json") || word.ends_with(".json.gz"))) read_input(word);  // throws
     const bool is_schedule = begin.find("\"trainyard-schedule/") != std::string::npos || is_device_map(begin);
     if (!is_schedule && begin.find("\"trainyard-plan/") == std::string::npos) {
       if (!inputs.models.empty())
@@ -315,7 +315,8 @@ struct ExportVerb {
                   writings, step, back, said.lost, console);
   }
 
-  /// Says what is lost, and what the step takes when the files are read again.
+  /// Warns of the information that the format loses, and reports the step time before and after reading the files
+  /// again.
   static int finish(const std::string& name, const std::vector<Writing>& writings, Nanoseconds step,
                     const ReadBack& back, const std::vector<std::string>& lost, Console& console) {
     for (const std::string& each : lost) console.warn("lost: " + each);
@@ -330,7 +331,7 @@ struct ExportVerb {
                  fmt::format("step time   {}\nread back   {}\n", format_time(step), again), console);
   }
 
-  /// Writes, and says of it what `facts` do, or `text`.
+  /// Writes the files, and prints `facts` as JSON, or `text`.
   static int write(const std::vector<Writing>& writings, const std::string& name, const Json& facts,
                    const std::string& text, Console& console) {
     Json object = begin_result("export");
@@ -340,7 +341,7 @@ struct ExportVerb {
     return kDone;
   }
 
-  /// run.0.json for run.json, and so on: a file a rank.
+  /// One output per rank: run.0.json, run.1.json, ... for run.json.
   std::vector<Output> ranked(std::size_t ranks, std::string_view extension) const {
     const std::size_t end = output.path.rfind(extension);
     std::vector<Output> outputs;

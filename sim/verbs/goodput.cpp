@@ -16,7 +16,7 @@
 namespace trainyard::program {
 namespace {
 
-/// "50kh", "400 d": hours.
+/// Parses a time such as "50kh" or "400 d". Returns hours.
 double parse_hours(const std::string& text, const std::string& option) {
   static constexpr std::pair<std::string_view, double> kUnits[] = {{"h", 1}, {"kh", 1e3}, {"Mh", 1e6}, {"d", 24}};
   static const std::string kRemedy = "a number above 0 and h, kh, Mh or d (days), as in 50kh";
@@ -49,7 +49,7 @@ std::string hours_text(double hours) {
 
 std::string fine_percent(double share) { return fmt::format("{:.3f} %", share * 100); }
 
-/// What goodput is of, and what came out.
+/// Inputs and results of a goodput estimate.
 struct GoodputResult {
   Failures failures;
   Nanoseconds step{};
@@ -139,7 +139,7 @@ std::string goodput_text(const GoodputResult& result, const std::optional<RunRes
   return title + "\n\n" + table.text();
 }
 
-/// What a --step time leaves to be said.
+/// Options that may be given with --step.
 constexpr std::string_view kOfStep[] = {"--step",     "--devices", "--mtbf", "--checkpoint", "--restart",
                                         "--interval", "--trials",  "--seed", "--threads"};
 
@@ -198,13 +198,13 @@ struct GoodputVerb {
   }
 
  private:
-  /// The run, and its time of a step: the mean under noise, the steady one of several.
+  /// Simulates the schedule. `time` gets its step time: the mean under noise, the steady time of several steps.
   RunResult simulated(Nanoseconds& time, Console& console) const {
     const std::optional<NoiseOptions> scatter = noise.options(schedule.seed, schedule.search);
-    const ScheduleSource source = schedule.source(true, console);  // failures have need of --seed and --threads too
+    const ScheduleSource source = schedule.source(true, console);  // failures use --seed and --threads too
     const LoadedProblem loaded = make_problem(inputs, console);
     std::optional<InterruptGuard> guard;
-    if (source.placer) guard.emplace();  // an interrupt ends the placer with what it has
+    if (source.placer) guard.emplace();  // an interrupt ends the placer, which returns its best so far
     RunResult run = make_run(loaded, source, console);
     console.progress("");
     for (const std::string& warning : unused_warnings(run)) console.warn(warning);

@@ -214,7 +214,7 @@ struct ImportVerb {
     return kDone;
   }
 
-  /// Logs may begin with what other programs print.
+  /// Bytes searched for the format's mark: logs may begin with the output of other programs.
   static constexpr std::size_t kMostHead = 1 << 18;
 
   int import_collective(Console& console) const {

@@ -19,7 +19,7 @@
 namespace trainyard::program {
 namespace {
 
-/// The value of a parameter in a spec: what it says, or the network's own.
+/// Value of a parameter: the spec's, or the network's default.
 std::int64_t value_in(const std::string& spec, const NetworkParameter& parameter) {
   const std::string key = parameter.name + "=";
   for (std::size_t at = spec.find(':'); at != std::string::npos; at = spec.find(',', at + 1))
@@ -87,17 +87,17 @@ std::string one_text(const NetworkFacts& facts, const TextFormat& format) {
   return text + table.text();
 }
 
-/// `models family:NAME`.
+/// Options of `models family:NAME`.
 struct FamilyOptions {
   std::optional<std::int64_t> count = {};
   std::optional<std::uint64_t> seed = {};
-  std::string directory = {};  // for the training graph of each member; empty: none is written
+  std::string directory = {};  // for the training graphs of the members; empty: not written
 };
 
 constexpr std::int64_t kMostMembers = 100'000;
 
 struct Member {
-  std::string spec, file;  // the file is empty where none is written
+  std::string spec, file;  // file: empty if none is written
 };
 
 std::vector<Member> members_of(const std::string& family, const FamilyOptions& options) {
@@ -138,7 +138,7 @@ std::string family_text(const std::vector<Member>& members, const TextFormat& fo
   return table.text();
 }
 
-/// The members of a family of networks; returns the exit code.
+/// Lists the members of a family of networks, and writes their graphs if asked to; returns the exit code.
 int run_family(const std::string& family, const FamilyOptions& options, Console& console) {
   const std::vector<Member> members = members_of(family, options);
   if (!options.directory.empty()) {
@@ -147,7 +147,7 @@ int run_family(const std::string& family, const FamilyOptions& options, Console&
     if (failed)
       throw UsageError(fmt::format("--output {}: {}", options.directory, failed.message()),
                        "name a directory that can be written");
-    // One after the other: a graph may be large.
+    // One at a time: a graph may be large.
     for (const Member& member : members) {
       console.progress(member.file);
       const LoadedModel model = load_model(member.spec);

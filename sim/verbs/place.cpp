@@ -11,7 +11,7 @@
 namespace trainyard::program {
 namespace {
 
-/// The placer that is asked where none is named.
+/// Default placer of an objective.
 std::string usual_placer(Objective objective) {
   return objective == Objective::max_load ? "load-search" : objective == Objective::completion ? "talos" : "auto";
 }
@@ -52,7 +52,7 @@ struct PlaceVerb {
   int run(Console& console) const {
     Ranks ranks;
     if (ranks.rank() == 0) return run(ranks, console);
-    Console silent{ConsoleOptions{.json = true}};  // the first says it all
+    Console silent{ConsoleOptions{.json = true}};  // rank 0 prints
     return run(ranks, silent);
   }
 
@@ -61,7 +61,7 @@ struct PlaceVerb {
     ScheduleSource source{.placer = placing.placer(usual_placer(objective), coarsening)};
     source.options = placing.options(*source.placer, seed);
     source.options.objective = objective;
-    // The memory of a dnn-partitioning workload is the published one.
+    // For a dnn-partitioning workload, memory is the sum of the published op sizes.
     source.options.sizes_alone = objective == Objective::max_load && is_workload(inputs.models.front());
     search.apply(source.options, source.searches(), without_search(*source.placer), source.placer->teams, console);
     source.quick = placing.is_open() && objective == Objective::makespan && !search.seconds && !search.evaluations;
@@ -70,7 +70,7 @@ struct PlaceVerb {
     const LoadedProblem loaded = make_problem(inputs, console);
     if (ranks.count() > 1) join(ranks, source);
     std::optional<InterruptGuard> guard;
-    if (ranks.count() == 1) guard.emplace();  // an interrupt ends the placer with what it has
+    if (ranks.count() == 1) guard.emplace();  // an interrupt ends the placer, which returns its best so far
     RunResult run = make_run(loaded, source, console);
     console.progress("");
     if (ranks.rank() > 0) return kDone;
@@ -93,7 +93,7 @@ struct PlaceVerb {
     if (follows_plan) writings.push_back({plan, write_parallel});
     add_pictures(writings, pictures, run);
     const int code = finish_run(run, "place", writings, console);
-    if (plan && !follows_plan) throw no_plan(run.placer);  // the search is not lost
+    if (plan && !follows_plan) throw no_plan(run.placer);  // after the schedule is written
     return code;
   }
 
@@ -101,7 +101,7 @@ struct PlaceVerb {
     return UsageError(fmt::format("--plan-out: the schedule of {} follows no plan", placer), "--placer plan makes one");
   }
 
-  /// The search is that of all ranks.
+  /// Shares the search among all ranks.
   void join(Ranks& ranks, ScheduleSource& source) const {
     const std::string several = fmt::format("{} ranks", ranks.count());
     if (!source.placer->teams || objective == Objective::completion || coarsening)

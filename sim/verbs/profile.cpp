@@ -23,7 +23,7 @@ namespace trainyard::program {
 
 namespace {
 
-/// --mode, without `step`, which is always measured.
+/// Modes of --mode other than `step`, which is always measured.
 std::vector<MeasureMode> modes_of(const std::string& text, const std::string& option) {
   static const std::vector<std::string> names{"step", "hot", "cold"};
   std::vector<MeasureMode> modes;
@@ -33,7 +33,7 @@ std::vector<MeasureMode> modes_of(const std::string& text, const std::string& op
   return modes;
 }
 
-/// What was measured, counted.
+/// Counts of ops and samples in a profile.
 struct Counts {
   explicit Counts(const Profile& profile) {
     for (const OpMeasurement& op : profile.ops) {
@@ -44,7 +44,7 @@ struct Counts {
     }
   }
 
-  std::set<std::string> ops = {};  // most were timed alone and beside others
+  std::set<std::string> ops = {};  // names: most ops were timed alone and beside others
   std::size_t kept = 0, dropped = 0;
   std::map<std::string, std::size_t> reasons = {};
 };
@@ -124,7 +124,7 @@ struct ProfileVerb {
     const LoadedProblem loaded = make_problem(inputs, console);
     const Problem& problem = loaded.problem;
     std::vector<Schedule> schedules;
-    std::set<std::string> kinds;  // each is measured alone
+    std::set<std::string> kinds;  // kinds with a schedule that runs all ops on one device
     for (const DeviceId device : problem.devices()) {
       const bool runs_all =
           std::all_of(problem.ops().begin(), problem.ops().end(), [&](OpId op) { return problem.can_run(op, device); });
@@ -133,7 +133,7 @@ struct ProfileVerb {
     }
     if (!schedule.empty())
       schedules.push_back(read_schedule_or_map(schedule, problem));
-    else if (problem.device_count() > 1)  // how much slower ops are beside others
+    else if (problem.device_count() > 1)  // for co-run times
       if (auto spread = random_schedule(problem, 1)) schedules.push_back(std::move(*spread));
     Profile profile = measure(*machine, problem, {.recipe = &*loaded.recipe}, schedules, host_info(400), measuring);
     profile.tool.version = kVersion;
@@ -141,7 +141,7 @@ struct ProfileVerb {
       const auto tracing = device.details.find("tracing");
       if (tracing != device.details.end() && tracing->second.starts_with("none: "))
         console.warn("ops are timed by events alone: " + tracing->second.substr(6));
-      if (tracing != device.details.end()) break;  // the same for all
+      if (tracing != device.details.end()) break;  // equal for all devices
     }
     write_outputs({{output, [&](std::ostream& out) { write_profile(profile, out); }}},
                   console.json() ? profile_json(profile, console.warnings()) : profile_text(profile), console);

@@ -43,7 +43,7 @@ struct SimulateVerb {
     const ScheduleSource source = schedule.source(scatter.has_value(), console);
     const LoadedProblem loaded = make_problem(inputs, console);
     std::optional<InterruptGuard> guard;
-    if (source.placer) guard.emplace();  // an interrupt ends the placer with what it has
+    if (source.placer) guard.emplace();  // an interrupt ends the placer, which returns its best so far
     RunResult run = make_run(loaded, source, console);
     console.progress("");
     if (inputs.models.size() > 1) run.completions = completions(run.problem, run.timeline);
@@ -53,7 +53,7 @@ struct SimulateVerb {
       if (steps > 0) {
         run.steps = simulate_steps(run.problem, run.schedule, steps);
         if (scatter) run.steps_noise = simulate_steps_noise(*run.steps, *scatter);
-        // The page shows the bound; it takes long on many ops.
+        // Only the page shows this bound, which takes long to compute for many ops.
         all_steps = run_of_steps(run, pictures.report ? best_lower_bound(run.steps->problem, run.steps->timeline.fits())
                                                       : run.summary.bound);
       }

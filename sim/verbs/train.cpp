@@ -95,7 +95,7 @@ struct TrainVerb {
     training.options.threads = 0;
     training.options.seed = seed.value_or(1);
     if (updates || seconds) training.options.updates = updates.value_or(std::numeric_limits<std::size_t>::max());
-    // The share of --time that is used up; 1 after an interrupt.
+    // Share of --time used so far; 1 after an interrupt.
     training.options.used = [limit = seconds.value_or(std::numeric_limits<double>::infinity()),
                              begin = std::chrono::steady_clock::now()] {
       if (interrupted()) return 1.0;

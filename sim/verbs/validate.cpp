@@ -27,7 +27,7 @@
 namespace trainyard::program {
 namespace {
 
-/// Whether the operand is a schedule file: by its format tag.
+/// Whether the operand is a schedule file, by its format tag; standard input counts as one.
 bool names_schedule(const std::string& operand) {
   if (operand == "-") return true;
   std::string_view word = operand;
@@ -125,7 +125,7 @@ std::string validated_text(const Problem& problem, const Schedule& schedule, con
   return text;
 }
 
-/// The problem and the recipe that the schedule is of. Returns those before its rewrites; nothing where it has none.
+/// Applies the schedule's rewrites to the problem and the recipe. Returns the originals, or nothing without rewrites.
 std::optional<LoadedProblem> rewrite(LoadedProblem& loaded, const Schedule& schedule) {
   if (schedule.rewrites.empty() || !loaded.problem.rewrites().empty() || !loaded.recipe) return std::nullopt;
   LoadedProblem whole = loaded;
@@ -134,7 +134,7 @@ std::optional<LoadedProblem> rewrite(LoadedProblem& loaded, const Schedule& sche
   return whole;
 }
 
-/// As many steps as every run has, all measured: they were warm when they were recorded.
+/// Options for one round without warm-up, with as many steps as the shortest recorded run: recorded steps were warm.
 ValidateOptions each_step_once(const RecordedRuns& recorded) {
   std::size_t least = std::numeric_limits<std::int32_t>::max();
   for (const RecordedRun& run : recorded.runs) least = std::min(least, run.steps.size());
@@ -144,7 +144,7 @@ ValidateOptions each_step_once(const RecordedRuns& recorded) {
 }
 
 struct ValidateVerb {
-  std::vector<std::string> operand;  // SCHEDULE; or MODEL with --schedule, or alone
+  std::vector<std::string> operand;  // SCHEDULE, or MODEL
   ProblemOptions inputs;
   std::string model, file;
   PlacerOptions placing;
@@ -234,7 +234,7 @@ struct ValidateVerb {
   }
 
  private:
-  /// Which of the words is the schedule, and the model and the cluster that it names.
+  /// Assigns the operand to schedule or model, and completes model and cluster by those that the schedule file names.
   void complete() {
     if (file.empty() && names_schedule(operand.front())) {
       file = operand.front();
@@ -257,7 +257,7 @@ struct ValidateVerb {
     inputs.models = {model};
   }
 
-  std::string text_;  // of the schedule's file
+  std::string text_;  // text of the schedule file
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// An instance's problem and its bound, kept for the rows that follow each other on it.
+/// An instance's problem, its lower bound and its hash, shared by consecutive rows.
 struct YardGround {
   Problem problem;
   LowerBound bound;
@@ -87,7 +87,7 @@ std::string yard_result(const Json& facts) {
   return result_text(object);
 }
 
-/// Placers that are asked where none are named: those that do not learn, and take seconds on a thousand ops.
+/// Default placers: they do not train, and take seconds on a thousand ops.
 const char* const kUsualPlacers = "single,expert,heft,cpop,peft,etf,critical-path,dsc,m-topo,m-etf,dpos,scotch,auto";
 
 template <class T>
@@ -116,7 +116,7 @@ struct YardVerb {
   bool splits = false, compute = false, no_schedules = false;
   SweepOptions sweep;
   std::string set_file, set_text;
-  std::vector<YardInstance> own;  // of the file
+  std::vector<YardInstance> own;  // instances of the file of --set
   Output csv, report;
 
   void declare(OptionSet& set) {
@@ -232,7 +232,7 @@ struct YardVerb {
     } catch (const std::bad_alloc&) {
       failed("out of memory", "memory");
     }
-    if (answer && !no_schedules && !interrupted()) {  // a full disk is no answer of the row: it ends the run
+    if (answer && !no_schedules && !interrupted()) {  // outside the try: a full disk ends the run
       const std::string file = fmt::format("schedules/{}/{}-{}.json.gz", instance.name, task.placer, index);
       write_answer(*answer, *ground, fs::path{sweep.folder} / file);
       object["schedule"] = file;
@@ -268,7 +268,8 @@ struct YardVerb {
     if (names.empty()) throw UsageError("yard run: no instance is left", "`trainyard yard list` lists them");
     std::vector<std::uint64_t> all_seeds(seeds);
     for (std::uint64_t s = 0; s < seeds; ++s) all_seeds[s] = s + 1;
-    // A placer has as many rows as it can have answers: seeds and budgets are of those that search.
+    // One row per possible answer: only placers that search have several budgets, only these and `random` several
+    // seeds.
     std::vector<Study::Grid> grids;
     for (const std::string& name : names)
       for (const std::string& placer : chosen) {
@@ -279,7 +280,7 @@ struct YardVerb {
         if (searches && !budgets.empty()) grid.push_back(axis("budget", budgets, number));
         grids.push_back(std::move(grid));
       }
-    std::vector<std::string> terms;  // none by default: results of before go on
+    std::vector<std::string> terms;  // empty by default, so that older results can be resumed
     if (splits) terms.emplace_back("splits");
     if (no_schedules) terms.emplace_back("no schedules");
     if (seconds) terms.push_back(fmt::format("time {}", *seconds));
@@ -370,7 +371,7 @@ struct YardVerb {
 
   // table
 
-  /// However they are written, as "mine" and "mine/".
+  /// Refuses a folder given twice, also in two spellings such as "mine" and "mine/".
   void refuse_repeated_folders() const {
     std::vector<std::filesystem::path> folders;
     for (std::size_t w = 1; w < words.size(); ++w) {
@@ -384,7 +385,7 @@ struct YardVerb {
 
   int run_table(Console& console) const {
     std::vector<std::vector<YardClaim>> folders;
-    std::map<std::string, std::size_t> first;  // folder with the placer
+    std::map<std::string, std::size_t> first;  // first folder with the placer
     bool clash = false;                        // a placer is in two folders
     for (std::size_t w = 1; w < words.size(); ++w) {
       folders.push_back(read_claims(words[w]));
