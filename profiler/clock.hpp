@@ -6,7 +6,7 @@
 
 namespace trainyard {
 
-/// Monotonic time of the host in nanoseconds: the clock of all measurements but those by events on a device.
+/// Monotonic host time in nanoseconds: the clock of all measurements except those by events on a device.
 inline std::int64_t now_ns() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);

@@ -29,7 +29,7 @@ double rate_of(const std::array<double, N>& rates, unsigned generation) {
   return rates[std::clamp<std::size_t>(generation, 1, N) - 1];
 }
 
-/// What NVML says of each GPU. A question that a GPU does not answer (PCIe cards have no NVLink) is a no.
+/// NVML's answers for each GPU. A query that a GPU does not answer counts as no: PCIe cards have no NVLink.
 class GpuSurvey {
  public:
   explicit GpuSurvey(const Nvml& nvml) : nvml_(nvml) {
@@ -157,7 +157,7 @@ MachineHere machine_here(const Nvml& nvml) {
   } else {
     BandwidthReport report = machine_cluster(survey.machine(), "", &survey.topology());
     here = {std::move(report.cluster), {}};
-    here.cluster.measured.clear();  // nothing was
+    here.cluster.measured.clear();  // nothing was measured
     for (std::size_t i = 0; i < survey.size(); ++i)
       if (survey.memory()[i]) here.cluster.devices[i].memory = survey.memory()[i];
     for (const std::string& gpu : std::set<std::string>(survey.machine().gpus.begin(), survey.machine().gpus.end()))

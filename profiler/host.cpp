@@ -16,7 +16,7 @@
 namespace trainyard {
 namespace {
 
-/// (largest - smallest) / median of the medians of short blocks of the same work.
+/// (largest - smallest) / median over the medians of short blocks of equal work.
 template <class Work>
 double swing(std::int64_t span_ns, Work&& work) {
   std::vector<std::int64_t> medians;
@@ -53,7 +53,7 @@ std::vector<int> usable_cores() {
     for (std::size_t i = 0; i < CPU_SETSIZE; ++i)
       if (CPU_ISSET(i, &set)) cores.push_back(static_cast<int>(i));
   if (cores.empty()) cores.push_back(0);
-  // One thread of each core before the second of any: two of one core share its units.
+  // Second hardware threads come last: two threads of one core share its units.
   std::stable_partition(cores.begin(), cores.end(), [](int core) {
     const std::string siblings =
         first_line(("/sys/devices/system/cpu/cpu" + std::to_string(core) + "/topology/thread_siblings_list").c_str());
@@ -66,7 +66,7 @@ void pin_to(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(static_cast<std::size_t>(core), &set);
-  sched_setaffinity(0, sizeof set, &set);  // where it is refused, the thread runs unpinned: noisier, not wrong
+  sched_setaffinity(0, sizeof set, &set);  // if refused, the thread runs unpinned: noisier, not wrong
 }
 
 HostInfo host_info(int noise_ms) {

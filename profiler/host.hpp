@@ -6,11 +6,11 @@
 
 namespace trainyard {
 
-/// Cores that this process may run on: ascending, but second threads of one core last.
+/// Cores that this process may run on, ascending; second hardware threads of a core come last.
 std::vector<int> usable_cores();
-/// The calling thread runs on this core alone from now on.
+/// Pins the calling thread to this core.
 void pin_to(int core);
-/// Processor, kernel, cores; the noise floor is measured over about `noise_ms` milliseconds (0: not).
+/// Processor, kernel, cores. The noise floor is measured over about `noise_ms` milliseconds (0: not at all).
 HostInfo host_info(int noise_ms);
 
 }  // namespace trainyard

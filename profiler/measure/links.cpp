@@ -12,9 +12,9 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kFewestSizes = 4;  // of a ladder, for a latency and a bandwidth
+constexpr std::size_t kFewestSizes = 4;  // per ladder, for a latency and a bandwidth
 
-/// A step in which one op sends bytes to another on the next device.
+/// A step in which one op sends a tensor to another on the next device.
 class Sender {
  public:
   Sender(Backend& backend, const Cluster& cluster, DeviceId from, DeviceId to, Bytes bytes)
@@ -24,7 +24,7 @@ class Sender {
   }
   Sender(Sender&&) = delete;
 
-  /// From the end of the op that sends to the start of the one that receives. Returns whether it counts.
+  /// Samples the time from the end of the sending op to the start of the receiving one. Returns whether it counts.
   bool sample(bool warms, Samples& samples) {
     const StepTrace& trace = run_->step();
     const Nanoseconds time = trace.ops[OpId{1}].start - trace.ops[OpId{0}].end;
@@ -48,7 +48,7 @@ class Sender {
   std::unique_ptr<PreparedRun> run_;
 };
 
-/// The mean of the middle four fifths; 0 of none.
+/// Mean of the middle four fifths; 0 if empty.
 Nanoseconds mean_but_for_the_ends(std::vector<Nanoseconds> times) {
   std::sort(times.begin(), times.end());
   const std::size_t ends = times.size() / 10, count = times.size() - 2 * ends;
@@ -58,7 +58,7 @@ Nanoseconds mean_but_for_the_ends(std::vector<Nanoseconds> times) {
   return Nanoseconds{sum / static_cast<std::int64_t>(count)};
 }
 
-/// The two devices, joined by a link of this time for a few bytes.
+/// The two devices, joined by a link of this latency and no transfer time.
 Cluster joined_by_known_link(const Cluster& cluster, DeviceId from, DeviceId to, Nanoseconds time) {
   ClusterSpec spec{.name = cluster.name()};
   for (const DeviceId id : {from, to}) spec.devices.push_back(cluster.device(id));
@@ -70,14 +70,14 @@ Cluster joined_by_known_link(const Cluster& cluster, DeviceId from, DeviceId to,
   return make_cluster(std::move(spec));
 }
 
-/// `warm` + `count` transfers of one size. Where links are emulated, what measuring adds to them is taken off: the
-/// hand-off of what arrived to the worker that waits for it. It is that of a link of known time, one transfer over
-/// which follows each of those measured: how long a hand-off takes changes with what else the machine does, from second
-/// to second by more than the latency may be wrong by. `handoffs`: gets its samples.
+/// Samples of `warm` + `count` transfers of one size. If links are emulated, the overhead of measuring is subtracted:
+/// the hand-off of the arrived tensor to the waiting worker. It is measured on a link of known time, once after each
+/// transfer, because it varies with the machine's load from second to second by more than the tolerated error of the
+/// latency. `handoffs` gets its samples.
 Samples time_transfer(Backend& backend, const Cluster& cluster, DeviceId from, DeviceId to, Bytes bytes, int warm,
                       int count, Samples& handoffs) {
   constexpr Nanoseconds kKnown{10'000};
-  constexpr Bytes kShort{std::int64_t{1} << 20};  // more of these: they cost little, and tell the latency
+  constexpr Bytes kShort{std::int64_t{1} << 20};  // more samples below: they cost little, and determine the latency
   if (bytes < kShort) count = std::max(count, 100);
   Sender sender{backend, cluster, from, to, bytes};
   std::optional<Sender> known;
@@ -116,7 +116,7 @@ void measure_links(Backend& backend, const Cluster& cluster, const ProfileOption
                            .beside = {},
                            .sizes = {}};
       Samples handoffs;
-      // Copies that take time are measured up to 256 MiB: from there on they take as long a byte.
+      // Real copies are measured up to 256 MiB, beyond which the time per byte is constant.
       const std::int64_t largest = std::int64_t{1} << (backend.emulates_links() ? 30 : 28);
       const std::int64_t began = now_ns();
       const auto late = [&] { return options.most_link_ns > 0 && now_ns() - began > options.most_link_ns; };

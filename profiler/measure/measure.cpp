@@ -38,7 +38,7 @@ Profile measure(Backend& backend, const Problem& problem, const Workload& worklo
   if (problem.device_count() > 1 && options.links == ProfileOptions::Links::memory)
     for (LinkMeasurement& link : backend.measure_links(problem.cluster(), options.most_link_ns))
       profile.links.push_back(std::move(link));
-  for (const DeviceId id : problem.devices()) {  // as they were while it measured, not before
+  for (const DeviceId id : problem.devices()) {  // state during the measurement, not before
     Details& details = profile.devices[id.index()].details;
     details.merge(backend.device_details(problem.cluster(), id));
     details["cpu"] = host.cpu;

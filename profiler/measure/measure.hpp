@@ -10,50 +10,51 @@ namespace trainyard {
 
 struct ProfileOptions {
   int rounds = 6;
-  int warm = 2, measured = 3;             // steps of a round
-  std::int64_t most_ns = 20'000'000'000;  // no round begins later
+  int warm = 2, measured = 3;             // steps per round
+  std::int64_t most_ns = 20'000'000'000;  // no round begins after this
   enum class Links : std::uint8_t { none, emulated, memory };
-  Links links = Links::emulated;              // what measure() does of links
-  std::int64_t most_link_ns = 4'000'000'000;  // of one link's ladder
-  std::vector<MeasureMode> alone = {};        // hot, cold: besides the times in a step
-  int most_threads = 0;                       // within an op: hot times on the best number, where above 1
-  bool beside_copies = true;                  // ops beside copies too, where the backend has such steps
-  bool trace = true;                          // a pass with the vendor's tracer, where the backend has one
+  Links links = Links::emulated;              // how measure() measures links
+  std::int64_t most_link_ns = 4'000'000'000;  // per ladder of a link
+  std::vector<MeasureMode> alone = {};        // hot, cold: in addition to times in a step
+  int most_threads = 0;                       // within an op: if above 1, also hot times on the best number
+  bool beside_copies = true;                  // also times ops beside copies, if the backend has such steps
+  bool trace = true;                          // also a pass with the vendor's tracer, if the backend has one
 };
 
-/// Runs the schedule round by round, at most 20 times as many as asked for while some op has fewer than 6 good samples,
-/// and adds every op time, gap and step time to a profile whose devices are there already. A time is dropped where
-/// other work had the core for more than 1 % of it; of an op of which that leaves fewer than two, all times are kept
-/// without what other work took of them, and its details say so ("disturbed").
+/// Runs the schedule in rounds, and adds every op, gap and step time to a profile that already lists the devices. Runs
+/// up to 20 times the requested rounds while some op has fewer than 6 good samples. A time is dropped if other work had
+/// the core for more than 1 % of it. If fewer than two times of an op remain, all are kept net of the time that other
+/// work took, and the op's details say so ("disturbed").
 void measure_steps(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
                    const ProfileOptions& options, Profile& profile);
 
-/// The op times of a schedule on one device while copies between it and the host run beside, where the backend has such
-/// steps: what a calibration's interference comes from.
+/// Adds the op times of a schedule on one GPU while copies between it and the host run beside, if the backend has such
+/// steps. A calibration derives interference from them.
 void measure_beside_copies(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
                            const ProfileOptions& options, Profile& profile);
 
-/// A traced pass of the schedule, for entries `first` and on of the profile's ops: their details get the times and
-/// kernels that the tracer tells ("cupti_ns", "kernels"), unless tracing made a step over 5 % longer. What was traced,
-/// or why not, is told in the details of devices, and of ops, too ("tracing").
+/// Traces the schedule, for entries `first` and later of the profile's ops. Their details get the kernels ("kernels",
+/// "kernel_ns"), and their median span ("cupti_ns") unless tracing made a step over 5 % longer. The details of devices,
+/// and of ops without a span, tell the outcome ("tracing").
 void trace_steps(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
                  const ProfileOptions& options, std::size_t first, Profile& profile);
 
-/// Every op by itself on the device, hot or cold, where the backend can.
+/// Times every op alone on the device, hot or cold, if the backend can.
 void measure_alone(Backend& backend, const Problem& problem, const Workload& workload, DeviceId device,
                    MeasureMode mode, const ProfileOptions& options, Profile& profile);
 
-/// Hot times of each op on the number of threads that is best for it, from 1 to `most_threads`.
+/// Hot times of each op on its best number of threads, from 1 to `most_threads`.
 void measure_threads(Backend& backend, const Problem& problem, const Workload& workload, const ProfileOptions& options,
                      Profile& profile);
 
-/// A ladder of transfers on each route of the cluster, alone, as the backend's own executor makes them: 256 B to 1 GiB,
-/// each 4 times the one before, and no further once options.most_link_ns have passed. A time is from the end of the op
-/// that sends to the start of the one that receives, less what the same on a link of known time says that the hand-off
-/// takes, where the backend emulates links; that is told as an overhead of the device that receives.
+/// Measures a ladder of transfers on each route of the cluster, alone, as the backend's executor makes them. Sizes go
+/// from 256 B to 1 GiB (256 MiB if links are not emulated), each 4 times the previous, until options.most_link_ns have
+/// passed. A time is from the end of the sending op to the start of the receiving one. If the backend emulates links,
+/// the hand-off time, measured on a link of known time, is subtracted, and recorded as an overhead of the receiving
+/// device.
 void measure_links(Backend& backend, const Cluster& cluster, const ProfileOptions& options, Profile& profile);
 
-/// The whole: host, devices, op times in steps of each schedule, ops alone where asked for, links.
+/// The whole profile: host, devices, op times in steps of each schedule, ops alone if asked for, links.
 Profile measure(Backend& backend, const Problem& problem, const Workload& workload,
                 const std::vector<Schedule>& schedules, const HostInfo& host, const ProfileOptions& options);
 

@@ -19,9 +19,10 @@ inline void put(Samples& samples, Nanoseconds time, const std::string& why_not) 
     samples.dropped.push_back({time, why_not});
 }
 
-/// Times of one op. A sample is dropped where other work had the core for more than 1 % of it. Where nearly all are
-/// disturbed so, they are kept less the time that other work took, except those of which it is said to have taken
-/// everything (the system counts in ticks of its own); where that holds for all, the shortest is kept as it is.
+/// Times of one op. A sample is disturbed if other work had the core for more than 1 % of it, and is then dropped. If
+/// fewer than two undisturbed ones exist, disturbed ones are kept net of the time that other work took, except those
+/// that other work is said to have taken whole (the system counts in ticks). If nothing is left, the shortest is kept
+/// as it is.
 class OpSamples {
  public:
   void put(Nanoseconds time, Nanoseconds lost) {
@@ -33,7 +34,7 @@ class OpSamples {
   std::size_t undisturbed() const { return undisturbed_.size(); }
   bool empty() const { return undisturbed_.empty() && disturbed_.empty(); }
 
-  /// Empties it; what was done with disturbed times is noted in the details.
+  /// Takes all samples out. Details note how disturbed ones were treated.
   Samples take(Details& details) {
     Samples samples{.kept = std::move(undisturbed_), .dropped = {}};
     const bool net = samples.kept.size() < std::min(kLeast, disturbed_.size());
@@ -64,7 +65,7 @@ class OpSamples {
   std::vector<std::pair<Nanoseconds, Nanoseconds>> disturbed_;  // time, lost
 };
 
-/// The measurement of an op that ran on the device, on one thread and with no other device busy.
+/// Measurement of an op that ran on one thread of the device, while no other device was busy.
 inline OpMeasurement op_measurement(const Problem& problem, OpId op, DeviceId device, MeasureMode mode,
                                     std::string source, OpSamples& samples) {
   const Graph& graph = problem.graph();

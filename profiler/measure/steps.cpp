@@ -30,7 +30,7 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
     busy[problem.cluster().device(schedule.placement[op]).device_class].insert(schedule.placement[op]);
   IdMap<DeviceId, Samples> gaps(problem.device_count());
   Samples steps, plain;
-  // Where steps take seconds, the first one is warm-up enough.
+  // If steps take seconds, the first one is enough warm-up.
   const bool slow = run->step().makespan.count > options.most_ns / (4 * (options.warm + options.measured));
   const int warm = slow ? 0 : options.warm, measured = slow ? 1 : options.measured;
   constexpr std::size_t kLeastClean = 6;
@@ -42,7 +42,7 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
     for (int i = 0; i < warm; ++i) run->step();
     for (int i = 0; i < measured; ++i) {
       const StepTrace& trace = run->step();
-      // Time that one op lost to other work says nothing against the others.
+      // Time that one op lost to other work does not affect the times of the others.
       for (const OpId op : graph.ops()) {
         const Nanoseconds time = trace.ops[op].end - trace.ops[op].start;
         if (!trace.times_launches) ops[op].put(time, trace.lost.empty() ? Nanoseconds{0} : trace.lost[op]);
@@ -59,14 +59,14 @@ void measure_steps(Backend& backend, const Problem& problem, const Workload& wor
   }
   std::int64_t timed = 0;
   for (const OpId op : graph.ops()) {
-    if (graph.type(op) == "Input") continue;  // outside of the step, for the simulator
+    if (graph.type(op) == "Input") continue;  // not part of the simulated step
     ++timed;
     const DeviceId device = schedule.placement[op];
     profile.ops.push_back(op_measurement(problem, op, device, MeasureMode::step,
                                          backend.clock(problem.cluster().device(device)), ops[op]));
     profile.ops.back().busy_devices = std::ssize(busy[problem.cluster().device(device).device_class]);
   }
-  // Where timing ops makes steps longer, gaps are what steps take without it, beyond their ops.
+  // If timing ops lengthens steps, gaps follow from the untimed steps: their time beyond the ops.
   const bool in_steps = !plain.kept.empty();
   if (in_steps) steps = std::move(plain);
   for (const DeviceId device : problem.devices())
@@ -88,7 +88,7 @@ void measure_beside_copies(Backend& backend, const Problem& problem, const Workl
   if (!alone || problem.cluster().device(device).device_class != "gpu") return;
   const auto run = backend.prepare_beside_copies(problem, workload, schedule);
   if (!run) return;
-  constexpr int kWarm = 3;  // which find how many copies a step takes
+  constexpr int kWarm = 3;  // to find how many copies a step needs
   IdMap<OpId, OpSamples> ops(problem.op_count());
   Samples plain;
   double copied = 0;

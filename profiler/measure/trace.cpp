@@ -31,7 +31,7 @@ void trace_steps(Backend& backend, const Problem& problem, const Workload& workl
       names += (names.empty() ? "" : ", ") + name + (count > 1 ? fmt::format(" x{}", count) : "");
     entry->details["kernels"] = names;
     entry->details["kernel_ns"] = std::to_string(op.kernels.count);
-    // Beside the events' times, not in their place: validation times its steps by events.
+    // Beside the event times, not in their place: validation times its steps by events.
     if (traced->ratio <= kMostRatio)
       entry->details["cupti_ns"] = std::to_string(upper_quantile_of(op.spans).count);
     else

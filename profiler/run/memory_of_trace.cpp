@@ -45,7 +45,7 @@ IdMap<DeviceId, Bytes> peaks_of(const Problem& problem, const Placement& placeme
   IdMap<DeviceId, Bytes> peaks(problem.device_count());
   for (const DeviceId device : problem.devices()) {
     auto& list = changes[device];
-    std::sort(list.begin(), list.end(), [](const Change& a, const Change& b) {  // what ends first makes room
+    std::sort(list.begin(), list.end(), [](const Change& a, const Change& b) {  // releases first
       return a.at != b.at ? a.at < b.at : a.bytes < b.bytes;
     });
     std::int64_t held = resident[device], most = held;

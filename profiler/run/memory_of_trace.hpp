@@ -9,8 +9,8 @@
 
 namespace trainyard {
 
-/// The most that each device held at once in a run with these times: parameters and state all along; a tensor from the
-/// start of its op, or of the transfer that brings it, until nobody needs it there; workspace while its op runs.
+/// Peak memory of each device in a run with these times: parameters and state throughout; a tensor from the start of
+/// its op, or of its transfer to the device, until its last use there; workspace while its op runs.
 IdMap<DeviceId, Bytes> peaks_of(const Problem& problem, const Placement& placement, const IdMap<OpId, Span>& ops,
                                 const std::vector<Transfer>& transfers);
 

@@ -169,7 +169,7 @@ class RecipeWriter {
     row.end();
   }
 
-  /// Where elements are taken from, or go to, in an array in row-major order.
+  /// Positions of a view's elements in a row-major array of this shape.
   void place(const Shape& shape, const Strided& view) {
     Members row{out_};
     row.numbers("shape", shape);
@@ -179,7 +179,7 @@ class RecipeWriter {
   }
 
   void operand(const Operand& operand) {
-    // What no op makes and nobody holds is an output that the training step leaves out, running statistics.
+    // An operand that no op makes and no value holds is an output that the step leaves out, such as running statistics.
     if (operand.is_none() || (!operand.held.is_none() && model_.values[operand.held].role == Value::Role::activation)) {
       out_ += "null";
       return;

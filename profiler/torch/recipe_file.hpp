@@ -12,14 +12,14 @@
 
 namespace trainyard {
 
-/// 16 hexadecimal digits that tell the problem's schedules apart: where each op runs, and the order.
+/// 16 hexadecimal digits that identify a schedule of the problem: placement and order.
 std::string schedule_key(const Problem& problem, const Schedule& schedule);
 
-/// Writes a `trainyard-recipe/1` file (io/FORMATS.md): what every op of a training step computes and from what numbers,
-/// and schedules of it as tasks in the order in which to issue them, for programs that run it elsewhere
-/// (profiler/torch/run.py). Values begin as those of the cpu backend with this seed.
+/// Writes a `trainyard-recipe/1` file (io/FORMATS.md) for programs that run the step elsewhere (profiler/torch/run.py):
+/// the computation and the inputs of every op of a training step, and schedules as tasks in issue order. Initial values
+/// are those of the cpu backend with this seed.
 ///
-/// Throws InputError ("splits") where a schedule has rewrites.
+/// Throws InputError ("splits") if a schedule has rewrites.
 void write_recipe(const Problem& problem, const TrainingRecipe& recipe, std::uint64_t seed,
                   const std::vector<std::pair<std::string, Schedule>>& schedules, std::ostream& out);
 

@@ -16,7 +16,7 @@ namespace trainyard {
 namespace {
 
 constexpr double kSlowOp = 3, kSlowShare = 0.01, kScatteredShare = 0.5;
-constexpr std::size_t kLeastSamples = 3;  // undisturbed ones of an op
+constexpr std::size_t kLeastSamples = 3;  // undisturbed ones per op
 
 double relative(Nanoseconds predicted, Nanoseconds measured) {
   return measured.count == 0
@@ -24,12 +24,12 @@ double relative(Nanoseconds predicted, Nanoseconds measured) {
              : static_cast<double>(predicted.count - measured.count) / static_cast<double>(measured.count);
 }
 
-/// What other work took of an op. A step that lost nothing has no times of it.
+/// Time that other work took from an op. A step that lost nothing lists no times.
 Nanoseconds lost(const MeasuredStep& step, OpId op) { return step.lost.empty() ? Nanoseconds{0} : step.lost[op]; }
 
 bool undisturbed(const MeasuredStep& step, OpId op) { return lost(step, op).count * 100 <= step.durations[op].count; }
 
-/// Median of the undisturbed times of each op; 0 where there is none.
+/// Median of each op's undisturbed times; 0 if it has none.
 IdMap<OpId, Nanoseconds> medians(const MeasuredRuns& runs, std::size_t ops) {
   IdMap<OpId, Nanoseconds> result(ops, Nanoseconds{0});
   std::vector<Nanoseconds> times;
@@ -43,7 +43,7 @@ IdMap<OpId, Nanoseconds> medians(const MeasuredRuns& runs, std::size_t ops) {
   return result;
 }
 
-/// The mean time of each op over clean steps.
+/// Mean time of each op over clean steps.
 IdMap<OpId, Nanoseconds> clean_means(const Problem& problem, const MeasuredRuns& runs) {
   IdMap<OpId, Nanoseconds> means(problem.op_count(), Nanoseconds{0});
   std::vector<double> times;
@@ -56,9 +56,8 @@ IdMap<OpId, Nanoseconds> clean_means(const Problem& problem, const MeasuredRuns&
   return means;
 }
 
-/// The mean time of each op: over those times that nothing disturbed, or, where these are too few, over all times
-/// without what other work took of them; `net` counts such ops. Times far beyond the median are left out. Empty where
-/// there are too few steps.
+/// Mean of each op's undisturbed times; if these are too few, of all times net of the time that other work took. `net`
+/// counts the latter ops. Times far beyond the median are left out. Empty if there are too few steps.
 IdMap<OpId, Nanoseconds> op_means(const Problem& problem, const MeasuredRuns& runs, std::size_t& net) {
   IdMap<OpId, Nanoseconds> means(problem.op_count(), Nanoseconds{0});
   if (runs.steps.size() < kLeastSamples) return {};
@@ -71,7 +70,7 @@ IdMap<OpId, Nanoseconds> op_means(const Problem& problem, const MeasuredRuns& ru
       ++net;
       times.clear();
       for (const MeasuredStep& step : runs.steps)
-        if (lost(step, op) < step.durations[op])  // else what was lost is not known well enough
+        if (lost(step, op) < step.durations[op])  // otherwise the lost time is too uncertain
           times.push_back(static_cast<double>((step.durations[op] - lost(step, op)).count));
       if (times.empty())
         for (const MeasuredStep& step : runs.steps) times.push_back(static_cast<double>(step.durations[op].count));
@@ -102,8 +101,8 @@ void compare_links(const Problem& problem, const Timeline& predicted, Validation
   result.link_error = relative(said, took);
 }
 
-/// The problem whose devices have the gaps of this run. Of steps the median, not the mean: a host that takes the core
-/// between two ops, which the guest cannot see, makes one gap as long as thousands.
+/// The problem with the gaps of this run: medians over steps. A mean would be distorted by a host that takes the core
+/// between two ops, which the guest cannot see: one such gap is as long as thousands of others.
 Problem with_own_gaps(const Problem& problem, const MeasuredRuns& runs, Validation& result) {
   ClusterSpec spec = problem.cluster().spec();
   result.gap_ns = IdMap<DeviceId, double>(problem.device_count(), 0);
@@ -153,7 +152,7 @@ void find_total_error(const Problem& plain, const MeasuredRuns& runs, const Vali
   const std::vector<Nanoseconds>& makespans = clean.empty() ? all : clean;
   result.p10 = upper_quantile_of(makespans, 0.1), result.p50 = upper_quantile_of(makespans),
   result.p90 = upper_quantile_of(makespans, 0.9);
-  // The step at the median stands for all, or the nearest that was kept.
+  // The step nearest the median, of those kept, stands for all.
   const auto distance = [&](const auto& step) { return std::abs((step.first - result.p50).count); };
   result.timeline = std::min_element(runs.timelines.begin(), runs.timelines.end(), [&](const auto& a, const auto& b) {
                       return distance(a) < distance(b);
@@ -236,7 +235,7 @@ Problem beside_others(const Problem& problem, const Schedule& schedule) {
   std::set<DeviceId> used(schedule.placement.begin(), schedule.placement.end());
   const CostModel* alone = problem.costs().target<CostModel>();
   if (used.size() < 2 || !alone || alone->co_running != 1 || alone->co_run.empty()) return problem;
-  // Neighbours that the simulation sees are not counted twice.
+  // Neighbours that the simulation models must not be counted twice.
   const auto is_part = [&](DeviceId id) { return !problem.cluster().device(id).part_of.empty(); };
   if (problem.copies_slow_ops() && std::ranges::any_of(used, is_part)) return problem;
   CostModel together = *alone;

@@ -13,29 +13,29 @@ namespace trainyard {
 struct MeasuredStep {
   Nanoseconds makespan, delayed;
   IdMap<OpId, Nanoseconds> durations, lost, late;  // lost, late: as in a StepTrace
-  std::string dropped;                             // why its times do not count; empty: they do
-  bool scattered = false;                          // most of it was lost between ops: its structure does not count
+  std::string dropped;                             // why its times are invalid; empty: valid
+  bool scattered = false;                          // most of it was lost between ops: its structure is not judged
 };
 
-/// All that is known of a schedule's runs.
+/// All observations of a schedule's runs.
 struct MeasuredRuns {
   const Schedule* schedule;
   std::vector<MeasuredStep> steps;
-  std::vector<std::pair<Nanoseconds, Timeline>> timelines;  // of some of them, with their makespans
-  IdMap<DeviceId, std::vector<double>> gaps;                // nanoseconds: the mean of each step that had any
-  std::vector<Nanoseconds> plain;                           // makespans of steps in which no op was timed
+  std::vector<std::pair<Nanoseconds, Timeline>> timelines;  // of some steps, with their makespans
+  IdMap<DeviceId, std::vector<double>> gaps;                // nanoseconds: mean gap of each step that had any
+  std::vector<Nanoseconds> plain;                           // makespans of plain steps, in which no op was timed
 };
 
-/// The problem with op times as they are while as many devices run as the schedule uses (CostModel::co_run), where the
-/// costs were made for one: what a validation predicts from.
+/// The problem with co-run op times (CostModel::co_run) for the number of devices that the schedule uses, if the costs
+/// are for one device. A validation predicts from it.
 Problem beside_others(const Problem& problem, const Schedule& schedule);
 
 MeasuredStep measured_step(const StepTrace& trace);
 
-/// Drops steps whose ops took far longer than they mostly do.
+/// Drops steps in which ops took far longer than usual ("slow-op").
 void drop_slow_steps(MeasuredRuns& runs);
 
-/// Errors, tables and the verdict; order, outputs and peaks are there already.
+/// Computes errors, tables and the verdict. Order, outputs and peaks must be set already.
 void judge(const Problem& problem, const MeasuredRuns& runs, const ValidateOptions& options, Validation& result);
 
 }  // namespace trainyard

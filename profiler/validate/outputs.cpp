@@ -95,7 +95,7 @@ bool OutputCheck::agrees(const Schedule& schedule, const PreparedRun& run, doubl
 
 bool OutputCheck::agrees_with_whole(const std::string& device_class) {
   constexpr double kLossShare = 1e-4, kChangeShare = 1e-3;
-  constexpr double kNothing = 1e-4;  // of the largest change of any parameter: smaller ones may be all rounding
+  constexpr double kNothing = 1e-4;  // of the largest change of any parameter: smaller changes may be only rounding
   constexpr double kRoundings = 4 * std::numeric_limits<float>::epsilon();
   TrainingRecipe plain = *workload_.whole_recipe;
   plain.optimizer = Optimizer::sgd;
@@ -108,10 +108,10 @@ bool OutputCheck::agrees_with_whole(const std::string& device_class) {
   for (const std::vector<float>& changes : whole.changes) most = std::max(most, largest(changes));
   std::map<ValueId, const HeldCopy*> copies;
   for (const HeldCopy& copy : plain_.copies) copies.emplace(copy.copy, &copy);
-  std::map<ValueId, std::size_t> number;  // of the whole parameters
+  std::map<ValueId, std::size_t> number;  // index among the whole parameters
   for (const ValueId id : plain.model.values.ids())
     if (plain.model.values[id].role == Value::Role::parameter) number.emplace(id, number.size());
-  std::map<ValueId, std::vector<bool>> seen;  // the elements of these that some part has
+  std::map<ValueId, std::vector<bool>> seen;  // their elements that some part covers
   std::size_t i = 0;
   for (const ValueId id : plain_.model.values.ids()) {
     if (plain_.model.values[id].role != Value::Role::parameter) continue;
@@ -140,7 +140,7 @@ bool OutputCheck::agrees_with_whole(const std::string& device_class) {
 
 bool OutputCheck::agrees_but_for_rounding(const Schedule& schedule, const std::string& device_class) {
   constexpr double kLossShare = 0.01, kChangeShare = 0.05;
-  constexpr double kNothing = 1e-4;  // of the largest change of any parameter: smaller ones may be all rounding
+  constexpr double kNothing = 1e-4;  // of the largest change of any parameter: smaller changes may be only rounding
   constexpr double kRoundings = 4 * std::numeric_limits<float>::epsilon();
   const Outcome& expected = alone(device_class, true);
   const Outcome outcome = run(schedule, plain_);

@@ -16,9 +16,9 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kMostSpans = 10'000'000;  // of ops, in the timelines that are kept of a schedule
+constexpr std::size_t kMostSpans = 10'000'000;  // op spans in the timelines kept of a schedule
 
-/// One schedule and all that is known of its runs.
+/// One schedule and the observations of its runs.
 struct Candidate {
   std::unique_ptr<PreparedRun> run;
   MeasuredRuns runs;
@@ -45,13 +45,14 @@ Timeline timeline_of(const StepTrace& trace, const Problem& problem, const Place
   return timeline;
 }
 
-/// Without collectives and ops that took no time: these take no device, and no turn on it.
+/// The order without collectives and ops that took no time: these occupy no device.
 std::vector<OpId> timed(const Graph& graph, std::vector<OpId> order, const StepTrace& trace) {
   std::erase_if(order, [&](OpId op) { return graph.collective(op) || trace.ops[op].start == trace.ops[op].end; });
   return order;
 }
 
-/// Every op once; after its producers, as far as the clocks of two devices agree; strict orders as given.
+/// The first violation in words, or "". Strict orders must be kept, ops of a device must not overlap, and an op must
+/// start after its inputs and predecessors, up to the clock skew between devices.
 std::string order_fault(const Problem& problem, const Schedule& schedule, const StepTrace& trace) {
   if (!trace.hazards.empty()) return trace.hazards.front();
   const Graph& graph = problem.graph();
@@ -99,7 +100,7 @@ void take(const Problem& problem, const StepTrace& trace, Candidate& candidate, 
     candidate.runs.gaps[device].push_back(static_cast<double>(trace.gaps[device].sum.count) /
                                           static_cast<double>(trace.gaps[device].count));
   }
-  // Timelines are those of clean steps, where there are any.
+  // Once a step is clean, only timelines of clean steps are kept.
   auto& timelines = candidate.runs.timelines;
   if (step.dropped.empty() && candidate.clean == 1) timelines.clear();
   if ((step.dropped.empty() || candidate.clean == 0) && timelines.size() * problem.op_count() < kMostSpans)
@@ -129,7 +130,7 @@ std::vector<Validation> validate(Backend& backend, const Problem& problem, const
       results[i].outputs_agree = outputs->agrees(schedules[i].second, *candidates.back().run, first.loss);
   }
   const std::int64_t until = now_ns() + options.most_ns;
-  // Where steps take seconds, the first one was warm-up enough.
+  // If steps take seconds, the first one was enough warm-up.
   const bool slow = slowest.count > options.most_ns / (4 * (options.warm + options.measured));
   const int warm = slow ? 0 : options.warm, measured = slow ? 1 : options.measured;
   const auto more = [&](const Candidate& candidate, int round) {

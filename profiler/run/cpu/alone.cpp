@@ -31,7 +31,7 @@ class Sweep {
   std::vector<unsigned char> lines_ = std::vector<unsigned char>(std::size_t{128} << 20);
 };
 
-/// A step's tensors, all at once, and its ops, each of which has run.
+/// All tensors of a step, and its ops, each of which has run once.
 class Stage {
  public:
   Stage(const Problem& problem, const Workload& workload)
@@ -100,7 +100,7 @@ void time_threads_here(const Problem& problem, const Workload& workload, const s
   current_team() = nullptr;
 }
 
-/// On a thread of its own, pinned to the core; what it throws is thrown here.
+/// Runs the work on a new thread pinned to the core, and rethrows its exception.
 void on_core(int core, const std::function<void()>& work) {
   std::exception_ptr error;
   std::thread worker{[&] {

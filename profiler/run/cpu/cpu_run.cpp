@@ -17,10 +17,10 @@
 namespace trainyard {
 namespace {
 
-/// More than this share of a step lost to other work makes its times useless.
+/// Share of a step lost to other work beyond which its times are invalid.
 constexpr double kLostShare = 0.01;
 
-/// What ops read of other ranks in place of what a whole collective would bring, by op; empty: nothing.
+/// Tensors of other ranks that ops read in place of a collective's result, by op; empty if there are none.
 std::vector<std::vector<TensorId>> read_beside(const Graph& graph, const TrainingRecipe* recipe) {
   if (!recipe || recipe->copies.empty()) return {};
   std::vector<std::vector<TensorId>> beside(graph.op_count());
@@ -92,20 +92,20 @@ class CpuRun : public PreparedRun {
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
     std::vector<OpId> inbox;  // ready, not yet seen by the worker
     std::vector<OpId> ready;
-    // Its own alone:
-    std::vector<OpId> instants;     // of no duration, to end now; ended by a list, for chains of any length
-    cpu::LostTime* lost = nullptr;  // while it works
+    // Used by this worker alone:
+    std::vector<OpId> instants;     // ops of zero duration to end now; a list, for chains of any length
+    cpu::LostTime* lost = nullptr;  // while the worker runs
     GapSum gap;
     std::int64_t lost_between = 0;
     std::int64_t free = 0;  // when its device may begin the next op
   };
   struct Abandoned {};
-  /// Ops that take no time take no device either, as in the simulator.
+  /// Ops that take no time, and therefore no device, as in the simulator.
   enum class Instant : std::uint8_t {
     no,
     input,       // made before the step begins
-    duration,    // the problem says so, and nothing is computed
-    collective,  // on links
+    duration,    // zero in the problem, and nothing is computed
+    collective,  // runs on links
   };
 
   std::size_t device(OpId op) const { return schedule_.placement[op].index(); }
@@ -191,8 +191,8 @@ class CpuRun : public PreparedRun {
     trace_.loss = program_ ? program_->loss() : 0;
   }
 
-  /// Ops that began late did so for other work only as far as workers lost time between ops, their own or another's:
-  /// one that lost its core while it delivered a transfer holds up all that wait for it.
+  /// The delay of ops counts as due to other work only up to the time that workers lost between ops. That includes time
+  /// of other workers: one that lost its core while it delivered a transfer delays all that wait for it.
   void find_delays() {
     Nanoseconds late{0};
     std::int64_t lost = 0;
@@ -216,7 +216,7 @@ class CpuRun : public PreparedRun {
       if (stop_.load()) return;
       try {
         work_step(d, lost);
-      } catch (...) {  // no memory for a tensor
+      } catch (...) {  // such as: no memory for a tensor
         if (!failure_told_.test_and_set()) failure_ = std::current_exception();
         failed_.store(true);
       }
@@ -243,7 +243,7 @@ class CpuRun : public PreparedRun {
     worker.lost_between += lost.take();
   }
 
-  /// All start at one moment, which the last to arrive reads from the clock.
+  /// All workers start at the time at which the last of them arrives.
   void pass_gate() {
     if (arrived_.fetch_add(1) + 1 == static_cast<int>(devices_)) {
       gate_.store(now_ns(), std::memory_order_release);
@@ -252,7 +252,7 @@ class CpuRun : public PreparedRun {
     while (gate_.load(std::memory_order_acquire) == 0) pause();
   }
 
-  /// Throws where another worker has failed, as what is waited for may never come.
+  /// Throws if another worker has failed, since the awaited event may then never come.
   void pause() const {
     if (failed_.load(std::memory_order_relaxed)) throw Abandoned{};
     if (!spins_) std::this_thread::yield();
@@ -267,7 +267,7 @@ class CpuRun : public PreparedRun {
     end_instants(d, 0);
   }
 
-  /// Ends the ops of no duration that became ready in the hands of this worker, at that time but not before `from`.
+  /// Ends the ops of zero duration that this worker has made ready, at their ready time but not before `from`.
   void end_instants(std::size_t d, std::int64_t from) {
     std::vector<OpId>& list = workers_[d].instants;
     while (!list.empty()) {
@@ -330,7 +330,7 @@ class CpuRun : public PreparedRun {
     const std::int64_t lost = worker.lost->take();
     worker.lost_between += lost;
     const std::int64_t start = now_ns();
-    constexpr std::int64_t kUsual = 2000;  // of a hand-off
+    constexpr std::int64_t kUsual = 2000;  // nanoseconds of a hand-off
     const std::int64_t could = std::max({worker.free, gate_.load(), ops_[op.index()].ready.load()});
     if (start - could > kUsual) trace_.late[op] = Nanoseconds{start - could};
     if (lost == 0 && could == worker.free && !trace_.order[DeviceId{d}].empty()) {
@@ -375,7 +375,7 @@ class CpuRun : public PreparedRun {
 #endif
   }
 
-  /// To each other device that wants it; whether any does.
+  /// Sends the tensor to each other device that needs it. Returns whether there is any.
   bool send(TensorId tensor, std::size_t from, std::int64_t end) {
     const auto wanted = links_.planned().of(tensor);
     for (const cpu::TransferId transfer : wanted) {
@@ -434,7 +434,7 @@ class CpuRun : public PreparedRun {
   cpu::TensorStore tensors_;
   std::vector<Worker> workers_;
   std::vector<Instant> instant_;
-  std::vector<std::vector<OpId>> queue_, inputs_;  // by device: strict orders; what is made before the step
+  std::vector<std::vector<OpId>> queue_, inputs_;  // by device: strict orders; inputs made before the step
   int instants_ = 0;
   std::atomic<int> instants_left_{0};
   std::vector<std::size_t> count_on_device_;
@@ -445,7 +445,7 @@ class CpuRun : public PreparedRun {
   std::atomic<std::int64_t> gate_{0};
   std::atomic<bool> stop_{false}, failed_{false};
   std::atomic_flag failure_told_ = ATOMIC_FLAG_INIT;
-  std::exception_ptr failure_;  // the first worker's
+  std::exception_ptr failure_;  // of the first worker that failed
   std::vector<std::thread> threads_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace trainyard {
 
-/// A schedule on worker threads; what the backend refuses has been refused.
+/// A schedule on worker threads. Unsupported input must have been refused by the backend.
 std::unique_ptr<PreparedRun> make_cpu_run(const Problem& problem, const Workload& workload, const Schedule& schedule,
                                           const CpuOptions& options);
 

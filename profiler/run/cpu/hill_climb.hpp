@@ -5,15 +5,15 @@
 
 namespace trainyard {
 
-/// Numbers of threads that were tried, in order, and the best of them.
+/// The thread counts that were tried, in order, and the best of them.
 struct Climb {
   int threads = 1;
   std::vector<std::pair<int, double>> tried;  // threads, time
 };
 
-/// The number of threads from 1 to `most` at which time(threads) is least, by hill climbing: one more each time, while
-/// the time falls by `gain` of itself at least; one step without gain is forgiven, as times scatter. Fewer threads win
-/// ties. Speedups are stable over the steps of a training run, so that once is enough (Talos).
+/// The number of threads from 1 to `most` with the least time(threads), by hill climbing: one more thread at a time,
+/// while the time falls by at least the share `gain`. One step without gain is forgiven, since times scatter. Ties go
+/// to fewer threads. Speed-ups are stable over the steps of a training run, so that one search is enough (Talos).
 template <class Time>
 Climb hill_climb(int most, double gain, Time&& time) {
   Climb climb;

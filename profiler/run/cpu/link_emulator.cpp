@@ -11,7 +11,7 @@ LinkEmulator::LinkEmulator(const Problem& problem, const Schedule& schedule)
       urgency_(planned_.size(), 0),
       free_(problem.cluster().channel_count(), 0) {
   if (!schedule.links_by_priority()) return;
-  for (const TransferId transfer : planned_.ids()) {  // that of the most urgent consumer, or member
+  for (const TransferId transfer : planned_.ids()) {  // by its most urgent consumer, or member
     const auto consumers = planned_.consumers(transfer);
     for (const OpId op : consumers)
       urgency_[transfer] =
@@ -41,8 +41,8 @@ bool LinkEmulator::before(const Request& a, const Request& b) const {
          std::tuple{-urgency_[b.transfer], b.ready, b.transfer};
 }
 
-/// The transfer that starts next, if it does by `now`. One that is first in the order among those ready at the time
-/// at which its channels fall idle starts then; those behind it wait for it.
+/// Starts the next transfer that can start by `now`. A transfer that is first in the order among those ready when its
+/// channels fall idle starts then; those behind it wait.
 bool LinkEmulator::start_next(std::int64_t now) {
   // The earliest time at which a waiting transfer finds its channels idle, and the first in the order then.
   const auto idle_at = [&](const Request& request) {
@@ -56,7 +56,7 @@ bool LinkEmulator::start_next(std::int64_t now) {
     if (request.started) continue;
     const std::int64_t at = idle_at(request);
     if (at > now) continue;
-    // One before it in the order that shares a channel, and is ready by then, holds it back.
+    // A transfer before it in the order that shares a channel and is ready by then holds it back.
     const auto route = planned_.channels(request.transfer);
     const bool held_back = std::ranges::any_of(requests_, [&](const Request& other) {
       if (other.started || &other == &request || other.ready.count > at || !before(other, request)) return false;

@@ -13,18 +13,19 @@ namespace trainyard::cpu {
 
 using detail::TransferId;
 
-/// Links that move nothing and take the time that the problem says, for the transfers and collectives of a schedule as
-/// the simulator plans them: one starts when it is the first, by (urgency, ready time, id), on all channels of its
-/// route and all of them are idle. Decisions are made late, by whoever asks, but as of the time at which they fall.
+/// Links that move nothing and take the time that the problem gives, for the transfers and collectives of a schedule as
+/// the simulator plans them. A transfer starts when it is the first, by (urgency, ready time, id), on all channels of
+/// its route and all of them are idle. Any thread may evaluate these decisions later, but with the outcome at the time
+/// they were due.
 class LinkEmulator {
  public:
   LinkEmulator(const Problem& problem, const Schedule& schedule);
 
-  /// What the schedule sends; a collective is the transfer of its op.
+  /// The schedule's transfers; a collective is the transfer of its op.
   const detail::PlannedTransfers& planned() const { return planned_; }
   void reset();
   void submit(TransferId transfer, Nanoseconds ready);
-  /// Everything that happens up to `now`; deliver(transfer, its span) for each that has ended.
+  /// Processes all events up to `now`, and calls deliver(transfer, its span) for each transfer that has ended.
   template <class Deliver>
   void advance(std::int64_t now, Deliver&& deliver) {
     if (waiting_.load(std::memory_order_acquire) == 0 || busy_.test_and_set(std::memory_order_acquire)) return;
@@ -43,7 +44,7 @@ class LinkEmulator {
     }
     busy_.clear(std::memory_order_release);
   }
-  /// After the step, without collectives; by (tensor, device).
+  /// Transfers of the step without collectives, by (tensor, device). Call after the step.
   std::vector<Transfer> transfers() const;
 
  private:
@@ -60,7 +61,7 @@ class LinkEmulator {
   const Problem& problem_;
   const detail::PlannedTransfers planned_;
   IdMap<TransferId, double> urgency_;
-  std::vector<Request> requests_, done_;  // on their way; ended
+  std::vector<Request> requests_, done_;  // waiting or in flight; ended
   IdMap<ChannelId, std::int64_t> free_;
   std::atomic<int> waiting_{0};
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;

@@ -19,9 +19,9 @@ std::int64_t cpu_ns() {
 }
 
 #ifdef TRAINYARD_RSEQ
-constexpr std::uint32_t kSignature[2] = {RSEQ_SIG, 0};  // the kernel wants it before the place to go to
+constexpr std::uint32_t kSignature[2] = {RSEQ_SIG, 0};  // the kernel requires it before the abort address
 
-/// A critical section in which no thread ever is: the kernel forgets it when it takes the thread off its core.
+/// A critical section that no thread ever executes: the kernel resets the pointer to it when it preempts the thread.
 std::uint64_t never() {
   alignas(32) static const struct rseq_cs section {
     .version = 0, .flags = 0, .start_ip = 1, .post_commit_offset = 1,
@@ -57,7 +57,7 @@ void LostTime::begin() {
 std::int64_t LostTime::read() {
   const std::int64_t clock = clock_, cpu = cpu_;
   begin();
-  constexpr std::int64_t kClocksDiffer = 2000;  // they are not read at one moment
+  constexpr std::int64_t kClocksDiffer = 2000;  // they are not read at the same moment
   const std::int64_t lost = (clock_ - clock) - (cpu_ - cpu);
   return lost > kClocksDiffer ? lost : 0;
 }

@@ -4,26 +4,26 @@
 
 namespace trainyard::cpu {
 
-/// Time for which other work kept the calling thread from its core: clock time minus its own CPU time. It must not
-/// sleep meanwhile.
+/// Time in which other work kept the calling thread off its core: clock time minus the thread's CPU time. The thread
+/// must not sleep meanwhile.
 ///
-/// To ask the kernel for CPU time takes half a microsecond, too long to do it around each op. So a mark is left where
-/// the kernel clears it when it takes the thread off its core (restartable sequences, Linux 4.18), and only where the
-/// mark is gone are the two clocks read: all that was lost since they were last read was lost in this interval. Where
-/// there are no restartable sequences they are read every time. What a host takes from a virtual machine is not seen.
+/// Asking the kernel for CPU time takes half a microsecond, too long around each op. Instead a mark is set that the
+/// kernel clears when it takes the thread off its core (restartable sequences, Linux 4.18). The two clocks are read
+/// only if the mark is gone; all time lost since their last reading then belongs to this interval. Without restartable
+/// sequences they are read every time. Time that a host takes from a virtual machine is not visible.
 class LostTime {
  public:
   LostTime();
-  /// The interval begins.
+  /// Begins an interval.
   void begin();
-  /// Nanoseconds lost since the last call of this or of begin(); the next interval begins.
+  /// Nanoseconds lost since the last call of this or of begin(); begins the next interval.
   std::int64_t take() { return marked() ? 0 : read(); }
 
  private:
   bool marked() const { return mark_ && *mark_ != 0; }
   std::int64_t read();
 
-  volatile std::uint64_t* mark_ = nullptr;  // null: there is none
+  volatile std::uint64_t* mark_ = nullptr;  // null: not available
   std::int64_t clock_ = 0, cpu_ = 0;
 };
 

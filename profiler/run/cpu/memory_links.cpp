@@ -30,7 +30,7 @@ std::int64_t free_memory() {
 
 using Buffer = std::unique_ptr<unsigned char[]>;
 
-/// Threads that go on together.
+/// A barrier for threads.
 class Meeting {
  public:
   explicit Meeting(int count) : count_(count) {}
@@ -57,7 +57,7 @@ struct End {
   bool same = true;
 };
 
-/// One size: both ends write, meet, and copy; in one direction, or in both at once.
+/// Measures one size: both ends write, meet, and copy, in one direction or in both at once.
 void copy_size(End (&ends)[2], std::int64_t bytes, int samples, bool into_first, bool into_second) {
   Meeting meeting{2};
   const auto count = static_cast<std::size_t>(bytes);
@@ -100,7 +100,7 @@ void copy_size(End (&ends)[2], std::int64_t bytes, int samples, bool into_first,
   other.join();
 }
 
-/// The ladder from `a` to `b`, and back where both are wanted at once.
+/// Measures the ladder from `a` to `b`; with `both` also the way back at once.
 void ladder(const Cluster& cluster, DeviceId a, DeviceId b, bool both, const MemoryLinkOptions& options,
             std::vector<LinkMeasurement>& links) {
   const std::vector<int> cores = usable_cores();
@@ -125,8 +125,8 @@ void ladder(const Cluster& cluster, DeviceId a, DeviceId b, bool both, const Mem
   std::int64_t last = 0;
   for (std::int64_t bytes = options.least_bytes; bytes <= options.most_bytes; bytes *= 4) {
     const std::int64_t left = until - now_ns();
-    if (bytes > free_memory() / 16 || left <= 0) break;  // four buffers, in a quarter of what is free
-    // A size takes about 4 times the one before; fewer samples where that is too long, but 3.
+    if (bytes > free_memory() / 16 || left <= 0) break;  // four buffers in a quarter of the free memory
+    // A size takes about 4 times as long as the previous one. If that is too long, fewer samples are taken, at least 3.
     const std::int64_t fits = last == 0 ? options.samples : left / std::max<std::int64_t>(1, 4 * last);
     if (fits < 3 && last > 0) break;
     const int samples = static_cast<int>(std::clamp<std::int64_t>(fits, 3, options.samples));

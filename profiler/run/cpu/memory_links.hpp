@@ -9,16 +9,16 @@
 namespace trainyard::cpu {
 
 struct MemoryLinkOptions {
-  std::int64_t least_bytes = 256, most_bytes = std::int64_t{1} << 30;  // each size 4 times the one before
-  int samples = 9;                                                     // of a size, where it does not take too long
-  std::int64_t most_ns = 4'000'000'000;                                // of a ladder: larger sizes are then left out
+  std::int64_t least_bytes = 256, most_bytes = std::int64_t{1} << 30;  // each size 4 times the previous
+  int samples = 9;                                                     // per size, if time allows
+  std::int64_t most_ns = 4'000'000'000;                                // per ladder; larger sizes are then left out
 };
 
-/// Copies between the memories of the cluster's devices, as far as each has a core of its own: the core of the one
-/// writes the bytes, that of the other copies them into memory that it wrote first. Each direction alone, then both at
-/// once. Bytes are compared after the last copy of each size. The first copy of a size is dropped ("warm-up"), and one
-/// from which other work took the core ("other-work"); a size that does not fit into a quarter of the free memory is
-/// left out.
+/// Copies between the memories of the cluster's devices, for as many devices as there are cores. The sender's core
+/// writes the bytes; the receiver's core copies them into memory that it wrote first. Each direction is measured alone,
+/// then both at once. Bytes are compared after the last copy of each size. Dropped are the first copy of a size
+/// ("warm-up"), and copies during which other work took the core ("other-work"). Sizes whose four buffers exceed a
+/// quarter of the free memory are left out.
 std::vector<LinkMeasurement> measure_memory_links(const Cluster& cluster, const MemoryLinkOptions& options = {});
 
 }  // namespace trainyard::cpu

@@ -9,7 +9,7 @@
 
 namespace trainyard::cpu {
 
-/// Blocks of memory that are kept when they are given back, so that only the first step pays for their pages.
+/// Blocks of memory that are kept when they are released, so that only the first step pays for their pages.
 class MemoryPool {
  public:
   MemoryPool() = default;
@@ -37,7 +37,7 @@ class MemoryPool {
     taken_ -= size;
     free_[size].push_back(block);
   }
-  /// The most that was taken at once since the last call of forget_most().
+  /// Peak of the memory taken since the last forget_most().
   std::size_t most() const { return most_; }
   void forget_most() { most_ = taken_; }
 

@@ -12,12 +12,12 @@
 
 namespace trainyard::cpu {
 
-/// Addresses of tensors on each device of a schedule: in memory of its own where it was made, borrowed from there where
-/// it arrived. Memory is given back when nobody needs it any more.
+/// Addresses of tensors on each device of a schedule: a tensor owns memory on its producer's device, and borrows it
+/// wherever it arrives. Memory is released after its last use.
 class TensorStore {
  public:
-  /// `beside`: what each op reads besides its inputs, where it was made. `log`: what is allocated and freed; may be
-  /// null.
+  /// `beside`: tensors that each op reads besides its inputs, in their producer's memory. `log`: gets allocations and
+  /// frees; may be null.
   TensorStore(const Graph& graph, const Placement& placement, std::size_t devices,
               std::vector<std::vector<TensorId>> beside, ActionLog* log)
       : graph_(graph),
@@ -42,12 +42,12 @@ class TensorStore {
         slot(tensor, placement_[consumer].index()).users.fetch_add(1);
       for (std::size_t d = 0; d < devices_; ++d)
         if (d != home && slot(tensor, d).users.load() > 0) slot(tensor, home).users.fetch_add(1);
-      slot(tensor, home).users.fetch_add(graph_.kept(tensor) ? 2 : 1);  // its producer; the end of the step
+      slot(tensor, home).users.fetch_add(graph_.kept(tensor) ? 2 : 1);  // its producer, and the end of the step
     }
     for (const auto& tensors : beside_)
       for (const TensorId tensor : tensors) slot(tensor, home_of(tensor)).users.fetch_add(1);
   }
-  /// Shows the op, on this device, what it reads besides its inputs.
+  /// Makes the tensors that the op reads besides its inputs visible on this device.
   void show_beside(OpId op, std::size_t d) {
     if (!beside_.empty())
       for (const TensorId tensor : beside_[op.index()]) tables_[d][tensor.index()] = slot(tensor, home_of(tensor)).data;
@@ -61,7 +61,7 @@ class TensorStore {
       if (graph_.kept(tensor)) release(tensor, home_of(tensor));
   }
 
-  /// Memory of its producer.
+  /// Allocates memory on the producer's device.
   void take(TensorId tensor, std::size_t d, std::size_t size) {
     Slot& here = slot(tensor, d);
     here.size = size;
@@ -69,12 +69,12 @@ class TensorStore {
     here.owned = true;
     note(Action::Kind::allocate, tensor, d);
   }
-  /// It arrived.
+  /// The tensor has arrived.
   void borrow(TensorId tensor, std::size_t from, std::size_t to) {
     slot(tensor, to).data = tables_[to][tensor.index()] = slot(tensor, from).data;
     note(Action::Kind::allocate, tensor, to);
   }
-  /// One of its users on the device is done.
+  /// One of its users on the device has finished.
   void release(TensorId tensor, std::size_t d) {
     Slot& here = slot(tensor, d);
     if (here.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
@@ -87,7 +87,7 @@ class TensorStore {
 
   /// Address of each tensor on the device.
   std::byte* const* table(std::size_t d) const { return tables_[d].data(); }
-  /// The most that was taken at once in this step.
+  /// Peak of the memory taken in this step.
   std::size_t most() const { return pool_.most(); }
 
  private:
@@ -107,7 +107,7 @@ class TensorStore {
   const Graph& graph_;
   const Placement& placement_;
   const std::size_t devices_;
-  const std::vector<std::vector<TensorId>> beside_;  // by op; empty: nothing
+  const std::vector<std::vector<TensorId>> beside_;  // by op; empty: none
   ActionLog* const log_;
   MemoryPool pool_;
   std::vector<Slot> slots_;

@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-/// Idle time of each device between an op and the next one that waited for nothing else.
+/// Idle time of each device before ops that were ready when the previous op ended.
 IdMap<DeviceId, GapSum> gaps_of(const Problem& problem, const Placement& placement, const StepTrace& trace) {
   const Graph& graph = problem.graph();
   std::map<std::pair<TensorId, DeviceId>, Nanoseconds> arrived;

@@ -7,10 +7,9 @@
 
 namespace trainyard {
 
-/// Plays back what another program ran (profiler/torch/run.py execute): a run's next step is the file's next one, and
-/// after the last the first again. Of a schedule that the file does not have, prepare() throws InputError
-/// ("no-recorded-run") naming those that it has. Memory is held by the rules of Timeline, over the times recorded.
-/// `runs` must outlive the backend.
+/// Plays back runs of another program (profiler/torch/run.py execute). Steps follow the order of the file, and start
+/// over after the last. For a schedule that the file lacks, prepare() throws InputError ("no-recorded-run") naming the
+/// runs that it has. Memory follows the rules of Timeline, over the recorded times. `runs` must outlive the backend.
 std::unique_ptr<Backend> make_recorded_backend(const RecordedRuns& runs);
 
 }  // namespace trainyard

@@ -8,15 +8,15 @@
 
 namespace trainyard {
 
-/// One thing that an executor did, in the order in which it took effect.
+/// One action of an executor, in the order in which they take effect.
 struct Action {
   enum class Kind : std::uint8_t {
     allocate,        // memory for `tensor` on `device`
-    free,            // and gives it back
+    free,            // releases it
     begin_op,        // `op` on `device`: reads its inputs, writes its outputs
-    end_op,          //
+    end_op,          // `op` is done
     begin_transfer,  // of `tensor` from `device` to `to`
-    end_transfer,    // it is there
+    end_transfer,    // `tensor` has arrived
   };
   Kind kind;
   OpId op = OpId::none();
@@ -26,7 +26,7 @@ struct Action {
   friend bool operator==(const Action&, const Action&) = default;
 };
 
-/// Actions of an executor's threads during a step.
+/// Thread-safe log of an executor's actions in a step.
 class ActionLog {
  public:
   void add(const Action& action) {
@@ -34,7 +34,7 @@ class ActionLog {
     actions_.push_back(action);
   }
   void clear() { actions_.clear(); }
-  /// While nothing is added.
+  /// Only while no thread adds.
   const std::vector<Action>& actions() const { return actions_; }
 
  private:

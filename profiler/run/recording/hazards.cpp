@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-/// Follows a step action by action.
+/// Checks a step action by action.
 class Checker {
  public:
   Checker(const Problem& problem, const Schedule& schedule)

@@ -11,12 +11,12 @@
 namespace trainyard {
 namespace {
 
-/// The moment at which an op or a transfer begins, ends, or does both.
+/// The begin or the end of an op or a transfer, or both if it takes no time.
 struct Moment {
   Nanoseconds at;
   enum Phase : std::uint8_t { end, both, begin } phase;
-  std::size_t rank;  // of what takes no time: after what it needs
-  std::size_t task;  // an op, or after all ops a transfer
+  std::size_t rank;  // orders zero durations: after their needs
+  std::size_t task;  // index of an op, or op count + index of a transfer
 
   friend bool operator<(const Moment& a, const Moment& b) {
     return std::tie(a.at, a.phase, a.rank, a.task) < std::tie(b.at, b.phase, b.rank, b.task);
@@ -61,7 +61,8 @@ class Writer {
  private:
   int& users(TensorId tensor, DeviceId device) { return users_[tensor.index() * devices_ + device.index()]; }
 
-  /// On each device: who makes or brings it, who reads it, who sends it on, and the end of the step.
+  /// Users of each tensor on each device: its producer or transfer, its readers, its onward transfers, the end of the
+  /// step.
   void count_users() {
     for (const TensorId tensor : graph_.tensors()) {
       users(tensor, schedule_.placement[graph_.producer(tensor)]) += graph_.kept(tensor) ? 2 : 1;
