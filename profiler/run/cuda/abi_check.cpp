@@ -1,4 +1,4 @@
-// Built only where CUDA's headers are installed: api.hpp and activity_records.hpp say the same as they do.
+// Built only if CUDA's headers are installed: checks that api.hpp and activity_records.hpp agree with them.
 #include <cublas_v2.h>
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -79,7 +79,7 @@ static_assert(same(kBlasTf32Sums, CUBLAS_COMPUTE_32F_FAST_TF32));
 static_assert(same(kBlasFloatSums, CUBLAS_COMPUTE_32F) && same(kBlasDefault, CUBLAS_GEMM_DEFAULT));
 
 #ifdef TRAINYARD_HAS_CUDNN
-/// A parameter of ours is passed as the library's: a pointer for a pointer, a number for one of its size or an enum.
+/// Whether our parameter is passed as the library's: pointer as pointer, number as a number of its size or an enum.
 template <class Ours, class Theirs>
 constexpr bool passed_alike() {
   if constexpr (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>)

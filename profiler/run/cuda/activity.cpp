@@ -9,7 +9,7 @@
 namespace trainyard::cuda {
 namespace {
 
-/// A copy of the record: fields of packed records must not be bound to.
+/// A copy of the record: no reference may be bound to fields of packed records.
 template <class Record>
 Record copy_of(const void* record) {
   Record copy;
@@ -20,7 +20,7 @@ Record copy_of(const void* record) {
 }  // namespace
 
 std::span<const int> activity_kinds() {
-  // External correlation records come with API calls: the driver's and the runtime's must be on too.
+  // External correlation records accompany API calls: the driver's and the runtime's records must be enabled too.
   static constexpr std::array<int, 8> kinds{
       kConcurrentKernelRecord,    kMemcpyRecord,  kPeerCopyRecord, kMemsetRecord, kDriverRecord, kRuntimeRecord,
       kExternalCorrelationRecord, kOverheadRecord};
@@ -28,7 +28,7 @@ std::span<const int> activity_kinds() {
 }
 
 void take_record(const void* record, std::uint32_t version, ActivityTrace& trace) {
-  const bool is_13_0 = version / 100 == 1300;  // as the layouts here are to their ends
+  const bool is_13_0 = version / 100 == 1300;  // the version that the layouts here match in full
   switch (copy_of<int>(record)) {
     case kConcurrentKernelRecord:
     case kKernelRecord: {
@@ -38,7 +38,7 @@ void take_record(const void* record, std::uint32_t version, ActivityTrace& trace
           {name ? name : "", kernel.start, kernel.end, kernel.device, kernel.stream, kernel.correlation});
       return;
     }
-    case kMemsetRecord: {  // work of an op as its kernels are
+    case kMemsetRecord: {  // part of an op's work, as its kernels are
       const auto fill = copy_of<MemsetRecord>(record);
       trace.kernels.push_back({"memset", fill.start, fill.end, fill.device, fill.stream, fill.correlation});
       return;
@@ -66,7 +66,7 @@ void take_record(const void* record, std::uint32_t version, ActivityTrace& trace
       return;
     }
     case kOverheadRecord: {
-      // Its layout changed with minor versions: the times are only where 13.0 has them.
+      // The layout changed with minor versions: the offsets are those of 13.0.
       if (!is_13_0) return;
       const auto overhead = copy_of<OverheadRecord>(record);
       trace.overhead_ns += overhead.end - overhead.start;

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// CUPTI 13's activity records as far as they are read: packed, aligned to 8 (CUPTI_ACTIVITY_KIND_... of
-// cupti_activity.h). The parser casts to these; tests make them in memory.
+// CUPTI 13's activity records up to the last field that is read: packed, aligned to 8 (CUPTI_ACTIVITY_KIND_... of
+// cupti_activity.h). The parser copies into them; tests build them in memory.
 namespace trainyard::cuda {
 
 enum RecordKind : int {
@@ -22,7 +22,7 @@ inline constexpr int kCustomCorrelation = 3;  // CUPTI_EXTERNAL_CORRELATION_KIND
 inline constexpr int kComputeChannel = 1, kCopyChannel = 2;  // CUPTI_CHANNEL_TYPE_...
 
 #pragma pack(push, 1)
-/// CUpti_ActivityKernel9 to 11 begin alike.
+/// Common beginning of CUpti_ActivityKernel9 to 11.
 struct alignas(8) KernelRecord {
   int kind;
   std::uint8_t cache_config, shared_memory_config;

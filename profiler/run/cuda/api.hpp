@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-// The used part of NVIDIA's libraries, in declarations of our own: nothing of them is needed to build, and each
-// function is looked up when the program runs. abi_check.cpp compares with the real headers where these are installed.
-// The tables are also where a fake stands in for GPUs in tests.
+// The used part of NVIDIA's libraries, declared here: building needs none of their headers, and each function is looked
+// up at run time. abi_check.cpp compares the declarations with the real headers if these are installed. In tests, a
+// fake that stands in for GPUs fills the tables.
 namespace trainyard::cuda {
 
 using Status = int;  // 0: success, in every library
@@ -21,8 +21,8 @@ inline constexpr unsigned kNoTiming = 2;            // of events
 inline constexpr unsigned kGreenDefaultStream = 1;  // of green contexts: required
 inline constexpr unsigned kMappedHostMemory = 2;
 inline constexpr unsigned kWaitGreaterOrEqual = 0, kWriteInOrder = 0;
-inline constexpr int kRelaxedCapture = 2;      // other threads may call what they like meanwhile
-inline constexpr unsigned kExternalEvent = 1;  // a record in a captured stream that is made whenever the graph runs
+inline constexpr int kRelaxedCapture = 2;      // other threads may make any call meanwhile
+inline constexpr unsigned kExternalEvent = 1;  // record in a captured stream, made on each run of the graph
 inline constexpr int kResourceOfSms = 1;
 
 /// CUdevSmResource, and CUdevResource, version 1.
@@ -52,8 +52,7 @@ struct Driver {
   Status (*cuGreenCtxCreate)(void** context, void* description, int device, unsigned flags);
   Status (*cuGreenCtxDestroy)(void* context);
   Status (*cuGreenCtxStreamCreate)(Stream*, void* context, unsigned flags, int priority);
-  /// Kernels of a library belong to no context: a launch takes that of its stream, a part of a GPU as well as the
-  /// whole.
+  /// Kernels of a library belong to no context: a launch uses that of its stream, of a part of a GPU or of the whole.
   Status (*cuLibraryLoadData)(void** library, const void* code, int* compiler_options, void** compiler_values,
                               unsigned compiler_count, int* options, void** values, unsigned count);
   Status (*cuLibraryUnload)(void* library);
@@ -124,23 +123,23 @@ struct Blas {
                                        int type_c, int ldc, long long step_c, int count, int compute, int algorithm);
 };
 
-/// cudnnConvolutionFwdAlgoPerf_t, and those of the gradients: all alike.
+/// cudnnConvolutionFwdAlgoPerf_t; the structs of the gradients have the same layout.
 struct DnnAlgorithm {
   int algorithm, status;
   float time;
   std::size_t memory;
-  int determinism, math;  // 1: the same bits every time
+  int determinism, math;  // determinism 1: the same bits every time
   int reserved[3];
 };
 inline constexpr int kDnnFloat = 0, kDnnChannelsFirst = 0, kDnnCrossCorrelation = 1;
 inline constexpr int kDnnShort = 9;  // bfloat16
 inline constexpr int kDnnDefaultMath = 0, kDnnTensorMath = 1;
-inline constexpr int kDnnFloatMath = 3;           // without tensor cores: 32-bit floats stay that
+inline constexpr int kDnnFloatMath = 3;           // no tensor cores: 32-bit floats are not rounded
 inline constexpr Status kDnnNotSupported = 3000;  // and its reasons, up to 3999
 inline constexpr int kDnnDeterministic = 1;
 
-/// libcudnn.so.9. Convolutions, batch norms, pools and softmax are those of the older API, which cuDNN 9 (9.19's
-/// headers were read) deprecates, but for softmax, and has.
+/// libcudnn.so.9. Convolutions, batch norms, pools and softmax use the older API. cuDNN 9 still has it (checked in the
+/// headers of 9.19), and deprecates it except for softmax.
 struct Dnn {
   using ChooseAlgorithm = Status (*)(void* handle, void* a, void* b, void* convolution, void* result, int most,
                                      int* count, DnnAlgorithm*);
@@ -168,7 +167,7 @@ struct Dnn {
   ChooseAlgorithm cudnnGetConvolutionBackwardDataAlgorithm_v7;    // w, dy -> dx
   ChooseAlgorithm cudnnGetConvolutionBackwardFilterAlgorithm_v7;  // x, dy -> dw
   Convolve cudnnConvolutionForward, cudnnConvolutionBackwardData, cudnnConvolutionBackwardFilter;
-  // Where the library still has them; null otherwise. `vectors`: the descriptor of what there is one of per channel.
+  // Null if the library no longer has them. `vectors`: the descriptor of the arrays with one value per channel.
   Status (*cudnnBatchNormalizationForwardTraining)(void* handle, int mode, const void* alpha, const void* beta, void* x,
                                                    const void* x_data, void* y, void* y_data, void* vectors,
                                                    const void* scale, const void* shift, double momentum,
@@ -193,12 +192,12 @@ struct Dnn {
                                  const void* dy_data, void* x, const void* x_data, const void* beta, void* dx,
                                  void* dx_data);
 };
-inline constexpr int kDnnBatchNormSpatial = 1;                         // over images and planes
-inline constexpr int kDnnSoftmaxAccurate = 1, kDnnSoftmaxLog = 2;      // both take the largest off first
+inline constexpr int kDnnBatchNormSpatial = 1;                         // statistics over images and planes
+inline constexpr int kDnnSoftmaxAccurate = 1, kDnnSoftmaxLog = 2;      // both subtract the largest element first
 inline constexpr int kDnnSoftmaxInstance = 0, kDnnSoftmaxChannel = 1;  // over [c, h, w], over c
 inline constexpr int kDnnMaxPool = 0;
 inline constexpr int kDnnAveragePadded = 1, kDnnAverageInside = 2;  // with the padding's zeros, without them
-inline constexpr int kDnnNoNan = 0;                                 // a maximum passes them over
+inline constexpr int kDnnNoNan = 0;                                 // a maximum ignores NaN
 
 /// libcupti.so.13.
 struct Cupti {
@@ -242,14 +241,14 @@ struct NvmlPci {
   char busId[32];  // "00000000:8F:00.0"
 };
 
-/// libnvidia-ml.so.1: clocks, power, and why a GPU was throttled; which GPUs there are, and what links them.
+/// libnvidia-ml.so.1: clocks, power and throttle reasons; the GPUs and their links.
 struct Nvml {
   Status (*nvmlInit_v2)();
   Status (*nvmlShutdown)();
   Status (*nvmlDeviceGetHandleByIndex_v2)(unsigned, void** device);
   Status (*nvmlDeviceGetClockInfo)(void* device, int type, unsigned* megahertz);
   Status (*nvmlDeviceGetPowerUsage)(void* device, unsigned* milliwatts);
-  Status (*nvmlDeviceGetCurrentClocksEventReasons)(void* device, unsigned long long*);  // null: not told
+  Status (*nvmlDeviceGetCurrentClocksEventReasons)(void* device, unsigned long long*);  // null: not available
   Status (*nvmlSystemGetDriverVersion)(char*, unsigned length);
   Status (*nvmlDeviceGetCount_v2)(unsigned*);
   Status (*nvmlDeviceGetName)(void* device, char*, unsigned length);
@@ -264,7 +263,7 @@ struct Nvml {
   Status (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(void* device, unsigned link, NvmlPci*);
 };
 
-/// All tables. A table whose library is not there holds null pointers.
+/// All tables. The functions of a library that is not available are null.
 struct Tables {
   Driver driver{};
   Runtime runtime{};

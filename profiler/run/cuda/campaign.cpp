@@ -1,6 +1,6 @@
-// Everything that a GPU can tell, into one folder: the copies of its links, whether a kernel of ours is far from what
-// its bytes and FLOPs allow, and how exactly schedules run on the whole GPUs and on parts of one. profiler/gpu_campaign
-// calls it.
+// Measures a GPU machine, into one folder: copies over its links, how far own kernels are from the bound by their bytes
+// and FLOPs, and how exactly schedules run as predicted on whole GPUs and on parts of one. profiler/gpu_campaign calls
+// it.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -46,8 +46,8 @@ ClusterSpec joined(std::size_t devices) {
   return spec;
 }
 
-/// A schedule with kernels that take each op's time in place of its work: what is then off is the executor's, or the
-/// simulation's, and no op's.
+/// Validates a schedule with kernels that take each op's time in place of its work. Errors are then due to the executor
+/// or the simulation, and to no op.
 void run_delays(Backend& backend, const std::string& model, const Problem& problem, const std::string& placer,
                 std::ostream& out) {
   const std::vector<Validation> results =
@@ -71,7 +71,7 @@ void run_delays(Backend& backend, const std::string& model, const Problem& probl
   out << line.dump() << "\n";
 }
 
-/// What the links between parts take, as the executor sends on them.
+/// Calibrated times of the links between parts, as the executor uses them.
 Calibration calibrated_links(Backend& backend) {
   Profile profile{.name = "parts"};
   const Cluster cluster = make_cluster(joined(2));
@@ -87,14 +87,14 @@ Calibration calibrated_links(Backend& backend) {
   return calibrate::fit_profiles(std::vector<Profile>{profile}).calibration;
 }
 
-/// Reads and writes a second, of the largest copy within the GPU.
+/// Bytes read and written per second by the largest copy within the GPU.
 BytesPerSecond rate_within(const LinkMeasurement& link) {
   const SizeMeasurement& largest = link.sizes.back();
   const auto ns = static_cast<double>(std::ranges::min(largest.samples.kept).count);
   return BytesPerSecond{2 * static_cast<double>(largest.bytes.count) / (ns * 1e-9)};
 }
 
-/// Each op by itself against its bound: all into the file, what is too slow on the screen.
+/// Times each op alone against its bound: all results go to the file, slow ones to the screen.
 void hold_kernels_against_bounds(Backend& backend, const std::string& model, BytesPerSecond bandwidth,
                                  std::ostream& out) {
   const TrainingStep step = training_step(make_network(model), {});
@@ -121,7 +121,7 @@ void hold_kernels_against_bounds(Backend& backend, const std::string& model, Byt
 }
 
 int run(const std::string& folder) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a log that is cut off has what was said
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // by lines: a log that is cut off is complete until then
   widen_queues();                            // before the driver is there
   Tables tables;
   const auto source = system_libraries();
@@ -176,7 +176,7 @@ int run(const std::string& folder) {
     }
   }
 
-  std::ofstream runs{folder + "/validation.jsonl"};  // line by line: what was run is kept where the rest is stopped
+  std::ofstream runs{folder + "/validation.jsonl"};  // by lines: finished runs are kept if the rest is stopped
   const auto backend = make_cuda_backend();
   const Calibration calibration = calibrated_links(*backend);
   for (const std::string model : {"resnet50:batch=8", "transformer:batch=8"}) {
@@ -187,7 +187,7 @@ int run(const std::string& folder) {
           const Problem problem{graph, make_cluster(calibrated(joined(parts), calibration).spec),
                                 Costs{cost_model(calibration)}};
           run_delays(*backend, model, problem, placer, runs);
-        } catch (const std::exception& error) {  // the rest is still worth having
+        } catch (const std::exception& error) {  // go on with the rest
           runs << nlohmann::ordered_json{{"model", model}, {"parts", parts}, {"error", error.what()}}.dump() << "\n";
         }
         runs.flush();

@@ -34,7 +34,7 @@
 namespace trainyard::cuda {
 namespace {
 
-/// More than this share of a step lost to other work on the host makes its times useless.
+/// Share of a step lost to other work on the host beyond which its times are invalid.
 constexpr double kLostShare = 0.01;
 
 Nanoseconds rounded(double ns) { return Nanoseconds{std::llround(std::max(0.0, ns))}; }
@@ -43,9 +43,9 @@ bool is_gpu(const Cluster& cluster, DeviceId device) { return cluster.device(dev
 
 class CudaRun : public PreparedRun {
  public:
-  /// `parts`: those of GPU 0 that the cluster's GPUs are; null where each is one of the machine's. `tracer`: records
-  /// what each op launches; may be null.
-  /// `clocks`: where those of its steps are kept. Traced steps are no graphs: what a graph launches is of no op.
+  /// `parts`: the parts of GPU 0 that serve as the cluster's GPUs; null if these are whole GPUs. `tracer`: records the
+  /// launches of each op; may be null. `clocks`: records the clocks during steps. Traced steps are not run as graphs,
+  /// since launches of a graph belong to no op.
   CudaRun(const Tables& tables, const GreenContexts* parts, const Problem& problem, const Workload& workload,
           const Schedule& schedule, const CudaOptions& options, ClockLog& clocks, Tracer* tracer = nullptr,
           bool beside_copies = false)
@@ -72,7 +72,7 @@ class CudaRun : public PreparedRun {
     }
     const IdMap<TensorId, Bytes> sizes = program_ ? program_->tensor_bytes() : IdMap<TensorId, Bytes>{};
     plan_ = make_plan(problem, schedule, simulate(problem, schedule), sizes);
-    // One clock for all: only where everything runs on one GPU.
+    // All devices have one clock only if everything runs on one GPU.
     one_clock_ = std::all_of(targets.begin(), targets.end(),
                              [&](const Target& target) { return !target.host && target.gpu == targets[0].gpu; });
     for (const Target& target : targets)
@@ -109,7 +109,7 @@ class CudaRun : public PreparedRun {
       delays_[item.from.index()]->launch(static_cast<double>(problem_.duration(item.op, item.from).count), stream);
       return 1;
     };
-    // The first step takes memory, which may wait for the GPU: behind a closed gate it would wait for ever.
+    // The first step allocates memory, which may wait for the GPU: behind a closed gate it would wait forever.
     const bool first = !std::exchange(ran_, true);
     usual_clocks_ = true;
     ExecutionResult result = executor_->run(launch, {.warm = 0,
@@ -133,7 +133,7 @@ class CudaRun : public PreparedRun {
 
   std::vector<Target> choose_targets(const GreenContexts* parts) const {
     const std::vector<Target> own = parts ? parts->targets() : std::vector<Target>{};
-    // The last core first: the first one launches.
+    // The last core first, since the first one launches.
     const std::vector<int> cores = usable_cores();
     std::vector<Target> targets;
     int next_gpu = 0;
@@ -206,7 +206,7 @@ class CudaRun : public PreparedRun {
     trace_.loss = program_ ? program_->loss() : 0;
   }
 
-  /// Time between an op and the next one of its device that waited for nothing else.
+  /// Time between an op and the next one of its device, if that was ready when the op ended.
   IdMap<DeviceId, GapSum> gaps_of(const StepRun& run) const {
     IdMap<DeviceId, GapSum> gaps(problem_.device_count());
     std::vector<const ItemRun*> last(plan_.stream_device.size(), nullptr);
@@ -379,17 +379,17 @@ class CudaBackend : public Backend {
         ops[id].op = id;
         result.ops.push_back(std::move(ops[id]));
       }
-    } catch (const MissingError& error) {  // ops are timed by events all the same
+    } catch (const MissingError& error) {  // events still time the ops
       result.missing = error.what();
     }
     return result;
   }
   std::vector<LinkMeasurement> measure_links(const Cluster& cluster, std::int64_t) override {
-    std::vector<int> ends;  // of devices: on this machine
+    std::vector<int> ends;  // by device: its GPU on this machine, or the host
     int count = 0;
     for (const DeviceId id : cluster.devices()) ends.push_back(is_gpu(cluster, id) ? count++ : kHost);
     const GreenContexts* const parts = parts_for(cluster);
-    // As the executor copies from parts.
+    // The stream by which the executor copies from parts.
     const std::function<Owned()> own = parts ? [parts] { return parts->make_link_stream(); } : std::function<Owned()>{};
     std::vector<LinkMeasurement> links;
     std::map<std::pair<int, int>, LinkMeasurement> known;  // all parts have the same links
@@ -398,7 +398,7 @@ class CudaBackend : public Backend {
         const int a = std::min(ends[from.index()], parts ? 0 : gpus_),
                   b = std::min(ends[to.index()], parts ? 0 : gpus_);
         if (from == to || (a == kHost && b == kHost)) continue;
-        if (a == b && options_.part_links == PartLinks::emulated) continue;  // they are as the cluster says
+        if (a == b && options_.part_links == PartLinks::emulated) continue;  // the cluster gives their times
         auto measured = known.find({a, b});
         if (measured == known.end())
           measured =
@@ -415,7 +415,7 @@ class CudaBackend : public Backend {
   }
 
  private:
-  /// What a step computes by is not to depend on the machine in silence.
+  /// Throws MissingError, so that the kernels of a step do not silently depend on the machine.
   void require_cudnn(const Model& model) const {
     const auto dnn = std::ranges::find(states_, "cudnn", &LibraryState::name);
     if (dnn == states_.end() || dnn->usable()) return;
@@ -441,8 +441,8 @@ class CudaBackend : public Backend {
     return wanted > gpus_ ? 0 : gpu;
   }
 
-  /// The parts of GPU 0 as which the cluster's GPUs run, split once for all runs: what a driver can give is limited.
-  /// Null where the machine has a GPU for each.
+  /// The parts of GPU 0 on which the cluster's GPUs run, split once for all runs, since drivers limit the number of
+  /// parts. Null if the machine has a GPU for each.
   const GreenContexts* parts_for(const Cluster& cluster) {
     const auto wanted = std::ranges::count_if(cluster.devices(), [&](DeviceId id) { return is_gpu(cluster, id); });
     if (wanted <= gpus_) return nullptr;

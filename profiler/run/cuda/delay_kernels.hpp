@@ -4,23 +4,23 @@
 
 namespace trainyard::cuda {
 
-/// Kernels on one GPU that take a given time: they stand for ops that compute nothing.
+/// Kernels on one GPU that take a given time, in place of ops that compute nothing.
 ///
-/// GPUs differ in how fine their %globaltimer counts: 32 ns on some, a microsecond on others. Where its step is over
-/// 100 ns, launch() counts cycles of the SM instead, at the rate found when the kernels were loaded: exact as long as
-/// the clock stays, within a step otherwise. mark() and wait_since(), which run apart, are exact to a step.
+/// The resolution of %globaltimer differs between GPUs: 32 ns on some, 1 us on others. If it is over 100 ns, launch()
+/// counts cycles of the SM instead, at the rate measured when the kernels were loaded; this is exact while the clock is
+/// constant. Otherwise launch() is exact to one timer step, as are mark() and wait_since(), which are separate kernels.
 class DelayKernels {
  public:
-  /// Loads them, and times the timer, a few milliseconds. Throws as load_kernels().
+  /// Loads the kernels and measures the timer, in a few milliseconds. Throws as load_kernels().
   DelayKernels(const Tables& tables, int gpu);
-  /// Occupies the stream for so long.
+  /// Occupies the stream for this time.
   void launch(double ns, Stream stream) const;
-  /// Occupies the stream from mark() until so long after it, whatever else it does meanwhile. `word`: 8 bytes of the
-  /// GPU's memory, of the stream's own.
+  /// Occupies the stream from mark() until `ns` later, whatever runs in between. `word`: 8 bytes of the GPU's memory
+  /// that only this stream uses.
   void mark(void* word, Stream stream) const;
   void wait_since(void* word, double ns, Stream stream) const;
 
-  /// The least step of the GPU's timer.
+  /// Resolution of the GPU's timer.
   double tick_ns() const { return tick_ns_; }
 
  private:

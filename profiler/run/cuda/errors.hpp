@@ -7,7 +7,7 @@
 
 namespace trainyard::cuda {
 
-/// A call that failed: which one, and what the library says. `status` is the library's own number.
+/// A failed call: its name, and the library's message. `status` is the library's error code.
 class CudaError : public std::runtime_error {
  public:
   CudaError(const std::string& call, Status status, const char* what)
@@ -19,7 +19,7 @@ class CudaError : public std::runtime_error {
   Status status_;
 };
 
-/// Throws CudaError where the call failed, with the text of the library that it belongs to.
+/// Throws CudaError if the call failed, with the message of its library.
 inline void check(const Runtime& cuda, Status status, const char* call) {
   if (status != 0) throw CudaError{call, status, cuda.cudaGetErrorString ? cuda.cudaGetErrorString(status) : nullptr};
 }

@@ -25,7 +25,7 @@
 namespace trainyard::cuda {
 namespace {
 
-/// Calls `late` from a thread of its own unless it is ended in time.
+/// Calls `late` from a separate thread, unless it is ended in time.
 class Watch {
  public:
   template <class Late>
@@ -39,7 +39,7 @@ class Watch {
   ~Watch() { end(); }
   Watch(Watch&&) = delete;
 
-  /// Ends the watch; true where it was late.
+  /// Ends the watch; true if it has fired.
   bool end() {
     {
       const std::scoped_lock lock{mutex_};
@@ -57,7 +57,7 @@ class Watch {
   std::thread thread_;
 };
 
-/// The calling thread on a core that no target has, if there is one, and then where it was allowed to run before.
+/// Pins the calling thread to a core that no target uses, if there is one, and restores its affinity at the end.
 class OnCore {
  public:
   explicit OnCore(const std::vector<Target>& targets) {
@@ -119,7 +119,7 @@ void CudaExecutor::State::enable_peers() {
   }
 }
 
-/// Before the streams, which work on this to their end.
+/// Call before make_streams(), since streams use this memory until they end.
 void CudaExecutor::State::make_part_links() {
   std::map<std::uint32_t, std::pair<DeviceId, std::size_t>> largest;  // by stream between parts
   for (const PlanItem& item : plan.items) {
@@ -190,7 +190,7 @@ void CudaExecutor::State::make_gate() {
   };
   mapped(gate_word, sizeof(std::uint32_t), gate_address);
   if (std::ranges::all_of(streams, [](const Owned& stream) { return stream != nullptr; })) return;
-  constexpr std::size_t kLeast = 64;  // a line of its own
+  constexpr std::size_t kLeast = 64;  // a cache line
   mapped(words, std::max(kLeast, plan.items.size() * sizeof(std::uint32_t)), words_address);
 }
 
@@ -218,8 +218,8 @@ void CudaExecutor::State::make_workers() {
   workers = std::make_unique<HostWorkers>(plan, std::move(lanes), cores, static_cast<std::uint32_t*>(words.get()));
 }
 
-/// Entries of a step in the fullest stream's queue, which holds about 1,024: those of the last step; before the first
-/// one as if each op were one kernel.
+/// Entries of a step in the fullest stream's queue, whose capacity is about 1,024: those of the last step, or before
+/// the first step as if each op were one kernel.
 std::size_t CudaExecutor::State::expected_entries() const {
   if (most_queued > 0) return most_queued;
   std::vector<std::size_t> entries(streams.size(), 0);
@@ -241,8 +241,8 @@ void CudaExecutor::State::synchronize() const {
   }
 }
 
-/// One stream of each GPU waits for the gate and records time zero, for which the others wait: streams that polled the
-/// gate's word on their own would start at times of their own.
+/// One stream of each GPU waits for the gate and records time zero; the others wait for that event. If each stream
+/// polled the gate's word, each would start at a different time.
 void CudaExecutor::State::close_gate_and_mark_bases(bool gated) {
   ++gate_value;
   opened_ns.store(0);
@@ -267,7 +267,7 @@ void CudaExecutor::State::make_side_copies() {
   for (const PlanItem& item : plan.items) used.insert({item.from, item.to});
   for (std::size_t i = 0; i < streams.size(); ++i) {
     if (!streams[i] || first_stream[i] != i) continue;
-    std::function<Owned()> neighbour;  // of a part that the step leaves alone
+    std::function<Owned()> neighbour;  // of a part that the step does not use
     for (std::size_t k = 0; k < targets.size(); ++k)
       if (targets[k].gpu == gpu(homes[i]) && !targets[k].host && !used.contains(DeviceId{k}))
         neighbour = targets[k].make_stream;
@@ -303,7 +303,7 @@ void CudaExecutor::State::issue(std::size_t at, bool plain, const Launch& launch
                  "cuStreamWriteValue32");
 }
 
-/// The items on GPUs that are done before the step.
+/// Issues the items on GPUs that are done before the step.
 void CudaExecutor::State::issue_inputs(const Launch& launch, const CudaExecutor& executor) {
   for (std::size_t at = 0; at < plan.items.size(); ++at) {
     if (on_host(plan.items[at]) || !plan.items[at].before_step) continue;
@@ -313,7 +313,7 @@ void CudaExecutor::State::issue_inputs(const Launch& launch, const CudaExecutor&
   }
 }
 
-/// The others.
+/// Issues the other items on GPUs.
 void CudaExecutor::State::issue_step(bool plain, const Launch& launch, const CudaExecutor& executor) {
   for (std::size_t at = 0; at < plan.items.size(); ++at)
     if (!on_host(plan.items[at]) && !plan.items[at].before_step) issue(at, plain, launch, executor);
@@ -429,7 +429,7 @@ CudaExecutor::CudaExecutor(const Tables& tables, const ExecutionPlan& plan, std:
 }
 
 CudaExecutor::~CudaExecutor() {
-  // A closed gate, or a word that no worker writes any more, would keep the streams waiting for ever.
+  // Streams would wait forever for a closed gate, or for a word that no worker writes any more.
   state_->gate_value = ~std::uint32_t{0} >> 1;
   state_->workers.reset();
   if (state_->words)
@@ -456,11 +456,11 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
   for (int step = 0; step < options.warm + options.measured; ++step) {
     state.queued.assign(state.streams.size(), 0);
     state.issue_inputs(launch, *this);
-    state.synchronize();  // so that all GPUs begin at once
+    state.synchronize();  // so that all GPUs start together
     if (options.graph) {
       state.run_graph(launch, options, *this);
     } else {
-      if (options.beside_copies) state.make_side_copies();  // what fails frees memory, for which open gates are needed
+      if (options.beside_copies) state.make_side_copies();  // before the gate: freeing memory on failure needs it open
       state.close_gate_and_mark_bases(result.gated);
       if (options.beside_copies)
         for (auto& [stream, copies] : state.side_copies) copies.issue(state.bases[stream].get());
@@ -483,7 +483,7 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
           state.workers->give_up();
           try {
             state.workers->end();
-          } catch (...) {  // the first failure is the one to tell
+          } catch (...) {  // the first failure is reported
           }
         }
         throw;

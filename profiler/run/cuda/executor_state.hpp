@@ -14,7 +14,7 @@
 
 namespace trainyard::cuda {
 
-/// Memory, the gate, events, streams and workers of a plan, made once; each works on those declared before it.
+/// Memory, gate, events, streams and workers of a plan, made once. Each member may work on those declared before it.
 struct CudaExecutor::State {
   const Tables& tables;
   const ExecutionPlan& plan;
@@ -25,26 +25,26 @@ struct CudaExecutor::State {
   DevicePointer gate_address = 0;
   std::uint32_t gate_value = 0;
   bool gate_works = true;
-  std::vector<std::size_t> queued;         // of streams: entries of the step that is being issued
-  std::size_t most_queued = 0;             // on one stream, in the last step; 0: none was issued
-  std::atomic<std::int64_t> opened_ns{0};  // when, by the host's clock
-  Owned words;                             // of items: the step in which each last ended, for the workers
+  std::vector<std::size_t> queued;         // by stream: queue entries of the step being issued
+  std::size_t most_queued = 0;             // largest of these in the last step; 0: none was issued
+  std::atomic<std::int64_t> opened_ns{0};  // host time at which the gate opened
+  Owned words;                             // by item: the step in which it last ended, for the workers
   DevicePointer words_address = 0;
-  std::vector<char> host_waits;                // of items: one of the host waits for it
-  std::vector<char> stream_waits;              // of items: one of another stream of a GPU waits for it
-  std::vector<Owned> starts, ends;             // events of items; null: of the host
-  std::vector<Owned> bases;                    // of GPUs, by the first stream of each: time zero, after the gate
-  std::vector<Owned> before, after;            // two records with nothing between them, before time zero, as bases
-  std::vector<std::vector<double>> record_ns;  // as bases: what these say, of each step
-  std::vector<double> record_time_ns;          // as bases: the middle of these
-  std::vector<std::size_t> first_stream;       // of streams: the first one on the same GPU
-  std::map<int, DelayKernels> delays;          // of GPUs whose parts have emulated links
-  std::vector<Owned> link_words;               // of streams between parts, emulated: when a transfer began
-  std::vector<Owned> bounces;                  // of streams between parts, bounced: the host's memory on the way
-  std::vector<Owned> marks, joins;             // of items and of streams: order them, and tell no time
-  std::vector<Owned> lasts;                    // of streams: the end of a plain step
-  std::vector<DeviceId> homes;                 // of streams: the GPU that each lives on; of a host's stream, the host
-  std::vector<Owned> streams;                  // null: of the host
+  std::vector<char> host_waits;                   // by item: an item of the host waits for it
+  std::vector<char> stream_waits;                 // by item: an item of another GPU stream waits for it
+  std::vector<Owned> starts, ends;                // events by item; null: of the host
+  std::vector<Owned> bases;                       // by first stream of each GPU: time zero, after the gate
+  std::vector<Owned> before, after;               // by first stream: two adjacent records before time zero
+  std::vector<std::vector<double>> record_ns;     // by first stream: the time between these, in each step
+  std::vector<double> record_time_ns;             // by first stream: the median of these
+  std::vector<std::size_t> first_stream;          // by stream: the first one on the same GPU
+  std::map<int, DelayKernels> delays;             // by GPU whose parts have emulated links
+  std::vector<Owned> link_words;                  // by emulated stream between parts: start of the transfer
+  std::vector<Owned> bounces;                     // by bounced stream between parts: pinned memory of the host
+  std::vector<Owned> marks, joins;                // by item and by stream: for order, without time
+  std::vector<Owned> lasts;                       // by stream: the end of a plain step
+  std::vector<DeviceId> homes;                    // by stream: the GPU that it lives on; for a host stream, the host
+  std::vector<Owned> streams;                     // null: of the host
   std::map<std::size_t, SideCopies> side_copies;  // by the first stream of each GPU
   std::map<std::pair<int, bool>, Owned> graphs;   // captured steps, by variant and whether they are plain
   std::unique_ptr<HostWorkers> workers;           // null: all devices are GPUs
@@ -76,7 +76,7 @@ struct CudaExecutor::State {
   void issue(std::size_t at, bool plain, const Launch& launch, const CudaExecutor& executor);
   void issue_inputs(const Launch& launch, const CudaExecutor& executor);
   void issue_step(bool plain, const Launch& launch, const CudaExecutor& executor);
-  /// The item's own work, without what it waits for.
+  /// Starts the item's own work, without its waits. Returns the number of launches.
   std::size_t start_work(const PlanItem& item, const Launch& launch, const CudaExecutor& executor) const;
   void run_on_host(std::uint32_t at, const Launch& launch, const CudaExecutor& executor) const;
   // Nanoseconds since the gate opened.
@@ -84,7 +84,7 @@ struct CudaExecutor::State {
   void time_records();
   double end_of_plain_step() const;
 
-  /// One step as one graph (graph_step.cpp).
+  /// Runs one step as one graph (graph_step.cpp).
   void run_graph(const Launch& launch, const ExecuteOptions& options, const CudaExecutor& executor);
 
  private:

@@ -8,23 +8,23 @@
 
 namespace trainyard::cuda {
 
-/// Clocks, power and throttle reasons of a GPU as NVML tells them now; empty without it.
+/// Current clocks, power and throttle reasons of a GPU by NVML; empty without NVML.
 Details gpu_state(const Tables& tables, int gpu);
 
-/// SM clocks of GPUs while steps ran, by NVML. It numbers all GPUs of the machine, in the order of their buses: where
-/// CUDA_VISIBLE_DEVICES or CUDA_DEVICE_ORDER say otherwise, give both the same.
+/// SM clocks of GPUs while steps ran, by NVML. NVML numbers all GPUs of the machine, in the order of their buses. If
+/// CUDA_VISIBLE_DEVICES or CUDA_DEVICE_ORDER differ from that, set them so that both numberings agree.
 class ClockLog {
  public:
   explicit ClockLog(const Tables& tables);
   ~ClockLog();
   ClockLog(ClockLog&&) = delete;
 
-  /// The GPU's clock in MHz, now; 0: not known.
+  /// Current clock of the GPU in MHz; 0: unknown.
   unsigned read(int gpu) const;
-  /// Reads and keeps it. False where it is below nine tenths of the median of what was kept: the GPU is throttled, or
-  /// has only begun to work.
+  /// Reads and records the clock. False if it is below nine tenths of the median of the records: the GPU is throttled,
+  /// or has only begun to work.
   bool usual(int gpu);
-  /// "sm_clock_mhz": the median of what was kept, "least_sm_clock_mhz"; nothing where nothing was.
+  /// Adds "sm_clock_mhz" (median of the records) and "least_sm_clock_mhz"; nothing if there are no records.
   void tell(int gpu, Details& details) const;
 
  private:

@@ -2,12 +2,12 @@
 
 namespace trainyard::cuda {
 
-// A step as one CUDA graph: nothing waits for the host once it runs, and its size is not limited by what a stream can
-// hold. It is captured once for each variant, as which the caller tells apart steps whose kernels have other arguments:
-// a step with the weights in one place, and one with them in the other.
+// A step as one CUDA graph: once it runs, nothing waits for the host, and the capacity of a stream's queue does not
+// limit its size. It is captured once per variant. By variants the caller distinguishes steps whose kernels have
+// different arguments, such as weights in alternating places.
 //
-// Events within a graph are of two kinds: those that only order streams (marks, joins) become edges of the graph; those
-// that tell the time are recorded whenever the graph runs (kExternalEvent).
+// Events within a graph are of two kinds. Those that only order streams (marks, joins) become edges of the graph. Those
+// that tell the time are recorded on each run of the graph (kExternalEvent).
 
 void CudaExecutor::State::capture(const Launch& launch, bool plain, const CudaExecutor& executor) {
   const auto record = [&](const Owned& event, const Owned& stream, bool tells_time) {
@@ -20,7 +20,7 @@ void CudaExecutor::State::capture(const Launch& launch, bool plain, const CudaEx
   };
   for (std::size_t i = 0; i < streams.size(); ++i) {
     use(homes[i]);
-    if (i > 0) wait(streams[i], joins[first_stream[i] == i ? 0 : first_stream[i]]);  // which takes it into the graph
+    if (i > 0) wait(streams[i], joins[first_stream[i] == i ? 0 : first_stream[i]]);  // which takes it into the capture
     if (first_stream[i] != i) continue;
     for (const std::vector<Owned>* list : {&before, &after, &bases}) record((*list)[i], streams[i], true);
     record(joins[i], streams[i], false);
@@ -54,13 +54,13 @@ Owned CudaExecutor::State::captured(const Launch& launch, bool plain, const Cuda
   try {
     capture(launch, plain, executor);
   } catch (...) {
-    cuda().cudaStreamEndCapture(first, &captured);  // whatever it says: the streams are to be free again
+    cuda().cudaStreamEndCapture(first, &captured);  // ignoring errors: the streams must leave the capture
     if (captured) cuda().cudaGraphDestroy(captured);
     throw;
   }
   use(homes[0]);
   const auto ended = cuda().cudaStreamEndCapture(first, &captured);
-  const Owned graph{captured, {cuda().cudaGraphDestroy}};  // there may be one though the call has failed
+  const Owned graph{captured, {cuda().cudaGraphDestroy}};  // may exist although the call failed
   check(ended, "cudaStreamEndCapture");
   check(cuda().cudaGraphInstantiate(&instance, captured, 0), "cudaGraphInstantiate");
   return {instance, {cuda().cudaGraphExecDestroy}};

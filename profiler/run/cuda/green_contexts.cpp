@@ -16,12 +16,12 @@ unsigned sms_per_part(unsigned sms, unsigned parts, unsigned alignment, unsigned
 
 GreenContexts::GreenContexts(const Tables& tables, int gpu, unsigned parts) : tables_(tables), gpu_(gpu) {
   const Driver& driver = tables.driver;
-  check(tables.runtime, tables.runtime.cudaSetDevice(gpu), "cudaSetDevice");  // its own context comes first
+  check(tables.runtime, tables.runtime.cudaSetDevice(gpu), "cudaSetDevice");  // its primary context must exist first
   int device = 0;
   check(driver, driver.cuDeviceGet(&device, gpu), "cuDeviceGet");
   DeviceResource all{};
   check(driver, driver.cuDeviceGetDevResource(device, &all, kResourceOfSms), "cuDeviceGetDevResource");
-  // Drivers that leave the granularity open split by eight from compute capability 9 on.
+  // Some drivers report no granularity: they split by eight from compute capability 9 on.
   int major = 0;
   check(tables.runtime, tables.runtime.cudaDeviceGetAttribute(&major, capability_major, gpu), "cudaDeviceGetAttribute");
   const unsigned granularity = major >= 9 ? 8 : 2;

@@ -6,15 +6,15 @@
 
 namespace trainyard::cuda {
 
-/// SMs of each of `parts` equal parts of a GPU: rounded down to what the GPU co-schedules, as the driver
-/// rounds up and then has too few parts (132 / 4 = 33 becomes 40, and 3 parts). 0 where there are not enough SMs.
+/// SMs of each of `parts` equal parts of a GPU, rounded down to the GPU's granularity; 0 if there are too few SMs. The
+/// driver would round up, and then make too few parts (132 / 4 = 33 becomes 40, and 3 parts).
 unsigned sms_per_part(unsigned sms, unsigned parts, unsigned alignment, unsigned least);
 
-/// One GPU as several devices: its SMs split by one call (separate ones may overlap) into green contexts, whose streams
+/// One GPU as several devices. One call (separate calls may overlap) splits its SMs into green contexts, whose streams
 /// run on their SMs alone. Memory, L2 and copy engines stay shared. Work in the primary context would run on all SMs,
-/// so every stream must be one of these. The SMs that the split leaves over are for copies, which some drivers make by
-/// kernels: they take none of a part's. Where none are left, or too few for a context, parts are smaller. Throws
-/// MissingError where the GPU cannot be split so, CudaError otherwise.
+/// so every stream must belong to a green context. SMs left over by the split serve copies, which some drivers make by
+/// kernels, so that copies take no SMs of a part. If none are left, or too few for a context, parts are made smaller.
+/// Throws MissingError if the GPU cannot be split this way, CudaError otherwise.
 class GreenContexts {
  public:
   GreenContexts(const Tables& tables, int gpu, unsigned parts);

@@ -52,7 +52,7 @@ void HostWorkers::work(std::size_t lane, int core) {
       const std::scoped_lock lock{mutex_};
       if (!error_) error_ = std::current_exception();
       give_up();
-      for (std::size_t at = 0; at < plan_.items.size(); ++at)  // or GPUs would wait for ever
+      for (std::size_t at = 0; at < plan_.items.size(); ++at)  // or GPUs would wait forever
         __atomic_store_n(words_ + at, step_, __ATOMIC_RELEASE);
     }
     if (busy_.fetch_sub(1) == 1) busy_.notify_all();
@@ -67,7 +67,7 @@ void HostWorkers::run_lane(std::size_t lane, cpu::LostTime& lost) {
     late = 0;
     for (const std::uint32_t other : plan_.items[at].waits)
       if (!wait_for(words_ + other, late)) return;
-    lost.take();  // while it waited
+    lost.take();  // discards the time of the wait
     times_[at].start = now_ns();
     run_(at);
     times_[at].end = now_ns();
@@ -77,8 +77,8 @@ void HostWorkers::run_lane(std::size_t lane, cpu::LostTime& lost) {
   }
 }
 
-/// Spins, and yields the core now and then, in case there are more threads than cores. `late`: gets the time since the
-/// word was last looked at, where that is long: other work had the core.
+/// Spins, and yields the core now and then in case there are more threads than cores. If the last poll was long ago,
+/// other work had the core: `late` grows by the time since then.
 bool HostWorkers::wait_for(const std::uint32_t* word, std::int64_t& late) const {
   constexpr std::int64_t kUsual = 5'000;
   const auto waits = [&] { return static_cast<std::int32_t>(__atomic_load_n(word, __ATOMIC_ACQUIRE) - step_) < 0; };

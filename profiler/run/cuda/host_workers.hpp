@@ -13,30 +13,30 @@
 
 namespace trainyard::cuda {
 
-/// Streams of the host, as those of a GPU: a pinned thread for each CPU device, and one for each link between two of
-/// them. A thread runs its items in the plan's order, each once those that it waits for have ended.
+/// Streams of the host, as counterparts of GPU streams: a pinned thread for each CPU device, and one for each link
+/// between two of them. A thread runs its items in the plan's order, each after the items that it waits for.
 ///
-/// Host and GPUs tell each other of the end of an item by a word of memory that both see: it holds the number of the
-/// step in which the item last ended. GPUs write it by cuStreamWriteValue32, and wait for it by cuStreamWaitValue32.
+/// Host and GPUs signal the end of an item by a word in shared memory: the number of the step in which it last ended.
+/// GPUs write it by cuStreamWriteValue32, and wait for it by cuStreamWaitValue32.
 class HostWorkers {
  public:
-  /// `lanes`: the items of each thread, ascending; `cores`: where each runs. `words`: one for each item of the plan.
+  /// `lanes`: items of each thread, ascending; `cores`: the core of each thread; `words`: one per item of the plan.
   HostWorkers(const ExecutionPlan& plan, std::vector<std::vector<std::uint32_t>> lanes, const std::vector<int>& cores,
               std::uint32_t* words);
   ~HostWorkers();
   HostWorkers(HostWorkers&&) = delete;
 
-  /// Step `step` (each greater than the last one): it begins for all when the word `gate` reaches it.
+  /// Starts step `step`, greater than the last one. All threads begin when the word `gate` reaches it.
   void begin(std::uint32_t step, const std::uint32_t* gate, std::function<void(std::uint32_t)> run);
-  /// Waits until all have run theirs; throws what one of them threw. After give_up() they end soon, whatever they wait
-  /// for.
+  /// Waits until all threads have run their items, and throws what one of them threw. After give_up() they end soon,
+  /// whatever they wait for.
   void end();
   void give_up() { given_up_.store(true); }
 
   struct Times {
-    std::int64_t start = 0, end = 0;  // of the clock of now_ns
-    std::int64_t lost = 0;            // of this, nanoseconds in which other work had the core
-    std::int64_t late = 0;            // by which it may have begun late: nobody looked whether it could
+    std::int64_t start = 0, end = 0;  // by now_ns
+    std::int64_t lost = 0;            // part of it, in nanoseconds, in which other work had the core
+    std::int64_t late = 0;            // possible delay of the start: the thread did not poll in this time
   };
   /// Times of each item in the last step.
   const std::vector<Times>& times() const { return times_; }

@@ -13,7 +13,7 @@
 namespace trainyard::cuda {
 namespace {
 
-/// cuBLAS's and cuDNN's, forward and backward.
+/// Whether cuBLAS or cuDNN computes the op, forward or backward.
 bool of_library(std::string_view type) {
   static const std::set<std::string_view> others{
       "AveragePool", "AveragePoolGrad", "BatchNormGrad", "BatchNormalization",

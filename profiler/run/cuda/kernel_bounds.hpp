@@ -6,21 +6,22 @@
 
 namespace trainyard::cuda {
 
-/// What an op takes by itself, and the least that its shape allows:
+/// Time of an op alone, and the lower bound by its shape:
 ///
 ///     bound = max(bytes / bandwidth, FLOPs / peak) + launch
 struct KernelBound {
   OpId op;
   Nanoseconds time, bound;
-  bool ours = true;  // no product, convolution, batch norm, softmax or average pool: those are cuBLAS's and cuDNN's
-  /// How many times the bound.
+  bool ours = true;  // not a product, convolution, batch norm, softmax or average pool: cuBLAS and cuDNN have these
+  /// The time as a multiple of the bound.
   double ratio() const { return static_cast<double>(time.count) / static_cast<double>(bound.count); }
 };
-/// More than this many times its bound is too slow for a kernel of ours.
+/// A kernel of our own is too slow above this multiple of its bound.
 inline constexpr double kMostOfBound = 3;
 
-/// Bounds of each op of the workload but inputs, on the first device with warm caches: the median of a few runs, by the
-/// device's peak and memory bandwidth. `launch`: the time of an op whatever its shape. Throws as Backend::time_alone.
+/// Bounds of each op of the workload except inputs, on the first device with warm caches, by the device's peak and
+/// memory bandwidth; the time is the median of a few runs. `launch`: time of any op whatever its shape. Throws as
+/// Backend::time_alone.
 std::vector<KernelBound> kernel_bounds(Backend& backend, const Problem& problem, const Workload& workload,
                                        Nanoseconds launch = Nanoseconds{5'000});
 

@@ -48,8 +48,8 @@ class Timer {
   }
   Stream stream() const { return stream_.get(); }
 
-  /// Nanoseconds of the work that `issue` puts on the stream: of `pieces` launches. `beside`, null where there is none,
-  /// gets work that begins with it.
+  /// Nanoseconds of the work, of `pieces` launches, that `issue` puts on the stream. `beside`, if not empty, gets a
+  /// stream for work that begins at the same time.
   template <class Issue>
   double time(int pieces, const Issue& issue, const std::function<void(Stream)>& beside = {}) {
     constexpr double kFirst = 50'000, kEach = 10'000;
@@ -82,7 +82,7 @@ std::size_t free_bytes(const Tables& tables, int gpu) {
   return free;
 }
 
-/// One copy, whichever ends it has; `way`: pinned memory of the host that it goes through, or null.
+/// One copy between any two ends. `way`: pinned memory of the host that it passes through, or null.
 void copy(const Tables& tables, void* to, int to_gpu, const void* from, int from_gpu, std::size_t size, Stream stream,
           void* way = nullptr) {
   if (way) {
@@ -96,7 +96,7 @@ void copy(const Tables& tables, void* to, int to_gpu, const void* from, int from
   check(tables, tables.runtime.cudaMemcpyAsync(to, from, size, kind, stream), "cudaMemcpyAsync");
 }
 
-/// By what copies of these sizes are made, as CUPTI tells.
+/// The engines that copy the smallest and the largest size, by CUPTI.
 template <class Issue>
 std::string engine_of(const Tables& tables, const std::vector<Bytes>& sizes, const Issue& issue) {
   std::set<int> channels;
@@ -156,7 +156,7 @@ LinkMeasurement link_ladder(const Tables& tables, int from, int to, const Ladder
         for (int i = 0; i < together; ++i)
           copy(tables, target.at(), to, source.at(), from, size, timer.stream(), way.get());
       };
-      const auto back = [&](Stream stream) {  // twice as many: until the end
+      const auto back = [&](Stream stream) {  // twice as many, to last until the end
         for (int i = 0; i < 2 * together; ++i) copy(tables, back_target.at(), from, back_source.at(), to, size, stream);
       };
       const int pieces = together * ((way ? 2 : 1) + (options.both_ways ? 2 : 0));

@@ -14,21 +14,20 @@ namespace trainyard::cuda {
 inline constexpr int kHost = -1;
 
 struct LadderOptions {
-  std::vector<Bytes> sizes =
-      {};  // empty: 256 B to 256 MiB (16 MiB: pageable), each four times the last, as memory allows
+  std::vector<Bytes> sizes = {};  // empty: 256 B to 256 MiB (pageable: 16 MiB), each 4 times the last, as memory allows
   int warm = 4, samples = 8;
-  int together =
-      16;  // copies between two events at most, of up to 64 MiB: one alone is as long as the events are exact
+  int together = 16;  // most copies between two events, 64 MiB in all: one may be shorter than the events' resolution
   bool pinned = true;
   bool bounced = false;                     // within one GPU: through pinned memory of the host
-  bool both_ways = false;                   // while as many bytes go the other way
+  bool both_ways = false;                   // with as many bytes in the other direction
   std::function<Owned()> make_stream = {};  // for the copies; empty: an ordinary stream of the GPU
 };
 
-/// Times copies of each size from one end to the other, `together` at a time by events on one stream; a sample is the
-/// mean of one. A kernel keeps the stream busy until all of them are launched: their launches are not timed. The engine
-/// is what CUPTI tells of the smallest and the largest copy: "ce", "sm", "sm, ce"; empty where it does not. What
-/// arrives is compared with what left: a difference throws std::runtime_error. Throws CudaError.
+/// Times copies of each size from one end to the other, up to `together` at a time by events on one stream; a sample is
+/// the mean time of one copy. A delay kernel keeps the stream busy until all are launched, so that launches are not
+/// timed. The engine is CUPTI's report for the smallest and the largest copy: "ce", "sm", "sm, ce"; empty if unknown.
+/// Throws std::runtime_error if the received bytes differ from those sent, MissingError without memory for a copy, and
+/// CudaError.
 LinkMeasurement link_ladder(const Tables& tables, int from, int to, const LadderOptions& options = {});
 
 /// "gpu0", "host".

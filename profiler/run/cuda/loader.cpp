@@ -43,7 +43,7 @@ class SystemLibraries : public LibrarySource {
   }
 
   void* open(const std::string& path) override {
-    // NVRTC looks for its builtins by the system's path alone, not beside itself.
+    // NVRTC looks for its builtins only on the system's path, not in its own folder.
     const fs::path folder = fs::path{path}.parent_path();
     std::error_code error;
     if (!folder.empty() && path.find("libnvrtc.so") != std::string::npos && fs::exists(path, error))
@@ -80,7 +80,7 @@ class SystemLibraries : public LibrarySource {
   }
 };
 
-/// Looks up functions, each with its name behind it, and remembers the first that is not there.
+/// Looks up functions, each followed by its name, and remembers the first that is missing.
 class Lookup {
  public:
   Lookup(LibrarySource& source, void* library) : source_(source), library_(library) {}
@@ -95,7 +95,7 @@ class Lookup {
   void if_there(Function& function, const char* name) {
     function = reinterpret_cast<Function>(source_.symbol(library_, name));
   }
-  /// A function that libraries have under the one name or the other, or not at all.
+  /// A function that has one name or another, depending on the library's version, or is absent.
   template <class Function>
   void either(Function& function, const char* name, const char* older) {
     void* found = source_.symbol(library_, name);
@@ -109,7 +109,7 @@ class Lookup {
   std::string missing_;
 };
 
-/// A function of a table, by its own name.
+/// A function of a table, and its name.
 #define SYMBOL(function) table.function, #function
 
 void fill(Driver& table, Lookup& get) {
@@ -185,7 +185,7 @@ void fill(Nvml& table, Lookup& get) {
 
 #undef SYMBOL
 
-/// What is known of one library beforehand.
+/// Fixed facts about a library.
 struct Wanted {
   const char* name;
   std::vector<std::string> files;
@@ -197,8 +197,8 @@ struct Wanted {
 /// "13.0" of 13000, the form of cudart and the driver.
 std::string dotted(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
-/// Loads one library into its table. `check` sets the state's version, and its problem where the version is wrong. Of
-/// several files the first that can be used; where none can, what is wrong with the first.
+/// Loads one library into its table. `check` sets the state's version, and its problem if the version is wrong. The
+/// first usable one of several files is taken. If there is none, the state of the first one is returned.
 template <class Table, class Check>
 LibraryState load_one(const Wanted& wanted, Table& table, LibrarySource& source, const Check& check) {
   LibraryState first{.name = wanted.name, .required = wanted.required};

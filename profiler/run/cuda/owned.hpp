@@ -7,7 +7,7 @@
 
 namespace trainyard::cuda {
 
-/// The function of a library that takes a handle back, after all work on it where `first` is given.
+/// Deleter that returns a handle to its library, after `first` (such as a synchronization) if given.
 struct GiveBack {
   Status (*destroy)(void*) = nullptr;
   Status (*first)(void*) = nullptr;
@@ -16,11 +16,11 @@ struct GiveBack {
     destroy(handle);
   }
 };
-/// A handle, or memory, that a library gave: a stream, an event, a graph, a context. Given back at the end of its life,
-/// whichever GPU is current then. Handles that work on others are declared after them: streams after events and memory.
+/// A handle or memory of a library: a stream, an event, a graph, a context. Released at the end of its life, whichever
+/// GPU is then current. Handles are declared after those that they work on: streams after events and memory.
 using Owned = std::unique_ptr<void, GiveBack>;
 
-/// A stream beside the GPU's default one. Its end waits for its work.
+/// A stream other than the GPU's default one. Destroying it waits for its work.
 inline Owned owned_stream(const Runtime& cuda, Stream stream) {
   return {stream, {cuda.cudaStreamDestroy, cuda.cudaStreamSynchronize}};
 }
@@ -40,7 +40,7 @@ inline Owned device_memory(const Runtime& cuda, std::size_t bytes) {
   check(cuda, cuda.cudaMalloc(&memory, bytes), "cudaMalloc");
   return {memory, {cuda.cudaFree}};
 }
-/// Memory of the host that stays where it is: copies from and to it do not wait for the host.
+/// Page-locked memory of the host, so that copies are asynchronous to the host.
 inline Owned pinned_memory(const Runtime& cuda, std::size_t bytes, unsigned flags = 0) {
   void* memory = nullptr;
   check(cuda, cuda.cudaHostAlloc(&memory, bytes, flags), "cudaHostAlloc");

@@ -14,14 +14,14 @@ constexpr std::int64_t kAlignment = 256;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// Places in one device's allocation, and who used each last.
+/// Places in one device's allocation, with their users.
 class Arena {
  public:
   explicit Arena(Bytes resident) : top_(aligned(resident.count)), resident_(top_) {}
 
-  /// A place for [from, until), at or after every earlier call's `from`; the first of `users` writes it. `before` gets
-  /// the items to wait for. A place is taken while time or an item at or after the writer says so: readers of no
-  /// duration may still be to come when the place's time is over.
+  /// A place for [from, until); `from` must not decrease from call to call. The first of `users` writes it. `before`
+  /// gets the items to wait for. A place is occupied until its time has passed and no user at or after the writer is
+  /// left: readers of zero duration may still follow.
   Bytes place(Bytes bytes, Nanoseconds from, Nanoseconds until, const std::vector<std::uint32_t>& users,
               std::set<std::uint32_t>& before) {
     const std::int64_t size = aligned(std::max<std::int64_t>(bytes.count, 1));
@@ -36,7 +36,7 @@ class Arena {
     }
     for (const Place& place : places_)
       if (place.begin < at + size && at < place.end) before.insert(place.users.begin(), place.users.end());
-    // What lies under it as a whole is never waited for again: its users come before this one's.
+    // Places that lie under it as a whole need no further wait: their users come before this place's users.
     std::erase_if(places_, [&](const Place& place) { return place.begin >= at && place.end <= at + size; });
     places_.push_back({at, at + size, until, *std::ranges::max_element(users), users});
     top_ = std::max(top_, at + size);
@@ -81,7 +81,7 @@ class Planner {
     return bytes_.empty() ? graph_.bytes(tensor) : std::max(graph_.bytes(tensor), bytes_[tensor]);
   }
 
-  /// Inputs at the head of their stream that wait for nothing: the simulator has them there before the step.
+  /// Marks inputs at the head of their stream that wait for nothing: the simulator has them before the step.
   void find_inputs() {
     std::vector<char> begun(plan_.stream_device.size(), 0);
     for (PlanItem& item : plan_.items) {
@@ -91,7 +91,7 @@ class Planner {
     }
   }
 
-  /// A task before its place in the order is known. What it needs: indices into tasks_.
+  /// A task before its position in the order is known. `needs`: indices into tasks_.
   struct Task {
     PlanItem item;
     std::vector<std::size_t> needs;
@@ -127,7 +127,8 @@ class Planner {
     }
   }
 
-  /// By start, then end, then number, but never before what is needed: tasks of no duration share their start with it.
+  /// Orders tasks by start, end and number, but never before their needs: a task of zero duration may start with its
+  /// need.
   void order_tasks() {
     std::vector<std::size_t> open(tasks_.size());
     std::vector<std::vector<std::size_t>> next(tasks_.size());
@@ -155,7 +156,7 @@ class Planner {
 
   void choose_streams() {
     for (const DeviceId device : problem_.devices()) plan_.stream_device.push_back(device);
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> streams;  // of a channel, or of a pair of devices
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> streams;  // by channel, or by pair of devices
     std::map<ChannelId, std::uint32_t> last;
     for (std::uint32_t at = 0; at < plan_.items.size(); ++at) {
       PlanItem& item = plan_.items[at];
@@ -197,7 +198,7 @@ class Planner {
         place(arenas, at, item.tensor, item.to);
       } else {
         for (const TensorId tensor : graph_.outputs(item.op)) place(arenas, at, tensor, item.from);
-        if (graph_.workspace_bytes(item.op).count > 0) place_workspace(arenas, at);  // the last of what it writes
+        if (graph_.workspace_bytes(item.op).count > 0) place_workspace(arenas, at);  // last of its writes
       }
     }
     for (PlanItem& item : plan_.items) {
@@ -215,7 +216,7 @@ class Planner {
     }
   }
 
-  /// A place on the device for the tensor that item `writer` makes or brings there.
+  /// Places on the device the tensor that item `writer` makes or brings there.
   void place(std::vector<Arena>& arenas, std::uint32_t writer, TensorId tensor, DeviceId device) {
     std::vector<std::uint32_t> users{writer};
     const bool produced_here = !plan_.items[writer].is_transfer;
@@ -230,7 +231,7 @@ class Planner {
     if (produced_here && graph_.kept(tensor)) until = kLongestTime;
     std::set<std::uint32_t> before;
     const Nanoseconds from = plan_.items[writer].predicted.start;
-    // One that is over as it begins still needs its place while its users run.
+    // A tensor of zero lifetime needs its place while its users run.
     const Bytes offset =
         arenas[device.index()].place(bytes(tensor), from, std::max(until, from + Nanoseconds{1}), users, before);
     const BufferPlace buffer{device, offset, bytes(tensor)};
@@ -249,7 +250,7 @@ class Planner {
     wait_for(at, before);
   }
 
-  /// Users that come later than the writer are its own.
+  /// Waits for earlier users of a place; later ones are the writer's own readers.
   void wait_for(std::uint32_t writer, const std::set<std::uint32_t>& before) {
     for (const std::uint32_t user : before)
       if (user < writer) plan_.items[writer].waits.push_back(user);
@@ -262,9 +263,9 @@ class Planner {
   const IdMap<TensorId, Bytes>& bytes_;
   ExecutionPlan plan_;
   std::vector<Task> tasks_;
-  std::map<std::pair<TensorId, DeviceId>, std::size_t> arrival_;  // tasks
+  std::map<std::pair<TensorId, DeviceId>, std::size_t> arrival_;  // indices of tasks
   std::map<std::pair<TensorId, DeviceId>, BufferPlace> place_of_tensor_;
-  std::vector<std::uint32_t> place_of_;  // of a task in the order
+  std::vector<std::uint32_t> place_of_;  // by task: position in the order
   std::vector<std::size_t> task_at_;
 };
 

@@ -11,8 +11,8 @@
 namespace trainyard::cuda {
 namespace {
 
-/// Copies on one stream at most: a full one blocks the host, behind a closed gate for ever. An H100 took 550 of them,
-/// and hung with some 700.
+/// Limit on the copies on one stream: a full queue blocks the host, behind a closed gate forever. An H100 took 550 of
+/// them, and hung at about 700.
 constexpr std::size_t kMostCopies = 128;
 constexpr std::size_t kLargest = std::size_t{256} << 20;
 
@@ -43,7 +43,7 @@ void SideCopies::make_room(Way& way, std::size_t size) const {
     if (way.size == 0)
       throw MissingError("GPU " + std::to_string(gpu_) + " has too little memory left for copies beside a step",
                          "profile a smaller batch too: what copies slow down is measured there");
-    return make_room(way, std::exchange(way.size, 0));  // as it was
+    return make_room(way, std::exchange(way.size, 0));  // the previous size
   }
   way.size = size;
 }

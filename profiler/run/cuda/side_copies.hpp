@@ -9,30 +9,31 @@
 
 namespace trainyard::cuda {
 
-/// Copies between pinned memory of the host and a GPU, both ways at once, beside what else it does in a step; where the
-/// GPU is split, also within it, by a part that does nothing else, as fast as its neighbours could read and write. As
-/// many are issued as the last step said are enough.
+/// Copies between pinned memory of the host and a GPU, in both directions at once, beside a step. If the GPU is split,
+/// also copies within it by an otherwise idle part, as fast as its neighbours could read and write. The last step
+/// determines how many are issued.
 class SideCopies {
  public:
-  /// `neighbour`: makes a stream of another part; may be empty. Throws MissingError where memory is too little.
+  /// `neighbour`: makes a stream of another part; may be empty. Throws MissingError if memory is too small.
   SideCopies(const Tables& tables, int gpu, const std::function<Owned()>& neighbour = {});
   SideCopies(SideCopies&&) = delete;
 
-  /// Once `begin` is over, an event of the GPU that was recorded.
+  /// Issues the copies, to start after `begin`, an event of the GPU that was recorded.
   void issue(Event begin);
-  /// After the step, of this length: whether copies ran until its end. Chooses the numbers and sizes of the next ones.
+  /// Call after the step, with its length. Returns whether copies ran until its end, and chooses number and size of the
+  /// next.
   bool outlasted(double step_ns);
-  /// The rate in the last step, read and written in the GPU's memory, all ways together.
+  /// Traffic of the last step's copies in the GPU's memory, read and written, in all directions together.
   BytesPerSecond rate() const { return rate_; }
 
  private:
   struct Way {
     Owned host, device, start, end, stream;
     int kind;
-    std::size_t size = 0;  // of each, large enough for full speed where memory allows it
+    std::size_t size = 0;  // of each copy: enough for full speed, as memory allows
     std::size_t count = 4;
   };
-  /// Where memory is too little, of the size before.
+  /// Allocates buffers of this size, or of the previous size if memory is too small.
   void make_room(Way& way, std::size_t size) const;
 
   const Runtime& cuda_;

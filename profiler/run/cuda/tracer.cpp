@@ -16,7 +16,7 @@ constexpr std::size_t kBufferSize = std::size_t{8} << 20;
 constexpr Status kNoPrivilege = 35;  // CUPTI_ERROR_INSUFFICIENT_PRIVILEGES
 constexpr std::uint32_t kFlushForced = 1;
 
-/// CUPTI's callbacks carry no pointer of ours.
+/// State of CUPTI's callbacks, which take no user pointer.
 struct Shared {
   std::mutex mutex;
   const Cupti* cupti = nullptr;
@@ -38,7 +38,7 @@ void complete(void* context, std::uint32_t stream, std::uint8_t* buffer, std::si
   Shared& state = shared();
   const Cupti* cupti = state.cupti;
   if (cupti) {
-    // Before our own lock: it takes one of CUPTI's, which another thread may hold while it waits for ours.
+    // Call before locking our mutex: it takes a lock of CUPTI's, which another thread may hold while it waits for ours.
     std::size_t dropped = 0;
     const bool known = cupti->cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == 0;
     const std::lock_guard lock{state.mutex};

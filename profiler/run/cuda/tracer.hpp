@@ -8,21 +8,22 @@
 
 namespace trainyard::cuda {
 
-/// Records what runs on the GPUs by CUPTI's activity API, in a pass of its own: tracing slows a step, so a makespan is
-/// never taken from it. One at a time; make it before modules are loaded, or CUPTI instruments them late, for seconds.
+/// Records GPU activity by CUPTI's activity API, in a separate pass: tracing slows a step, so that its makespan is not
+/// used. Only one may exist at a time. Create it before modules are loaded; otherwise CUPTI instruments them late, for
+/// seconds.
 class Tracer {
  public:
-  /// Throws MissingError where CUPTI is not there, or this user may not trace (many containers): events then still time
+  /// Throws MissingError without CUPTI, or if this user may not trace (as in many containers). Events can still time
   /// whole ops.
   explicit Tracer(const Tables& tables);
   ~Tracer();
   Tracer(Tracer&&) = delete;
 
-  /// Work that this thread issues between the two belongs to the op.
+  /// Work that this thread issues between push and pop belongs to the op.
   void push(std::uint64_t op);
   void pop();
 
-  /// Everything recorded since the start, or since the last call. Wait for the GPUs first.
+  /// Takes all records since construction or the last call. Synchronize the GPUs first.
   ActivityTrace take();
 
  private:
@@ -30,7 +31,7 @@ class Tracer {
   std::vector<int> enabled_;
 };
 
-/// Pushes and pops.
+/// Pushes an op for the length of a scope.
 class OpScope {
  public:
   OpScope(Tracer& tracer, std::uint64_t op) : tracer_(tracer) { tracer_.push(op); }
@@ -41,7 +42,7 @@ class OpScope {
   Tracer& tracer_;
 };
 
-/// Time of a traced step over that of an untraced one: beyond 1.05 its op times are doubtful.
+/// Time of a traced step over that of an untraced one: above 1.05 its op times are doubtful.
 double tracing_ratio(double traced_ns, double untraced_ns);
 
 }  // namespace trainyard::cuda
