@@ -11,7 +11,7 @@
 
 namespace trainyard::kernels {
 
-/// The elements of an array along one axis: `outer` times `step` lines of `length` elements, `step` apart.
+/// The lines of an array along one axis: `outer` x `step` lines of `length` elements, `step` apart.
 struct Lines {
   std::size_t outer = 1, length = 1, step = 1;
 
@@ -21,7 +21,7 @@ struct Lines {
     for (std::size_t i = axis + 1; i < shape.size(); ++i) step *= static_cast<std::size_t>(shape[i]);
   }
   std::size_t count() const { return outer * step; }
-  /// f(number of the line, its first element).
+  /// f(index of the line, its first element).
   template <class F>
   void each(F&& f) const {
     for (std::size_t o = 0; o < outer; ++o)
@@ -29,7 +29,7 @@ struct Lines {
   }
 };
 
-/// Elements in row-major order. `Data`: where they are.
+/// An array in row-major order. `Data`: a pointer to its elements.
 template <class Data>
 struct ArrayOf {
   Data data{};
@@ -41,17 +41,17 @@ struct ArrayOf {
   std::int64_t dim(std::size_t i) const { return (*shape)[i]; }
 };
 
-/// Arguments of a kernel. An entry without data is not given (an optional input, a gradient that nobody wants, an
-/// input that the backward op does not read).
+/// Arguments of a kernel. An entry without data is absent: an optional input, a gradient that is not wanted, or an
+/// input that the backward op does not read.
 template <class Array>
 struct OpArraysOf {
   const Model& model;
   const Node& node;
   std::vector<Array> in, out;            // of the forward node; a forward kernel fills every `out` that has data
-  std::vector<Array> dy, dx;             // backward: gradients of the outputs, and to fill, of the inputs
-  std::vector<std::byte*> extra = {};    // what the forward op keeps for the backward op
-  std::uint64_t seed = 0;                // of what the op draws at random
-  std::vector<std::size_t> places = {};  // of the elements of `out` in the array that it draws for; empty: their own
+  std::vector<Array> dy, dx;             // backward: gradients of the outputs, and those of the inputs, to be filled
+  std::vector<std::byte*> extra = {};    // kept by the forward op for the backward op
+  std::uint64_t seed = 0;                // of random draws
+  std::vector<std::size_t> places = {};  // of `out` in the array for which it is drawn; empty: their own
 
   Array input(std::size_t i) const { return i < in.size() ? in[i] : Array{}; }
   bool wants(std::size_t i) const { return i < dx.size() && dx[i]; }
@@ -66,8 +66,8 @@ Lines lines_along_axis(const OpArraysOf<Array>& c, std::int64_t usual) {
   return {shape, axis_at(c.node.integer("axis", usual), shape.size())};
 }
 
-/// Lines of logits along the dimension that counts classes: ours counts them in the last one, of images in the second;
-/// ONNX always in the second.
+/// Lines of logits along the class dimension: for our SoftmaxCrossEntropy the last one, or the second of images; for
+/// ONNX operators always the second.
 template <class Array>
 Lines class_lines(const OpArraysOf<Array>& c) {
   const Shape& shape = c.value(c.node.inputs[0]).shape;
@@ -75,7 +75,7 @@ Lines class_lines(const OpArraysOf<Array>& c) {
   return {shape, second ? std::min<std::size_t>(1, shape.size() - 1) : shape.size() - 1};
 }
 
-/// The shape of a reduction's result, its reduced dimensions kept as 1.
+/// Shape of a reduction's result, with its reduced dimensions kept as 1.
 template <class Array>
 Shape reduced_shape(const OpArraysOf<Array>& c) {
   Shape shape = c.value(c.node.inputs[0]).shape;
@@ -86,7 +86,7 @@ Shape reduced_shape(const OpArraysOf<Array>& c) {
   return shape;
 }
 
-/// What is asked of the node that no kernel of its operator supports ("with peepholes"); empty: nothing.
+/// A property of the node that no kernel of its operator supports ("with peepholes"); empty if there is none.
 std::string why_not(const Model& model, const Node& node);
 
 }  // namespace trainyard::kernels

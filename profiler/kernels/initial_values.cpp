@@ -9,14 +9,14 @@
 namespace trainyard::kernels {
 namespace {
 
-/// Uses of a value by nodes, directly or through views.
+/// How nodes use a value, directly or through views.
 struct Uses {
   bool scales = false, shifts = false, is_variance = false, is_mean = false;  // of normalizations
   bool divides_or_multiplies = false, is_condition = false;
-  std::int64_t below = 0;  // as an index: the numbers that it may have; 0: it is no index
+  std::int64_t below = 0;  // exclusive upper bound of an index; 0: not an index
 };
 
-/// How the node uses its input `i`; `all`: uses by the nodes behind it.
+/// The node's use of its input `i`; `all`: uses by later nodes.
 Uses use_of(const Model& model, const Node& node, std::size_t i, const IdMap<ValueId, Uses>& all) {
   Uses use;
   const Shape& first = model.values[node.inputs[0]].shape;
@@ -48,7 +48,7 @@ void add(Uses& to, const Uses& use) {
 IdMap<ValueId, Uses> all_uses(const Model& model) {
   const auto roots = storage_roots(model);
   IdMap<ValueId, Uses> uses(model.values.size());
-  for (std::size_t n = model.nodes.size(); n-- > 0;) {  // a cast's uses before it
+  for (std::size_t n = model.nodes.size(); n-- > 0;) {  // backwards, so that uses of a cast's output are known
     const Node& node = model.nodes[NodeId{n}];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId input = node.inputs[i];
@@ -74,7 +74,8 @@ InitialValues initial_values(const Value& value, const Uses& uses) {
       (value.role == Value::Role::constant && uses.divides_or_multiplies))
     return {Rule::filled, 1};
   if (value.role != Value::Role::parameter || uses.shifts || uses.is_mean) return {Rule::filled, 0};
-  // Inputs of a unit: all dimensions but the first (convolutions), or the first (products).
+  // Fan-in: the product of all dimensions except the first (convolutions), or the larger dimension of a matrix
+  // (products).
   double fan = 1;
   for (std::size_t i = 1; i < value.shape.size(); ++i) fan *= static_cast<double>(value.shape[i]);
   if (value.shape.size() == 2) fan = static_cast<double>(std::max(value.shape[0], value.shape[1]));

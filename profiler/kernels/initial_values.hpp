@@ -6,21 +6,22 @@
 
 namespace trainyard::kernels {
 
-/// The rule by which a value gets its first numbers; random ones are drawn from the stream that has the value's number
-/// (Random::stream(seed, id)), element by element.
+/// Rule for the initial numbers of a value. Random numbers are drawn element by element, from the stream with the
+/// value's number (Random::stream(seed, id)).
 ///
-/// - integers, reals: its known contents
+/// - integers, reals: the known contents
 /// - filled: all are `number`
-/// - uniform: in [-number, number): parameters, sqrt(3 / inputs of a unit), or 0.1 for those of one dimension
-/// - normal: standard normal: inputs that are no indices
-/// - below: whole, in [0, below): indices and labels, by what they choose from
+/// - uniform: in [-number, number), for parameters: sqrt(3 / fan-in), or 0.1 for those of one dimension
+/// - normal: standard normal, for inputs that are not indices
+/// - below: integers in [0, below), for indices and labels; `below` is the extent of what they index
 struct InitialValues {
   enum class Rule : std::uint8_t { integers, reals, filled, uniform, normal, below } rule = Rule::filled;
   double number = 0;
   std::int64_t below = 0;
 };
 
-/// By value: first numbers of inputs, parameters, buffers and constants of known shape, by the nodes that use each.
+/// Initial numbers by value, of inputs, parameters, buffers and constants of known shape, chosen by the nodes that use
+/// each.
 IdMap<ValueId, InitialValues> initial_values(const Model& model);
 
 }  // namespace trainyard::kernels

@@ -6,12 +6,12 @@
 #include "profiler/kernels/arrays.hpp"
 #include "trainyard/model/op_kind.hpp"
 
-/// Parts of normalizations on any device. What a forward op keeps: the means of all sets, then what each multiplies by,
-/// 1 / sqrt(variance + epsilon). Sizes are those of GPU kernels, too.
+/// Parts of normalizations that all devices share. A forward op keeps the means of all sets, then their factors 1 /
+/// sqrt(variance + epsilon). GPU kernels use these sizes, too.
 namespace trainyard::kernels {
 
-/// Elements that share a mean: those of `sets` sets, each of `runs` runs of `length` elements that lie `step` apart;
-/// set i starts at i x `between`. The scale of an element is that of its channel: element / `per_channel` % channels.
+/// The sets of elements that share a mean: `sets` sets of `runs` runs of `length` elements. Runs lie `step` apart, and
+/// set i starts at i x `between`. An element takes the scale of its channel: element / `per_channel` % channels.
 struct Sets {
   std::uint64_t sets = 1, runs = 1, length = 1, step = 0, between = 0, channels = 1, per_channel = 1;
 
@@ -55,11 +55,11 @@ inline float epsilon(const Node& node) { return static_cast<float>(node.real("ep
 inline bool centred(const Node& node) {
   return node.type != "RMSNormalization" && node.type != "SimplifiedLayerNormalization";
 }
-/// Whether a forward op keeps its statistics; the gradients of the others find them again.
+/// Whether a forward op keeps its statistics; the gradients of other operators recompute them.
 inline bool keeps_statistics(const Node& node) {
   return node.type == "BatchNormalization" || node.type == "LayerNormalization";
 }
-/// Statistics that are given: of a batch norm that does not use its batch's.
+/// Whether statistics are given: for a batch norm that does not use its batch's.
 inline bool fixed_statistics(const Model& model, const Node& node) {
   return node.type == "BatchNormalization" && !uses_batch_statistics(model, node);
 }

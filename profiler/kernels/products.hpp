@@ -8,15 +8,15 @@
 #include "profiler/kernels/arrays.hpp"
 #include "profiler/kernels/strides.hpp"
 
-/// Shapes of matrix products, whatever the device.
+/// Shapes of matrix products on any device.
 namespace trainyard::kernels {
 
-/// Rows of the last dimension of `shape`.
+/// Number of rows, with the last dimension of `shape` as columns.
 inline std::int64_t rows_of(const Shape& shape) {
   return shape.empty() ? 1 : elements(shape) / std::max<std::int64_t>(1, shape.back());
 }
 
-/// The matrices [m, k] x [k, n] of a MatMul: as NumPy's, the leading dimensions broadcast.
+/// The matrices [m, k] x [k, n] of a MatMul; the leading dimensions broadcast as in NumPy.
 struct BatchedShape {
   Shape batch;
   std::int64_t m, n, k;
@@ -32,13 +32,13 @@ struct BatchedShape {
         if ((*own)[i] != 1) batch[batch.size() - own->size() + i] = (*own)[i];
     a_strides_ = broadcast_strides(left, batch), b_strides_ = broadcast_strides(right, batch);
   }
-  /// Elements from one matrix to the next over the whole batch, 0 where one serves all; none where broadcast dimensions
-  /// make the steps differ.
+  /// Elements from one matrix to the next over the whole batch; 0 if one matrix serves all; none if broadcast
+  /// dimensions make the steps differ.
   std::optional<std::int64_t> step_a() const { return step(a_strides_, m * k); }
   std::optional<std::int64_t> step_b() const { return step(b_strides_, k * n); }
   std::int64_t count() const { return elements(batch); }
 
-  /// f(index in the batch, first element of A's matrix, of B's).
+  /// f(index in the batch, first element of A's matrix, first element of B's matrix).
   template <class F>
   void each(F&& f) const {
     std::int64_t i = 0;
@@ -62,8 +62,9 @@ struct BatchedShape {
   std::vector<std::int64_t> a_strides_, b_strides_;  // in matrices
 };
 
-/// LSTM: X [S, B, I], W [D, 4H, I], R [D, 4H, H], b [D, 8H], gates in ONNX's order i, o, f, c; no peepholes, no
-/// clipping, full sequences. Kept for each direction, step, row and unit: i, o, f, c~, c, tanh c, h.
+/// LSTM of S steps, batch B, I inputs, H hidden units, D directions: X [S, B, I], W [D, 4H, I], R [D, 4H, H], b [D,
+/// 8H]. Gates are in ONNX's order i, o, f, c; no peepholes, no clipping, full sequences. Kept for each direction, step,
+/// row and unit: i, o, f, c~, c, tanh c, h.
 struct Lstm {
   std::int64_t steps, batch, inputs, hidden, directions;
   bool reverse;
@@ -76,7 +77,7 @@ struct Lstm {
   }
   std::int64_t cell() const { return batch * hidden; }
   std::int64_t time(std::int64_t d, std::int64_t step) const { return d == 1 || reverse ? steps - 1 - step : step; }
-  /// Slot `which` of 7 of a direction and a step in the order of the run.
+  /// Slot `which` of 7 of a direction and a step, in the order of execution.
   template <class Data>
   Data kept(const Data& all, std::int64_t d, std::int64_t step, std::int64_t which) const {
     return all + ((d * steps + step) * 7 + which) * cell();

@@ -36,7 +36,7 @@ std::string resize(const Node& node) {
              : "";
 }
 
-/// Kernels align the last dimensions of operands, as operators have done since opset 7.
+/// Kernels align operands at their last dimensions, as operators do since opset 7.
 std::string alignment(const Model& model, const Node& node) {
   if (node.inputs.size() != 2) return "";
   const Shape &a = model.values[node.inputs[0]].shape, &b = model.values[node.inputs[1]].shape;

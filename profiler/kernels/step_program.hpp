@@ -32,7 +32,8 @@ struct AdamCorrection {
         second(1 - std::pow(kSecondDecay, static_cast<float>(step))) {}
 };
 
-/// to[o][to_begin + k][i] = from[o][from_begin + k][i], of arrays [outer, extent, inner], for k below count.
+/// A block copy between arrays [outer, extent, inner]: to[o][to_begin + k][i] = from[o][from_begin + k][i] for k <
+/// count.
 struct Slab {
   std::size_t outer = 1, inner = 1, to_extent = 0, to_begin = 0, from_extent = 0, from_begin = 0, count = 0;
 };
@@ -44,9 +45,9 @@ void copy_slab(Number* to, const Number* from, const Slab& slab) {
                 to + (o * slab.to_extent + slab.to_begin) * slab.inner);
 }
 
-/// The shape of a part, of an array of this shape.
+/// Shape of a part of an array of this shape.
 Shape part_shape(const Shape& shape, const Part& part);
-/// Calls take(slab) for what a part consists of: slabs from the whole array to the part.
+/// Calls take(slab) for the slabs of which a part consists, from the whole array to the part.
 template <class Take>
 void each_slab(const Shape& whole, const Part& part, const Take& take) {
   if (!part.cut) {
@@ -68,7 +69,7 @@ void each_slab(const Shape& whole, const Part& part, const Take& take) {
   }
 }
 
-/// The numbers of a part of an array, of a part of that, and so on.
+/// Numbers of a part of an array, of a part of that part, and so on.
 template <class Number>
 std::vector<Number> numbers_of_parts(std::vector<Number> numbers, Shape shape, std::span<const Part> parts) {
   for (const Part& part : parts) {
@@ -80,10 +81,10 @@ std::vector<Number> numbers_of_parts(std::vector<Number> numbers, Shape shape, s
   }
   return numbers;
 }
-/// The places that the elements of the part have in the whole array.
+/// Positions of the part's elements in the whole array.
 std::vector<std::size_t> places_of_parts(const Shape& shape, std::span<const Part> parts);
 
-/// The model's value whose shape and type the result of an op has.
+/// The model's value that gives an op's result its shape and type.
 const Value& result_value(const Model& model, const OpRecipe& op, const OpRecipe::Result& result);
 
 /// FNV-1a over the bits of all parameters; `numbers(id)` gives those of one.
@@ -101,30 +102,30 @@ std::uint64_t parameter_checksum(const Model& model, const Numbers& numbers) {
   return sum;
 }
 
-/// The interpreter of a training recipe, for CPUs and GPUs alike: which arrays an op reads, through which views, which
-/// kernel runs on them, and where its results go. What it means to do so is up to a device, which has
+/// Interpreter of a training recipe, for CPUs and GPUs alike. It determines which arrays an op reads, through which
+/// views, which kernel runs on them, and where its results go. A device implements these operations:
 ///
-///     tensor(TensorId), held(ValueId)    where the elements of a tensor, of a parameter or constant lie
+///     tensor(TensorId), held(ValueId)    location of a tensor's elements, and of a parameter's or constant's
 ///     extra(TensorId)                    bytes that a forward op keeps for its backward op
 ///     scratch(shape, like)               an array until the end of the op, of the type of a value or another array
 ///     fill, copy, add, sum_to_shape      element-wise; the array that is written comes first
 ///     gather(to, from, shape, view)      to[i] = from[view(i)] over the elements i of `shape`
 ///     scatter(to, from, shape, view, add)  to[view(i)] = (or +=) from[i]
 ///     input(ValueId, to), run(kernel, arrays)
-///     update(ValueId, gradient, range)   of a range of the parameter, or of all of it
-///     loss(array, share)                 counts as so much of the loss of the step
+///     update(ValueId, gradient, range)   updates a range of the parameter, or all of it
+///     loss(array, share)                 counts the array as this share of the step's loss
 ///     relay(to, from)                    copies the bytes of a tensor to another
 ///
-/// and, where rewritten graphs are to run (ops of Kind::sum, join, rest; operands in parts),
+/// and, to run rewritten graphs (ops of Kind::sum, join, rest; operands in parts),
 ///
 ///     updated(ValueId)                   a parameter as this step leaves it
-///     from(data, offset)                 the elements from there on
+///     from(data, offset)                 the elements from this offset on
 ///     copy_slab(to, from, slab)
-///     store(ValueId, from, range)        elements of the parameter as this step leaves it
+///     store(ValueId, from, range)        stores elements of the parameter as this step leaves it
 template <class Array, class Kernel>
 class StepProgram {
  public:
-  /// find(type, backward) is the kernel of an operator, or null.
+  /// find(type, backward): the kernel of an operator, or null.
   template <class Find>
   StepProgram(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t seed, const Find& find)
       : graph_(graph), recipe_(recipe), model_(recipe.model) {
@@ -169,16 +170,16 @@ class StepProgram {
     }
   }
 
-  /// The shape of a tensor, and the value whose type it has; null for an extra.
+  /// Shape of a tensor, and the value that gives its type; null for an extra.
   const Shape* shape(TensorId tensor) const { return shapes_[tensor]; }
   const Value* value(TensorId tensor) const { return values_[tensor]; }
 
-  /// A finding ("unsupported-op") for each operator without a kernel for what it is asked, over the ops with here(op).
-  /// asked(model, node): as why_not().
+  /// A finding ("unsupported-op") for each operator without a kernel that supports what the node asks, among the ops
+  /// with here(op). asked(model, node): as why_not().
   template <class Asked, class Here>
   std::vector<Finding> missing_kernels(std::string_view backend, const std::string& help, const Asked& asked,
                                        const Here& here) const {
-    std::map<std::string, std::string> first;  // op, by what is missing
+    std::map<std::string, std::string> first;  // the first op, by what is missing
     for (const OpId op : graph_.ops()) {
       const OpRecipe& how = recipe_.ops[op];
       if (!has_kernel(how) || !here(op)) continue;
@@ -199,14 +200,14 @@ class StepProgram {
     return findings;
   }
 
-  /// The op makes the loss, or its share.
+  /// Whether the op makes the loss, or a share of it.
   bool gives_loss(OpId op) const {
     const OpRecipe& how = recipe_.ops[op];
     if (how.kind != OpRecipe::Kind::forward || recipe_.loss.is_none()) return false;
     return how.loss_share || model_.nodes[how.node].outputs[0] == recipe_.loss;
   }
 
-  /// Ops that touch one parameter must not run at once.
+  /// Runs an op. Ops that touch one parameter must not run at once.
   template <class Device>
   void run(OpId op, Device& device) {
     const OpRecipe& how = recipe_.ops[op];
@@ -266,7 +267,7 @@ class StepProgram {
     return {operand.updated ? device.updated(operand.held) : device.held(operand.held), shape};
   }
 
-  // --- what rewrites add: sums, and arrays put together and divided ---
+  // --- for rewrites: sums, and arrays that are joined and divided ---
 
   static bool rearranges(const OpRecipe& how) {
     return how.kind == OpRecipe::Kind::sum || how.kind == OpRecipe::Kind::join;
@@ -285,7 +286,7 @@ class StepProgram {
   const Shape& shape_of(const Operand& operand) const {
     return operand.parts.empty() ? before_parts(operand) : *part_shapes_.at(&operand).back();
   }
-  /// The shape of the reads put together.
+  /// Shape of the reads joined.
   Shape joined_shape(const OpRecipe& how) const {
     Shape shape = shape_of(how.reads[0]);
     if (how.reads.size() == 1) return shape;
@@ -342,7 +343,7 @@ class StepProgram {
       all = read(how.reads[0], device);
     } else {
       all = divides ? device.scratch(shape, to) : to;
-      std::size_t begin = 0;  // where they are end to end
+      std::size_t begin = 0;  // of the next part, if they lie end to end
       for (std::size_t i = 0; i < how.reads.size(); ++i) {
         const Array part = read(how.reads[i], device);
         if (how.joined) {
@@ -364,14 +365,14 @@ class StepProgram {
       const Array made{device.tensor(tensor), shapes_[tensor]};
       if (how.results[i].like.is_none() || how.cut) {
         each_slab(shape, part_of(how, i), [&](const Slab& slab) { device.copy_slab(made.data, all.data, slab); });
-      } else {  // arrays of their own sizes
+      } else {  // arrays of different sizes
         device.copy_slab(made.data, all.data, {.from_begin = begin, .count = made.size()});
         begin += made.size();
       }
     }
   }
 
-  /// The array seen through the steps: the same memory where they only change its shape, otherwise a copy.
+  /// The array seen through the steps: the same memory if they only change its shape, otherwise a copy.
   template <class Device>
   Array seen(std::span<const ViewStep> views, Array array, Device& device) const {
     for (std::size_t i = 0; i < views.size(); ++i) {
@@ -394,7 +395,7 @@ class StepProgram {
     return array;
   }
 
-  /// The array that the op writes: the tensor itself, or scratch that deliver() cuts up.
+  /// The array that the op writes: the tensor itself, or scratch that deliver() divides.
   template <class Device>
   Array target(const OpRecipe& how, const OpRecipe::Result& result, Device& device) const {
     const Value& value = result_value(model_, how, result);

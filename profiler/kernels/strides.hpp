@@ -9,14 +9,14 @@
 
 namespace trainyard::kernels {
 
-/// Steps between neighbours along each dimension of an array in row-major order.
+/// Strides of an array in row-major order.
 inline std::vector<std::int64_t> dense_strides(const Shape& shape) {
   std::vector<std::int64_t> strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   return strides;
 }
 
-/// Steps along each dimension of `out` in an array of shape `own` that is broadcast to it: 0 where it is repeated.
+/// Strides along each dimension of `out` in an array of shape `own` that is broadcast to it; 0 for repeated dimensions.
 inline std::vector<std::int64_t> broadcast_strides(const Shape& own, const Shape& out) {
   std::vector<std::int64_t> strides(out.size(), 0);
   std::int64_t step = 1;
@@ -28,8 +28,8 @@ inline std::vector<std::int64_t> broadcast_strides(const Shape& own, const Shape
   return strides;
 }
 
-/// Calls f(offsets) for each element of an array of shape `out`, in order; offsets[i] is where the i-th operand, with
-/// these strides, has its element.
+/// Calls f(offsets) for each element of an array of shape `out`, in order. offsets[i] is the offset of the i-th
+/// operand's element, by its strides.
 template <std::size_t N, class F>
 void walk(const Shape& out, const std::array<std::vector<std::int64_t>, N>& strides, F&& f) {
   std::array<std::int64_t, N> at{};

@@ -13,18 +13,18 @@ namespace trainyard::kernels {
 struct Strided {
   std::int64_t offset = 0;
   std::vector<std::int64_t> strides;
-  bool dense = false;  // the same elements in the same order
+  bool dense = false;  // same elements in the same order
 };
-/// Throws InputError ("unsupported-op") for an operator that is no view.
+/// Throws InputError ("unsupported-op") for an operator that is not a view.
 Strided strided_view(const Model& model, const Node& node, std::size_t index);
 
-/// The part of a Concat's output that input `index` is.
+/// The part of a Concat's output that its input `index` fills.
 Strided part_view(const Model& model, const Node& node, std::size_t index);
 
-/// The shape that an array has after the steps.
+/// Shape of an array after the steps.
 const Shape& shape_after(const Model& model, std::span<const ViewStep> views, const Shape& before);
 
-/// Elements that a Pad puts before those of its input, by dimension; negative where it crops.
+/// Number of elements that a Pad puts before its input, by dimension; negative if it crops.
 std::vector<std::int64_t> pads_before(const Model& model, const Node& node, std::size_t rank);
 
 }  // namespace trainyard::kernels

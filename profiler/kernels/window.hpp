@@ -9,7 +9,7 @@
 
 namespace trainyard::kernels {
 
-/// Geometry of a window that slides over up to three spatial dimensions; missing ones have size 1, in front.
+/// Geometry of a window that slides over up to three spatial dimensions; missing ones come first, with size 1.
 struct WindowGeometry {
   std::int64_t batch = 1, channels = 1;
   std::array<std::int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1},
@@ -19,7 +19,7 @@ struct WindowGeometry {
   std::int64_t out_size() const { return out[0] * out[1] * out[2]; }
   std::int64_t kernel_size() const { return kernel[0] * kernel[1] * kernel[2]; }
 
-  /// `x` is the array that windows are taken from, `y` the one with an element per window, `kernel_shape` spatial.
+  /// `x`: shape of the windowed array; `y`: shape with an element per window; `kernel_shape`: spatial.
   WindowGeometry(const Node& node, const Shape& x, const Shape& y, const std::vector<std::int64_t>& kernel_shape)
       : batch(x[0]), channels(x[1]) {
     const std::size_t spatial = x.size() - 2, first = 3 - std::min<std::size_t>(3, spatial);
@@ -44,7 +44,7 @@ struct WindowGeometry {
     }
   }
 
-  /// f(element of the window, position in the window's plane or -1 in the padding) over the window of output (z, y, x).
+  /// f(index in the window, index in the plane or -1 in the padding) over the window of output (z, y, x).
   template <class F>
   void each_in_window(std::int64_t z, std::int64_t y, std::int64_t x, F&& f) const {
     std::int64_t k = 0;
@@ -62,7 +62,7 @@ struct WindowGeometry {
   }
 };
 
-/// Windows of a pool.
+/// Geometry of a pool's windows.
 template <class Array>
 WindowGeometry pool_geometry(const OpArraysOf<Array>& c) {
   return {c.node, c.value(c.node.inputs[0]).shape, c.value(c.node.outputs[0]).shape, c.node.integers("kernel_shape")};

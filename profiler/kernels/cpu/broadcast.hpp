@@ -9,7 +9,7 @@
 
 namespace trainyard::cpu {
 
-/// f(element of `large`, the element of `small` that is broadcast to it).
+/// f(index in `large`, index in `small` of the element broadcast to it).
 template <class F>
 void each_broadcast(const Shape& large, const Shape& small, const F& f) {
   std::size_t i = 0;
@@ -17,7 +17,7 @@ void each_broadcast(const Shape& large, const Shape& small, const F& f) {
           [&](const std::array<std::int64_t, 1>& at) { f(i++, static_cast<std::size_t>(at[0])); });
 }
 
-/// Adds up what `to` was broadcast to: `from` has the larger shape. `to` is overwritten.
+/// Sums `from`, of shape `large`, over the dimensions to which `to` was broadcast. `to` is overwritten.
 inline void sum_to_shape(const float* from, const Shape& large, const Array& to) {
   if (*to.shape == large) {
     std::copy(from, from + to.size(), to.data);

@@ -9,7 +9,7 @@ namespace trainyard::cpu {
 
 // One table per family of operators.
 std::span<const OpKernels> unary_kernels();
-std::span<const OpKernels> operand_kernels();  // of several operands, with broadcasting
+std::span<const OpKernels> operand_kernels();  // several operands, with broadcasting
 std::span<const OpKernels> product_kernels();  // matrix products
 std::span<const OpKernels> window_kernels();   // convolutions
 std::span<const OpKernels> pool_kernels();
@@ -25,10 +25,10 @@ std::span<const OpKernels> einsum_kernels();
 std::span<const OpKernels> resize_kernels();
 std::span<const OpKernels> attention_kernels();
 std::span<const OpKernels> expert_kernels();
-std::span<const OpKernels> divided_kernels();  // among ranks
-std::span<const OpKernels> norm_kernels();     // and what is rare
+std::span<const OpKernels> divided_kernels();  // operators divided among ranks
+std::span<const OpKernels> norm_kernels();     // and rare operators
 
-/// What gates and activations are made of.
+/// Used by gates and activations.
 inline float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
 }  // namespace trainyard::cpu

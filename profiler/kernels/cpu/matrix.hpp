@@ -17,7 +17,7 @@ inline Eigen::Map<Eigen::VectorXf> column(float* data, std::int64_t rows) {
   return {data, static_cast<Eigen::Index>(rows)};
 }
 
-/// to = (or +=) a b, each transposed first where asked for; rows of the result by the threads of the op.
+/// to = (or +=) a b, each transposed first if `turned`. The op's threads share the rows of the result.
 inline void multiply(const MatrixMap& a, bool a_turned, const MatrixMap& b, bool b_turned, MatrixMap to, bool add) {
   in_parallel(to.rows(), 8, [&](std::int64_t first, std::int64_t last) {
     const std::int64_t count = last - first;

@@ -16,28 +16,28 @@
 
 namespace trainyard::cpu {
 
-/// A training graph on a CPU: parameters, optimizer state and inputs, and its ops over the memory of tensors.
+/// A training graph on a CPU: parameters, optimizer state and inputs, and its ops on the memory of tensors.
 class Program {
  public:
-  /// Throws InputError ("unsupported-op") naming the operators that have no kernel.
+  /// Throws InputError ("unsupported-op") naming the operators without a kernel.
   Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t seed);
 
-  /// Bytes that the tensor takes here: its own, or 4 for each element where that is more.
+  /// Bytes of the tensor here: its size in the graph, or 4 per element if that is more.
   std::size_t tensor_bytes(TensorId tensor) const { return bytes_[tensor]; }
-  /// Runs an op; `tensors` has the memory of each tensor that it reads and writes. Ops that touch one parameter must
+  /// Runs an op; `tensors` holds the address of each tensor that it reads or writes. Ops that touch one parameter must
   /// not run at once.
   void run(OpId op, std::byte* const* tensors);
 
-  /// Call when all ops of a step have run: updated parameters come into force.
+  /// Call when all ops of a step have run: makes the updated parameters current.
   void end_step();
 
-  /// Parameters, state and inputs as at the start; the same for the same seed.
+  /// Resets parameters, state and inputs to the start; the seed determines them.
   void reset();
   std::uint64_t parameter_checksum() const;
   std::vector<float>& held(ValueId value) { return held_[value]; }
   const std::vector<float>& input(ValueId value) const { return inputs_[value]; }
   const TrainingRecipe& recipe() const { return recipe_; }
-  /// Loss of the last step; 0 where there is none.
+  /// Loss of the last step; 0 if there is none.
   double loss() const;
 
  private:
@@ -58,8 +58,8 @@ class Program {
   IdMap<ValueId, std::int64_t> steps_;
   IdMap<ValueId, bool> is_used_;
   std::map<ValueId, const HeldCopy*> copies_;
-  std::set<ValueId> in_pieces_;    // parameters that several ops update, each in part
-  std::map<OpId, double> losses_;  // by the op that makes a share of it
+  std::set<ValueId> in_pieces_;    // parameters that several ops update in parts
+  std::map<OpId, double> losses_;  // by op that makes a share of it
 };
 
 }  // namespace trainyard::cpu

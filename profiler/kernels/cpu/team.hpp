@@ -8,22 +8,22 @@
 
 namespace trainyard::cpu {
 
-/// The cores of one device, for threads within an op. The thread that makes it is its first member; the others wait,
-/// first by spinning, pinned to cores of their own.
+/// The cores of one device, for threads within an op. The creating thread is the first member. The others are pinned to
+/// the other cores, and wait, at first by spinning.
 ///
-/// Work is cut into as many pieces as the team has cores, however many threads then take them: so that an op's result
-/// does not depend on the number of threads.
+/// Work is cut into as many pieces as the team has cores, however many threads are in use, so that results do not
+/// depend on the number of threads.
 class Team {
  public:
-  /// `cores[0]` is that of the calling thread.
+  /// `cores[0]` is the core of the calling thread.
   explicit Team(const std::vector<int>& cores);
   ~Team();
   Team(const Team&) = delete;
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
-  /// Number of its threads that ops use from now on.
+  /// Sets the number of threads that ops use.
   void use(int threads) { used_ = threads; }
-  /// f(0) .. f(pieces - 1), each once, on the threads in use.
+  /// Runs f(0) .. f(pieces - 1), each once, on the threads in use.
   void run(int pieces, const std::function<void(int)>& f);
 
  private:
@@ -37,11 +37,11 @@ class Team {
   int pieces_ = 0, used_ = 1;
 };
 
-/// The team of the calling thread while an op runs; null: it computes alone.
+/// Team of the calling thread while an op runs; null: it computes alone.
 Team*& current_team();
 
-/// f(begin, end) over parts of [0, count) by the calling thread's team; in one part without a team, or where there are
-/// fewer than `least` for each core.
+/// f(begin, end) over parts of [0, count) on the calling thread's team; in one part without a team, or if there are
+/// fewer than `least` elements per core.
 template <class F>
 void in_parallel(std::int64_t count, std::int64_t least, F&& f) {
   Team* team = current_team();

@@ -1,5 +1,5 @@
-// Compiles the kernels for one architecture when the program is built: compile-kernels ARCHITECTURE OUTPUT. The output
-// is empty, and why is said, where NVRTC cannot.
+// Compiles the kernels for one architecture at build time: compile-kernels ARCHITECTURE OUTPUT. If NVRTC cannot, the
+// output is empty and the reason is printed.
 #include <exception>
 #include <fstream>
 #include <iostream>

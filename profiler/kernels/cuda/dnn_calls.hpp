@@ -4,7 +4,7 @@
 
 namespace trainyard::cuda {
 
-/// Calls of cuDNN's older API on a handle, whose stream is theirs: what they answer, and tensors' descriptors.
+/// Calls of cuDNN's older API on a handle, whose stream they use: status checks and tensor descriptors.
 class DnnCalls {
  protected:
   DnnCalls(const Tables& tables, void* handle) : dnn_(tables.dnn), handle_(handle) {}
@@ -14,13 +14,13 @@ class DnnCalls {
   void check(Status status, const char* call) const {
     if (status != 0) throw CudaError{call, status, dnn_.cudnnGetErrorString(status)};
   }
-  /// False where cuDNN does not support what was asked: nothing was done. Throws CudaError.
+  /// False if cuDNN does not support the request: nothing was done. Throws CudaError for other failures.
   bool done(Status status, const char* call) const {
     if (status / 1000 == kDnnNotSupported / 1000) return false;
     check(status, call);
     return true;
   }
-  /// An array [n, c, h, w] of floats or bfloat16, without gaps.
+  /// Descriptor of an array [n, c, h, w] of floats or bfloat16, without gaps.
   Owned tensor(bool short_ones, int n, int c, int h, int w) const {
     void* descriptor = nullptr;
     check(dnn_.cudnnCreateTensorDescriptor(&descriptor), "cudnnCreateTensorDescriptor");

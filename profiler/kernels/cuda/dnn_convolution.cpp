@@ -20,7 +20,7 @@ void DnnConvolution::check(Status status, const char* call) const {
 
 void DnnConvolution::use(Stream stream) { check(tables_.dnn.cudnnSetStream(handle_.get(), stream), "cudnnSetStream"); }
 
-/// What algorithms may round to.
+/// Math type: how algorithms may round.
 int DnnConvolution::math(const ImageConvolution& shape) const {
   return shape.short_ones ? kDnnTensorMath : tf32_ ? kDnnDefaultMath : kDnnFloatMath;
 }
@@ -86,7 +86,7 @@ bool DnnConvolution::run(Pass pass, const ImageConvolution& shape, const void* a
   }
   while (!choices->empty()) {
     const DnnAlgorithm& best = choices->front();
-    // Algorithm and workspace are those of this math; floats stay floats whatever cuDNN's default is.
+    // Algorithm and workspace belong to this math type; floats stay floats whatever cuDNN's default is.
     const int math = shape.short_ones || tf32_ ? best.math : kDnnFloatMath;
     check(dnn.cudnnSetConvolutionMathType(made.convolution.get(), math), "cudnnSetConvolutionMathType");
     const float one = 1, zero = 0;
@@ -99,7 +99,7 @@ bool DnnConvolution::run(Pass pass, const ImageConvolution& shape, const void* a
                                           : "cudnnConvolutionBackwardFilter");
       return true;
     }
-    choices->erase(choices->begin());  // the heuristic was wrong of it
+    choices->erase(choices->begin());  // the heuristic proposed an unsupported algorithm
   }
   return false;
 }

@@ -16,8 +16,8 @@ struct PoolShape {
   bool short_ones = false;  // bfloat16
 
   friend auto operator<=>(const PoolShape&, const PoolShape&) = default;
-  /// Whether so much padding on both sides, less than a window, gives this output: cuDNN knows no other. Every window
-  /// then is inside the padded image.
+  /// Whether equal padding on both sides, smaller than a window, gives this output: cuDNN supports no other. Every
+  /// window is then inside the padded image.
   bool symmetric() const {
     const auto fits = [](int in, int pad, int window, int stride, int out) {
       return pad < window && (in + 2 * pad - window) / stride + 1 == out;
@@ -26,21 +26,21 @@ struct PoolShape {
   }
 };
 
-/// Pools by cuDNN: averages both ways, and largest elements where nobody wants a gradient. cuDNN's gradient of a max
-/// pool searches x and y for the places of the maxima; training graphs keep these places instead, 8 bytes for each
-/// result, so that x and y need not stay, and cuDNN's forward call does not tell them: a max pool that has a gradient
-/// is of our own kernels both ways. So are pools with holes in their windows, uneven padding or three dimensions, and
-/// global pools, which are reductions.
+/// Pools by cuDNN: average pools in both passes, and max pools without a gradient. cuDNN's gradient of a max pool
+/// searches x and y for the positions of the maxima. Training graphs keep these positions instead, 8 bytes per result,
+/// so that x and y need not stay, and cuDNN's forward call does not return them. A max pool with a gradient thus uses
+/// our own kernels in both passes. So do pools with dilated windows, uneven padding or three dimensions, and global
+/// pools, which are reductions.
 class DnnPool : DnnCalls {
  public:
-  static bool there(const Dnn& dnn);  // the library has them
-  /// `handle`: cuDNN's, whose stream is that of the calls. Null where the library has none.
+  static bool there(const Dnn& dnn);  // whether the library has them
+  /// `handle`: cuDNN's, whose stream the calls use. Null if the library has no pools.
   static std::unique_ptr<DnnPool> make(const Tables& tables, void* handle);
 
-  // Each throws CudaError; false where cuDNN does not support the shape: nothing was done.
+  // Both throw CudaError, and return false if cuDNN does not support the shape: nothing was done.
   bool forward(const PoolShape& shape, const void* x, void* y);
-  /// The backward pass of averages. The call also takes x and y, which they do not need: TensorFlow's AvgPoolGrad gives
-  /// it memory that it never wrote, we give it that of dx and dy.
+  /// Backward pass of average pools. The call also takes x and y without needing them: TensorFlow's AvgPoolGrad passes
+  /// memory that it never wrote; dx and dy are passed here.
   bool average_backward(const PoolShape& shape, const void* dy, void* dx);
 
  private:

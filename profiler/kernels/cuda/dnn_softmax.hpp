@@ -17,15 +17,15 @@ struct SoftmaxShape {
   friend auto operator<=>(const SoftmaxShape&, const SoftmaxShape&) = default;
 };
 
-/// Softmax by cuDNN, by its accurate algorithm. Losses keep logarithms in 32 bits whatever the logits are, which cuDNN
-/// has no call for: those are of our own kernels.
+/// Softmax by cuDNN's accurate algorithm. Losses keep logarithms in 32 bits whatever the type of the logits; cuDNN has
+/// no call for that, so they use our own kernels.
 class DnnSoftmax : DnnCalls {
  public:
-  static bool there(const Dnn& dnn);  // the library has them
-  /// `handle`: cuDNN's, whose stream is that of the calls. Null where the library has none.
+  static bool there(const Dnn& dnn);  // whether the library has them
+  /// `handle`: cuDNN's, whose stream the calls use. Null if the library has no softmax.
   static std::unique_ptr<DnnSoftmax> make(const Tables& tables, void* handle);
 
-  // Each throws CudaError; false where cuDNN does not support the shape: nothing was done.
+  // Both throw CudaError, and return false if cuDNN does not support the shape: nothing was done.
   bool forward(const SoftmaxShape& shape, const void* x, void* y);
   bool backward(const SoftmaxShape& shape, const void* y, const void* dy, void* dx);
 

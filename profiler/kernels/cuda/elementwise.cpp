@@ -123,14 +123,14 @@ void concat(OpArrays& c, Gpu& gpu) {
   }
 }
 
-/// As the kernels take it.
+/// Layout of the kernels' argument.
 struct Padding {
   std::uint64_t rank = 0, mode = 0;
   std::int64_t outer[8] = {}, inner[8] = {}, before[8] = {};
 };
 Padding padding(const OpArrays& c, const Shape& outer, const Shape& inner) {
   Padding p;
-  static_cast<void>(strides_over(outer, {}));  // at most 8 dimensions
+  static_cast<void>(strides_over(outer, {}));  // refuses more than 8 dimensions
   p.rank = outer.size();
   const std::string mode = c.node.text("mode", "constant");
   p.mode = mode == "edge" ? 1 : mode == "wrap" ? 2 : mode == "reflect" ? 3 : 0;

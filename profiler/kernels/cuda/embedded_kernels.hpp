@@ -6,14 +6,14 @@
 
 namespace trainyard::cuda {
 
-/// Machine code of the kernels for one architecture, packed by zlib.
+/// Machine code of the kernels for one architecture, compressed by zlib.
 struct EmbeddedKernels {
   std::string_view architecture;  // "sm_90"
   std::string_view packed;
-  std::size_t size = 0;  // of the code
+  std::size_t size = 0;  // of the uncompressed code
 };
 
-/// What the build could compile; none where NVRTC was not there.
+/// The kernels that the build compiled; none without NVRTC.
 std::span<const EmbeddedKernels> embedded_kernels();
 
 }  // namespace trainyard::cuda

@@ -26,7 +26,7 @@ void top_k_d(OpArrays& c, Gpu& gpu) {
            t.largest);
 }
 
-/// Where the indices lie in the data, and in themselves, but for the axis; what one index there is worth.
+/// Lines of indices: strides in the data and in the indices, and the step, extent and count along the axis.
 struct Picks {
   Shape lines;
   std::vector<std::int64_t> data, index;
@@ -60,7 +60,7 @@ void expert_slots(OpArrays& c, Gpu& gpu) {
            whole(chosen.dim(2)), experts, whole(c.node.integer("capacity", 1)));
 }
 
-/// Choices of a token, features of one.
+/// Choices per token; features per token.
 std::uint64_t choices(const Array& slots) { return whole(slots.dim(2)); }
 std::uint64_t features(const Array& tokens) { return whole(tokens.dim(2)); }
 

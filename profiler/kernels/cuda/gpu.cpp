@@ -9,14 +9,14 @@
 namespace trainyard::cuda {
 
 namespace {
-// As large as cuBLAS recommends for Hopper. Of its own, so that a captured step allocates nothing.
+// The size that cuBLAS recommends for Hopper. Allocated here, so that a captured step allocates nothing.
 constexpr std::size_t kBlasWorkspace = std::size_t{32} << 20;
 }  // namespace
 
 Divisor::Divisor(std::uint64_t number) : by(number) {
   while (shift < 31 && (std::uint64_t{1} << shift) < number) ++shift;
   const std::uint64_t power = std::uint64_t{1} << shift;
-  // Beyond 2^31 quotients of what is below it are 0.
+  // Divisors above 2^31: quotients of n below 2^31 are 0.
   magic = number > power
               ? 0
               : static_cast<std::uint32_t>(((power - number) << 32) / std::max<std::uint64_t>(1, number) + 1);
@@ -90,7 +90,7 @@ void Gpu::multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std
   if (m == 0 || n == 0) return;
   ++launches_;
   const auto small = [](std::int64_t x) { return static_cast<int>(x); };
-  // cuBLAS counts columns first: it sees the transposes, and (A B)^T is B^T A^T.
+  // cuBLAS is column-major: it sees the transposes, and (A B)^T is B^T A^T.
   const int ld_b = small(turn_b ? k : n), ld_a = small(turn_a ? m : k);
   const bool floats = !a.is_short && !b.is_short && !c.is_short;
   if (floats && !tf32_) {
@@ -99,7 +99,7 @@ void Gpu::multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std
           "cublasSgemm");
     return;
   }
-  // Both of one type; a product of floats goes to floats.
+  // cuBLAS takes a and b of one type, and gives floats for floats.
   const auto shortened = [&](Reals& x, std::int64_t count) {
     const Reals to = scratch(static_cast<std::size_t>(count), Reals{nullptr, true});
     scale_add(to, x, 1, 0, static_cast<std::size_t>(count));
@@ -117,7 +117,7 @@ void Gpu::multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std
 void Gpu::multiply_each(std::int64_t count, bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k,
                         Reals a, std::int64_t step_a, Reals b, std::int64_t step_b, Reals c, std::int64_t step_c) {
   if (count == 0 || m == 0 || n == 0) return;
-  if (a.is_short != b.is_short || (!a.is_short && c.is_short)) {  // types that take a conversion each
+  if (a.is_short != b.is_short || (!a.is_short && c.is_short)) {  // operands that need a conversion each
     for (std::int64_t i = 0; i < count; ++i)
       multiply(turn_a, turn_b, m, n, k, 1, a + i * step_a, b + i * step_b, 0, c + i * step_c);
     return;
@@ -136,7 +136,7 @@ void Gpu::multiply_each(std::int64_t count, bool turn_a, bool turn_b, std::int64
 float* Gpu::scratch(std::size_t floats) {
   if (used_ == blocks_.size()) blocks_.emplace_back();
   Block& block = blocks_[used_++];
-  if (block.floats < floats) {  // in the first steps alone: frees wait for what runs
+  if (block.floats < floats) {  // in the first steps alone: freeing waits for running work
     if (block.data) check(tables_.runtime.cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
     bytes_ -= block.floats * sizeof(float);
     block = {};
@@ -175,7 +175,7 @@ void Gpu::fold(Fold kind, const Reals& from, const Shape& large, const Reals& to
   const Strides results = strides_over(kept, kept_steps), summed = strides_over(over, over_steps);
   const auto count = static_cast<std::uint64_t>(elements(kept)), many = static_cast<std::uint64_t>(elements(over));
   if (count == 0) return;
-  // Enough threads, or blocks, to fill a GPU, with work enough for each.
+  // Enough threads, or blocks, to fill a GPU, each with enough work.
   constexpr std::uint64_t kThreads = std::uint64_t{1} << 17, kBlocks = 2048, kLeast = 16, kLeastOfBlock = 1024;
   const bool lines = summed.rank > 0 && summed.a[summed.rank - 1] == 1 && many >= 128;
   const std::uint64_t most = std::max<std::uint64_t>(1, many / (lines ? kLeastOfBlock : kLeast));

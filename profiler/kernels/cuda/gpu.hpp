@@ -17,7 +17,7 @@ namespace trainyard::cuda {
 
 using namespace kernels;
 
-/// Numbers in a GPU's memory: of 32 bits, or bfloat16. As the kernels take them (In, Out).
+/// Numbers in a GPU's memory, 32-bit floats or bfloat16, in the layout that kernels take (In, Out).
 struct Reals {
   void* at = nullptr;
   std::uint64_t is_short = 0;
@@ -27,7 +27,7 @@ struct Reals {
   Reals(void* where, bool short_ones) : at(where), is_short(short_ones ? 1 : 0) {}
   explicit operator bool() const { return at != nullptr; }
   std::size_t width() const { return is_short ? 2 : sizeof(float); }
-  float* floats() const { return static_cast<float*>(at); }  // of 32 bits
+  float* floats() const { return static_cast<float*>(at); }  // if of 32 bits
   friend Reals operator+(const Reals& from, std::int64_t elements) {
     return {static_cast<std::byte*>(from.at) + elements * static_cast<std::int64_t>(from.width()), from.is_short != 0};
   }
@@ -35,7 +35,7 @@ struct Reals {
 using Array = ArrayOf<Reals>;
 using OpArrays = OpArraysOf<Array>;
 
-/// What kernels divide by: of n below 2^31 the quotient is ((n magic >> 32) + n) >> shift (Granlund and Montgomery,
+/// A divisor for kernels: for n below 2^31 the quotient is ((n magic >> 32) + n) >> shift (Granlund and Montgomery,
 /// Division by invariant integers using multiplication, PLDI 1994).
 struct Divisor {
   std::uint64_t by = 1;
@@ -45,59 +45,60 @@ struct Divisor {
   Divisor(std::uint64_t number);  // NOLINT: such a number is such a divisor
 };
 
-/// Strides of up to three operands over the elements of an array, as the kernels take them.
+/// Strides of up to three operands over the elements of an array, in the layout that kernels take.
 struct Strides {
   std::uint64_t rank = 0;
   Divisor size[8] = {};
   std::int64_t a[8] = {}, b[8] = {}, c[8] = {};
 };
-/// Dimensions that lie together in all three are one. Throws InputError ("unsupported-op") beyond 8 dimensions.
+/// Merges dimensions that are contiguous in all three operands. Throws InputError ("unsupported-op") beyond 8
+/// dimensions.
 Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b = {},
                      const std::vector<std::int64_t>& c = {});
 
-/// A device ready to launch ops: the kernels, a cuBLAS handle, and memory for arrays that live as long as one
-/// op. All work of a device goes to one stream, so that the memory of one op is free for the next one without waiting.
+/// A device ready to launch ops: kernels, a cuBLAS handle, and memory for arrays that live as long as one op. All work
+/// of a device goes to one stream, so that the next op can reuse the memory of an op without waiting.
 class Gpu {
  public:
-  /// `sms`: those of the part of the GPU that it is for; 0: all. `tf32`: products and convolutions of 32-bit floats may
-  /// round their operands to TF32, 10 bits of mantissa, for tensor cores. Throws as load_kernels(), MissingError
+  /// `sms`: SMs of the part of the GPU that it is for; 0: all. `tf32`: products and convolutions of 32-bit floats may
+  /// round their operands to TF32, 10 bits of mantissa, for tensor cores. Throws as load_kernels(), and MissingError
   /// without cuBLAS.
   Gpu(const Tables& tables, int gpu, unsigned sms = 0, bool tf32 = false);
   ~Gpu();
   Gpu(Gpu&&) = delete;
 
-  /// The next op, on this stream.
+  /// Begins the next op, on this stream.
   void begin(Stream stream);
-  /// Pieces of work launched since begin().
+  /// Launches since begin().
   std::size_t launches() const { return launches_; }
 
-  /// One of the kernels that loop over `count` elements; the count goes last.
+  /// Launches a kernel that loops over `count` elements; the count is its last argument.
   template <class... Arguments>
   void each(const char* kernel, std::uint64_t count, const Arguments&... arguments) {
     if (count > 0) start(kernel, (count + 255) / 256, as_argument(arguments)..., count);
   }
-  /// One of the kernels with a block for each row.
+  /// Launches a kernel with one block per row.
   template <class... Arguments>
   void rows(const char* kernel, std::uint64_t count, const Arguments&... arguments) {
     if (count > 0) start(kernel, count, as_argument(arguments)...);
   }
 
-  /// c = alpha a b + beta c, row-major, [m, k] [k, n], each transposed first where asked for.
-  /// Sums of bfloat16 are 32-bit floats; where only one of a and b is bfloat16, the other is rounded to it first.
+  /// c = alpha a b + beta c, row-major, [m, k] x [k, n], with a and b transposed first if asked for. Sums of bfloat16
+  /// products are 32-bit floats. If only one of a and b is bfloat16, the other is rounded to it first.
   void multiply(bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, Reals a, Reals b,
                 float beta, Reals c);
 
-  /// As multiply(), `count` times in one launch: operands and results at these steps, in elements; 0 repeats one.
+  /// `count` products c = a b in one launch. Steps between operands and between results are in elements; 0 repeats one.
   void multiply_each(std::int64_t count, bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k,
                      Reals a, std::int64_t step_a, Reals b, std::int64_t step_b, Reals c, std::int64_t step_c);
 
-  /// cuDNN's convolutions, on this op's stream; null where cuDNN is not there. Each call is up to three launches.
+  /// cuDNN's convolutions on this op's stream; null without cuDNN. Counts three launches.
   DnnConvolution* dnn() {
     launches_ += 3;
     return dnn_.get();
   }
 
-  // Others of cuDNN's, on this op's stream; null where there are none. Each call is up to two launches.
+  // Further cuDNN operations on this op's stream; null if not available. Each call counts two launches.
   DnnBatchNorm* dnn_batch_norm() { return called(dnn_batch_norm_); }
   DnnPool* dnn_pool() { return called(dnn_pool_); }
   DnnSoftmax* dnn_softmax() { return called(dnn_softmax_); }
@@ -113,23 +114,23 @@ class Gpu {
     each("scale_add", count, y, x, alpha, beta);
   }
   enum class Fold : std::uint64_t { sum = 0, largest = 2, smallest = 3, product = 4, squares = 5 };
-  /// Each element of `to` folds those of `from` over the dimensions of `large` that are 1 in `small`; times `scale`. In
-  /// parts of an order that only sizes choose: the same bits every time.
+  /// Folds the elements of `from` over the dimensions of `large` that are 1 in `small`, times `scale`, into `to`. Only
+  /// sizes determine the order of partial results: the same bits every time.
   void fold(Fold kind, const Reals& from, const Shape& large, const Reals& to, const Shape& small, float scale = 1);
-  /// Sums what `to` was broadcast to.
+  /// Sums over the dimensions to which `to` was broadcast.
   void sum_to_shape(const Reals& from, const Shape& large, const Array& to);
-  /// Elements of `from` over `shape` at these strides.
+  /// Gathers elements of `from` over `shape` at these strides.
   void gather(const Reals& to, const Reals& from, const Shape& shape, const std::vector<std::int64_t>& strides,
               std::int64_t offset);
-  /// Elements of `from` to these places in `to`, in place of what is there (keep 0) or added to it (keep 1).
+  /// Scatters elements of `from` to these positions of `to`: replaces (keep 0) or adds to (keep 1) its elements.
   void scatter(const Reals& to, const Reals& from, const Shape& shape, const std::vector<std::int64_t>& strides,
                std::int64_t offset, float keep);
 
   void copy_in(void* to, const void* from, std::size_t bytes);   // from the host
   void copy_out(void* to, const void* from, std::size_t bytes);  // to the host; waits
-  /// What it has of the GPU's memory, kept, scratch and cuBLAS's.
+  /// GPU memory in use: kept, scratch and cuBLAS's.
   std::size_t bytes() const { return bytes_; }
-  /// Memory that stays until the end.
+  /// Memory that lives as long as this object.
   float* keep(std::size_t floats);
   Reals keep(std::size_t count, bool short_ones) { return {keep(short_ones ? (count + 1) / 2 : count), short_ones}; }
 
@@ -161,18 +162,18 @@ class Gpu {
   const Tables& tables_;
   int gpu_;
   bool tf32_;
-  Owned kernels_;  // before the streams that run them
+  Owned kernels_;  // declared before the streams that run them
   std::map<std::string, void*> functions_;
   std::vector<Owned> kept_;
   std::vector<Block> blocks_;
   std::size_t used_ = 0, launches_ = 0, bytes_ = 0;
   Owned blas_memory_, blas_;
   std::unique_ptr<DnnConvolution> dnn_;
-  std::unique_ptr<DnnBatchNorm> dnn_batch_norm_;  // of the same handle, as those below
+  std::unique_ptr<DnnBatchNorm> dnn_batch_norm_;  // on the handle of dnn_, as those below
   std::unique_ptr<DnnPool> dnn_pool_;
   std::unique_ptr<DnnSoftmax> dnn_softmax_;
   Owned own_;                // this object's stream
-  Stream stream_ = nullptr;  // of the op that runs
+  Stream stream_ = nullptr;  // of the current op
 };
 
 }  // namespace trainyard::cuda

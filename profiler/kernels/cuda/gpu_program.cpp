@@ -12,7 +12,7 @@ namespace {
 
 bool is_short(const Value& value) { return value.type == DataType::bfloat16; }
 
-std::uint16_t shortened(float x) {  // to the nearest, as the kernels do
+std::uint16_t shortened(float x) {  // to nearest, as the kernels do
   std::uint32_t bits = 0;
   std::memcpy(&bits, &x, sizeof bits);
   if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);
@@ -24,7 +24,7 @@ GpuKernel find_kernel(const std::string& type, bool backward) {
   return !kernels ? nullptr : backward ? kernels->backward : kernels->forward;
 }
 
-/// As kernels::why_not(), with what only kernels of the CPU do.
+/// As kernels::why_not(), and features that only CPU kernels have.
 std::string why_not_here(const Model& model, const Node& node) {
   if ((node.type == "Max" || node.type == "Min") && node.inputs.size() != 2)
     return "with " + std::to_string(node.inputs.size()) + " operands";
@@ -33,7 +33,7 @@ std::string why_not_here(const Model& model, const Node& node) {
 
 }  // namespace
 
-/// The device of a StepProgram on a GPU: arrays are addresses there, and work goes to the stream of the op.
+/// Device of a StepProgram on a GPU: arrays are addresses there, and work goes to the op's stream.
 class GpuProgram::Device {
  public:
   Device(GpuProgram& program, OpId op, std::span<void* const> reads, std::span<void* const> writes)
@@ -83,7 +83,7 @@ class GpuProgram::Device {
   void update(ValueId id, const Array& gradient, const std::optional<Range>&) const {
     program_.update(id, at_, gradient.data);
   }
-  // check() refuses what replicas, ranks and microbatches compute.
+  // check() refuses ops of replicas, ranks and microbatches.
   Reals updated(ValueId id) const { return held(id); }
   Reals from(const Reals& data, std::size_t) const { return data; }
   void copy_slab(const Reals&, const Reals&, const Slab&) const { assert(false && "parts are for CPUs"); }
@@ -153,7 +153,7 @@ void GpuProgram::check(const Problem& problem) const {
                             .help = "give a cluster of GPUs, or --precision float32"});
         break;
       }
-  // cpu::Program has refused what it lacks for the CPUs.
+  // cpu::Program has already refused operators that CPUs lack.
   for (Finding& missing : ops_.missing_kernels("cuda", "--backend cpu runs more operators", why_not_here,
                                                [&](OpId op) { return gpus_[schedule_.placement[op].index()]; }))
     if (findings.size() < 20) findings.push_back(std::move(missing));
@@ -189,7 +189,7 @@ void GpuProgram::copy_in(Gpu& gpu, const Reals& to, const std::vector<float>& nu
 
 void GpuProgram::reset() {
   numbers_.reset();
-  for (const OpId op : graph_.ops()) {  // before the gate of a step closes: copies wait
+  for (const OpId op : graph_.ops()) {  // before a step's gate closes, since copies wait
     const OpRecipe& how = recipe_.ops[op];
     const DeviceId device = schedule_.placement[op];
     if (!gpus_[device.index()]) continue;
@@ -260,7 +260,7 @@ void GpuProgram::update(ValueId id, DeviceId device, const Reals& gradient) {
   Gpu& gpu = *gpus_[device.index()];
   Held& here = held(id, device);
   const std::size_t count = numbers_.held(id).size();
-  // The 32 bits of a bfloat16 parameter are updated in place: only updates read them.
+  // The 32-bit master of a bfloat16 parameter is updated in place, since only updates read it.
   const Reals now = here.master ? Reals{here.master} : here.data, next = here.master ? now : here.next;
   if (recipe_.optimizer == Optimizer::sgd) {
     gpu.each("sgd_update", count, next, now, gradient, kLearningRate);

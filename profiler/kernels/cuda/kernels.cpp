@@ -15,7 +15,7 @@
 namespace trainyard::cuda {
 
 extern const std::string_view kKernelText;   // the .cu files, by embed.py
-extern const std::string_view kKernelNames;  // one a line
+extern const std::string_view kKernelNames;  // one per line
 
 const char* kernel_source() { return kKernelText.data(); }
 
@@ -88,7 +88,7 @@ std::string made_code(const Nvrtc& nvrtc, const std::string& architecture) {
 
 const std::string& kernel_code(const Nvrtc& nvrtc, const std::string& architecture) {
   static std::mutex mutex;
-  static std::map<std::string, std::string> made;  // entries stay where they are
+  static std::map<std::string, std::string> made;  // references to entries stay valid
   const std::scoped_lock lock{mutex};
   auto known = made.find(architecture);
   if (known == made.end()) known = made.emplace(architecture, made_code(nvrtc, architecture)).first;

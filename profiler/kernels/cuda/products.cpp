@@ -81,7 +81,7 @@ void matmul_d(OpArrays& c, Gpu& gpu) {
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
     if (!c.wants(side)) continue;
     const auto step_a = s.step_a(), step_b = s.step_b();
-    const bool apart = s.count() == 1 || (side == 0 ? step_a : step_b).value_or(0) != 0;  // nothing is summed
+    const bool apart = s.count() == 1 || (side == 0 ? step_a : step_b).value_or(0) != 0;  // no sum over the batch
     if (step_a && step_b && apart) {
       if (side == 0)
         gpu.multiply_each(s.count(), false, true, s.m, s.k, s.n, c.dy[0].data, s.m * s.n, c.in[1].data, *step_b,
@@ -102,7 +102,7 @@ void matmul_d(OpArrays& c, Gpu& gpu) {
   }
 }
 
-/// As the kernels take it.
+/// Layout of the kernels' argument.
 struct Window {
   std::int64_t batch, channels, in[3], out[3], kernel[3], stride[3], dilation[3], before[3];
 
@@ -137,7 +137,7 @@ void channel_bias_d(Gpu& gpu, const Array& dy, const Array& to) {
   gpu.sum_to_shape(dy.data, *dy.shape, {to.data, &kept});
 }
 
-/// As cuDNN takes it; nothing where that is not there, for volumes, or where types differ.
+/// The convolution as cuDNN takes it; nothing without cuDNN, for volumes, or for mixed types.
 std::optional<ImageConvolution> for_dnn(Gpu& gpu, const WindowGeometry& g, const Shape& w, std::int64_t groups,
                                         std::initializer_list<Reals> arrays) {
   if (!gpu.dnn() || w.size() > 4) return std::nullopt;
@@ -182,7 +182,7 @@ void conv(OpArrays& c, Gpu& gpu) {
   if (c.input(2)) add_channel_bias(gpu, y, c.in[2]);
 }
 
-/// The gradients that are wanted, by columns and products of matrices.
+/// The requested gradients by column matrices and matrix products.
 void conv_d_by_columns(OpArrays& c, Gpu& gpu, const WindowGeometry& g, bool of_filter, bool of_data) {
   const Array& dy = c.dy[0];
   const Shape& x = c.value(c.node.inputs[0]).shape;
@@ -221,7 +221,7 @@ void conv_d(OpArrays& c, Gpu& gpu) {
   if (c.wants(2)) channel_bias_d(gpu, dy, c.dx[2]);
 }
 
-/// As the kernels take it.
+/// Layout of the kernels' argument.
 struct Pool {
   int in[3], out[3], kernel[3], stride[3], dilation[3], before[3], after[3];
   Divisor in_x, in_y, in_plane, out_x, out_y, out_plane, strides[3];
@@ -242,7 +242,7 @@ struct Pool {
   }
 };
 
-/// As cuDNN takes it; nothing for windows with holes, for volumes, and where types or sizes are not its own.
+/// The pool as cuDNN takes it; nothing for dilated windows, volumes, mixed types or unsupported sizes.
 std::optional<PoolShape> pool_for_dnn(const OpArrays& c, int mode, const Reals& a, const Reals& b) {
   const WindowGeometry g = pool_geometry(c);
   const std::int64_t images = g.batch * g.channels, most = images * std::max(g.in_size(), g.out_size());
@@ -270,7 +270,7 @@ int average_mode(const OpArrays& c) {
 }
 
 void max_pool(OpArrays& c, Gpu& gpu) {
-  // The gradient reads the places of the maxima, which our kernel alone writes.
+  // The gradient reads the positions of the maxima, which only our kernel writes.
   const auto shape = c.kept() ? std::nullopt : pool_for_dnn(c, kDnnMaxPool, c.in[0].data, c.out[0].data);
   if (DnnPool* const dnn = shape ? gpu.dnn_pool() : nullptr;
       dnn && dnn->forward(*shape, c.in[0].data.at, c.out[0].data.at))

@@ -12,7 +12,7 @@ namespace {
 
 std::uint64_t logs(const OpArrays& c) { return c.node.type == "LogSoftmax" ? 1 : 0; }
 
-/// As cuDNN takes it; nothing where types or sizes are not its own.
+/// The softmax as cuDNN takes it; nothing for mixed types or unsupported sizes.
 std::optional<SoftmaxShape> softmax_for_dnn(const OpArrays& c, const Lines& l, std::initializer_list<Reals> arrays) {
   const std::size_t count = l.count() * l.length;
   if (count == 0 || count > std::size_t{1} << 30) return std::nullopt;
@@ -43,7 +43,7 @@ void softmax_d(OpArrays& c, Gpu& gpu) {
   gpu.rows("softmax_d", l.count(), c.dx[0].data, c.dy[0].data, c.out[0].data, l.length, l.step, logs(c));
 }
 
-/// Lines of classes, and how losses are joined: as on the CPU.
+/// Lines of classes, and the reduction of losses, as on the CPU.
 struct Loss {
   Lines lines;
   std::string reduction;
@@ -55,7 +55,7 @@ struct Loss {
 
 void cross_entropy(OpArrays& c, Gpu& gpu) {
   const Loss loss{c};
-  float* log = c.kept() ? c.kept() : gpu.scratch(c.in[0].size());  // 32 bits, as the graph has them
+  float* log = c.kept() ? c.kept() : gpu.scratch(c.in[0].size());  // 32 bits, as in the graph
   gpu.rows("softmax", loss.lines.count(), log, c.in[0].data, loss.lines.length, loss.lines.step, std::uint64_t{1});
   if (c.out.size() > 1 && c.out[1]) gpu.scale_add(c.out[1].data, log, 1, 0, c.out[1].size());
   const Reals lines = loss.each() ? c.out[0].data : Reals{gpu.scratch(loss.lines.count())};
@@ -71,7 +71,7 @@ void cross_entropy_d(OpArrays& c, Gpu& gpu) {
            Divisor{loss.lines.length}, Divisor{loss.lines.step}, loss.share(), std::uint64_t{loss.each() ? 1U : 0U});
 }
 
-/// As the kernels take it.
+/// Layout of the kernels' argument.
 struct GpuSets {
   std::uint64_t sets, runs, step, between;
   Divisor length, channels, per_channel, set;
@@ -87,8 +87,8 @@ struct GpuSets {
         set(s.between > 0 ? s.between : s.count()) {}
 };
 
-/// As cuDNN takes it; nothing where it is no batch norm, where statistics are given, or where types or sizes are not
-/// its own.
+/// The batch norm as cuDNN takes it; nothing for other normalizations, given statistics, mixed types or unsupported
+/// sizes.
 std::optional<BatchNormShape> for_dnn(const OpArrays& c, const Sets& s, const Reals& a, const Reals& b) {
   if (c.node.type != "BatchNormalization" || fixed_statistics(c.model, c.node) || a.is_short != b.is_short)
     return std::nullopt;
@@ -131,7 +131,7 @@ void normalize_d(OpArrays& c, Gpu& gpu) {
                       c.in[1].data.floats(), stats, stats + s.sets, c.dx[0].data.at, vector(1), vector(2)))
       return;
   }
-  if (!given && !stored) {  // they are found again
+  if (!given && !stored) {  // statistics are recomputed
     stats = gpu.scratch(2 * s.sets);
     float* ignored = gpu.scratch(c.in[0].size());
     const Reals none;
@@ -139,7 +139,7 @@ void normalize_d(OpArrays& c, Gpu& gpu) {
              std::uint64_t{centred(c.node)});
   }
   Reals x = c.input(0).data;
-  if (!x && c.wants(0)) {  // statistics that are given: x plays no part in its own gradient
+  if (!x && c.wants(0)) {  // given statistics: x plays no part in its own gradient
     float* zero = gpu.scratch(c.dx[0].size());
     gpu.fill(zero, 0, c.dx[0].size());
     x = zero;
@@ -153,7 +153,7 @@ void normalize_d(OpArrays& c, Gpu& gpu) {
     gpu.fill(zero, 0, c.dy[0].size());
     x = zero;
   }
-  // Partial sums of each channel, [parts, channels]: as in Gpu::fold.
+  // Partial sums of each channel, [parts, channels], divided as in Gpu::fold.
   constexpr std::uint64_t kThreads = std::uint64_t{1} << 17, kBlocks = 2048, kLeast = 16, kLeastOfBlock = 1024;
   const std::uint64_t many = c.dy[0].size() / s.channels;
   const bool lines = s.per_channel >= 32;
@@ -182,7 +182,7 @@ Kind kind_of(const std::string& type) {
                                                              : sum;
 }
 
-/// The shape of the result with its reduced dimensions kept as 1.
+/// Shape of the result with its reduced dimensions kept as 1.
 Shape kept_shape(const OpArrays& c) {
   if (!c.node.type.starts_with("Global")) return reduced_shape(c);
   Shape shape = c.value(c.node.inputs[0]).shape;
@@ -219,7 +219,7 @@ void gather_d(OpArrays& c, Gpu& gpu) {
   const std::uint64_t count = c.in[1].size();
   gpu.fill(c.dx[0].data, 0, c.dx[0].size());
   if (count == 0) return;
-  float *next = gpu.scratch(count), *first = gpu.scratch(count);  // numbers of 32 bits
+  float *next = gpu.scratch(count), *first = gpu.scratch(count);  // integers of 32 bits
   gpu.rows("gather_chain", count, static_cast<void*>(next), static_cast<void*>(first), c.in[1].data, t.length, count);
   gpu.each("gather_d", t.outer * count * t.step, c.dx[0].data, c.dy[0].data, static_cast<void*>(next),
            static_cast<void*>(first), c.in[1].data, t.length, Divisor{count}, Divisor{t.step});
