@@ -32,7 +32,7 @@ void bind_schedule(py::module_& module);
 void bind_simulate(py::module_& module);
 void bind_search(py::module_& module);
 
-/// A timeline with what it is of: `problem` is the scheduled one.
+/// A timeline and its inputs; `problem` is the scheduled problem.
 struct Result {
   Problem problem;
   Schedule schedule;
@@ -41,7 +41,7 @@ struct Result {
 
 // --- arrays out: views that keep their owner alive ---
 
-/// `count` values of type T, `stride` bytes apart from `first` on, without a copy.
+/// A view of `count` values of type T, `stride` bytes apart, starting at `first`.
 template <class T>
 py::array column_view(const py::handle& owner, const void* first, std::size_t count, std::size_t stride,
                       bool writable = false) {
@@ -54,7 +54,7 @@ py::array column_view(const py::handle& owner, const void* first, std::size_t co
   if (!writable) py::detail::array_proxy(array.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
   return array;
 }
-/// The member of each record of a list; a Count is its int64, an Id its uint32.
+/// A view of one member of each record in a list. A Count appears as int64, an Id as uint32.
 template <class T, class Record, class Member>
 py::array member_view(const py::handle& owner, const Record* records, std::size_t count, Member Record::*member) {
   static_assert(sizeof(T) == sizeof(Member));
@@ -65,7 +65,7 @@ py::array view(const py::handle& owner, const Value* values, std::size_t count, 
   static_assert(sizeof(T) == sizeof(Value));
   return column_view<T>(owner, values, count, sizeof(Value), writable);
 }
-/// One number for each id, copied: of properties that a graph does not store as an array.
+/// One number per id, copied, for properties that a graph does not store as an array.
 template <class T, class Ids, class Get>
 py::array_t<T> array_of(const Ids& ids, const Get& get) {
   py::array_t<T> array(static_cast<py::ssize_t>(ids.size()));
@@ -80,14 +80,14 @@ using Integers = py::array_t<std::int64_t, py::array::c_style | py::array::force
 using Devices = py::array_t<std::int32_t, py::array::c_style | py::array::forcecast>;
 using Reals = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
-/// Whole numbers of any integer type, or an InputError that names `what`; a float is refused rather than cut.
+/// Converts an array of any integer type. Throws InputError naming `what`; floats are refused, not truncated.
 Integers integers(const py::handle& given, const std::string& what);
-/// Device indices; the same.
+/// Converts device indices as integers() does. Indices that int32 cannot hold become INT32_MAX, which is no device.
 Devices device_indices(const py::handle& given, const std::string& what);
 /// Throws InputError ("size") unless the array has `size` values in one dimension.
 void check_size(const py::array& array, std::size_t size, const std::string& what);
 
-/// The op of that index. Throws IndexError.
+/// The op or device of this index. Both throw IndexError.
 OpId op_at(const Problem& problem, std::int64_t index);
 DeviceId device_at(const Problem& problem, std::int64_t index);
 
@@ -101,9 +101,9 @@ void write_file(const std::string& path, const Write& write) {
   file.commit();
 }
 
-/// Ctrl-C while the GIL is not held. Between the construction and raise(), on Python's main thread, SIGINT also sets a
-/// flag that threads of any kind may ask for; raise() then runs Python's handler, which most often throws
-/// KeyboardInterrupt. On other threads it does nothing, as Python itself does there.
+/// Handles Ctrl-C while the GIL is not held. Between construction and raise(), on Python's main thread, SIGINT also
+/// sets a flag that any thread may query. raise() then runs Python's handler, which usually throws KeyboardInterrupt.
+/// On other threads it does nothing, as Python itself does there.
 class InterruptWatch {
  public:
   InterruptWatch();
@@ -112,7 +112,7 @@ class InterruptWatch {
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
   static bool interrupted();
-  /// With the GIL held.
+  /// Call with the GIL held.
   static void raise();
 
  private:

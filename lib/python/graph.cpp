@@ -21,7 +21,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// Numbers of one property of the ops: none, or one for each.
+/// Values of one property of the ops: absent, or one per op.
 template <class Array>
 class PerOp {
  public:
@@ -64,7 +64,7 @@ Phase phase_of(const std::string& word) {
   refuse("unknown-phase", fmt::format("'{}' is no phase", word), "one of forward, backward, update");
 }
 
-/// Op times by device name, kind or class: a dict, or one array for every device. -1: the op cannot run there.
+/// Op times by device name, kind or class, from a dict or one array for all devices. -1: the op cannot run there.
 std::vector<std::pair<std::string, Integers>> times_of(const py::handle& given, std::size_t ops) {
   std::vector<std::pair<std::string, Integers>> times;
   if (given.is_none()) return times;
@@ -185,7 +185,7 @@ Graph read_any(const std::string& path, const std::string& training, const std::
          "with .gz");
 }
 
-/// Producer and consumer of each tensor's use, by tensor: uses x 2.
+/// Producer and consumer of each use of a tensor, by tensor: [uses, 2].
 py::array_t<std::int64_t> edges_of(const Graph& graph) {
   const auto& uses = graph.consumer_rows();
   py::array_t<std::int64_t> edges({static_cast<py::ssize_t>(uses.values().size()), py::ssize_t{2}});

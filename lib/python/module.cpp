@@ -10,7 +10,7 @@
 namespace trainyard::python {
 namespace {
 
-PyObject* input_error = nullptr;  // these live as long as the module
+PyObject* input_error = nullptr;  // alive as long as the module
 PyObject* no_placement_error = nullptr;
 PyObject* missing_error = nullptr;
 
@@ -58,7 +58,7 @@ struct sigaction python_action {};
 
 extern "C" void on_interrupt(int signal) {
   interrupt_seen = 1;
-  python_action.sa_handler(signal);  // Python remembers it too
+  python_action.sa_handler(signal);  // Python's handler records it too
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ void bind_errors(py::module_& module) {
                           "Wrong input. The text is what the program `trainyard` prints; `findings` is a list of dicts "
                           "with code, message, help, pointer, file, line and column.",
                           PyExc_ValueError);
-  module.attr("InputError").attr("findings") = py::list();  // where Python code raises one
+  module.attr("InputError").attr("findings") = py::list();  // for errors that Python code raises
   no_placement_error = new_error(module, "NoPlacementError",
                                  "There is no placement within the memories, or none was found in time.", input_error);
   missing_error = new_error(module, "MissingError", "This build lacks something that the request needs: a solver.",
@@ -98,7 +98,7 @@ Integers integers(const py::handle& given, const std::string& what) { return Int
 Devices device_indices(const py::handle& given, const std::string& what) {
   const py::array array = whole_numbers(given, what);
   if (array.itemsize() <= 4) return Devices(array);
-  const Integers wide(array);  // what int32 does not hold is no device either
+  const Integers wide(array);  // indices that int32 cannot hold are no devices
   Devices devices(std::vector<py::ssize_t>(wide.shape(), wide.shape() + wide.ndim()));
   for (py::ssize_t i = 0; i < wide.size(); ++i)
     devices.mutable_data()[i] = wide.data()[i] >= 0 && wide.data()[i] <= INT32_MAX
@@ -137,7 +137,7 @@ InterruptWatch::InterruptWatch() {
     action.sa_handler = on_interrupt;
     interrupt_seen = 0;
     sigaction(SIGINT, &action, nullptr);
-    if (PyErr_CheckSignals() != 0) {  // one that came before
+    if (PyErr_CheckSignals() != 0) {  // an earlier one was pending
       sigaction(SIGINT, &python_action, nullptr);
       throw py::error_already_set{};
     }

@@ -24,7 +24,7 @@ Sharing sharing_of(const std::string& word) {
   refuse("unknown-word", fmt::format("'{}' is no sharing of links", word), "one of serial, none, fair");
 }
 
-/// A preset's name or a .toml file, with another sharing of its links where one is given.
+/// A cluster by preset name or .toml file; `sharing`, if given, replaces the sharing of its links.
 Cluster named(const std::string& name, const std::optional<std::string>& sharing) {
   ClusterSpec spec = name.ends_with(".toml") ? read_cluster(name) : preset_cluster(name);
   if (sharing)
@@ -46,7 +46,7 @@ Reals square(const py::handle& given, std::size_t size, const char* what) {
   return matrix;
 }
 
-/// A link for each ordered pair of devices, and that link as its route.
+/// Adds a link for each ordered pair of devices, which is also its route.
 void join_pairs(ClusterSpec& spec, const Reals& bandwidth, const Integers& latency, Sharing sharing) {
   const std::size_t n = spec.devices.size();
   for (std::size_t from = 0; from < n; ++from)

@@ -127,7 +127,7 @@ void bind_schedule_class(py::module_& module) {
   bind_schedule_columns(schedule);
 }
 
-/// The spans' starts or ends.
+/// Starts or ends of all ops.
 py::array spans_of(const py::object& self, Nanoseconds Span::*member) {
   const auto& ops = self.cast<const Result&>().timeline.ops;
   return member_view<std::int64_t>(self, ops.data(), ops.size(), member);

@@ -20,7 +20,7 @@ Objective objective_of(const std::string& word) {
   refuse("unknown-word", fmt::format("'{}' is no objective", word), "one of makespan, max-load, completion");
 }
 
-/// The options that a search has in common; `stop` hears Ctrl-C.
+/// Options shared by all searches. Ctrl-C stops the search.
 PlaceOptions options_of(std::uint64_t seed, std::optional<double> seconds, std::optional<std::uint64_t> evaluations,
                         bool quick, unsigned threads, const std::string& objective, bool rewrites,
                         std::optional<std::int64_t> batch) {
@@ -56,13 +56,14 @@ Schedule schedule_of(const py::object& answer, const Problem& problem) {
   return schedule;
 }
 
-/// What else Python code raised, which ends the search: no std::exception, for which the library skips a placer.
+/// Any other exception of Python code, which ends the search. Not a std::exception, on which the library would skip the
+/// placer.
 struct Raised {
   py::error_already_set what;
 };
 
-/// An InputError or NoPlacementError of trainyard that Python code raised is one again, so that compare() skips the
-/// placer and says why.
+/// Rethrows an InputError or NoPlacementError of trainyard that Python code raised as the C++ exception, so that
+/// compare() skips the placer and says why; throws Raised for others.
 [[noreturn]] void rethrow(py::error_already_set& raised) {
   const py::module_ own = py::module_::import("trainyard._core");
   if (!raised.matches(own.attr("InputError"))) throw Raised{raised};
@@ -71,9 +72,9 @@ struct Raised {
   throw InputError{std::move(finding)};
 }
 
-/// A function of Python, function(problem, seed), as a placer. The GIL is taken for each call, on whatever thread.
+/// A Python function(problem, seed) as a placer. Each call acquires the GIL, on whatever thread.
 Placer python_placer(const py::object& function, std::string name, std::string summary) {
-  // The last copy may go on a thread that does not hold the GIL.
+  // The last copy may be destroyed on a thread that does not hold the GIL.
   const auto held = std::shared_ptr<py::object>(new py::object(function), [](py::object* object) {
     const py::gil_scoped_acquire acquire;
     delete object;
@@ -100,7 +101,7 @@ Placer placer_of(const py::handle& given) {
                        py::str(py::getattr(given, "__name__", py::str("function"))).cast<std::string>(), "");
 }
 
-/// Runs the search without the GIL, and hears Ctrl-C: it ends the search, then raises.
+/// Runs the search without the GIL. Ctrl-C ends the search, and is then raised.
 template <class Search>
 auto searched(const Search& search) {
   const InterruptWatch watch;
@@ -111,7 +112,7 @@ auto searched(const Search& search) {
     }();
     InterruptWatch::raise();
     return found;
-  } catch (const InputError&) {  // the search that was interrupted has nothing to show
+  } catch (const InputError&) {  // an interrupted search may have no result
     InterruptWatch::raise();
     throw;
   } catch (const Raised& raised) {

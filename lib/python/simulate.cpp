@@ -17,7 +17,7 @@
 namespace trainyard::python {
 namespace {
 
-/// Without the GIL; `schedule` is a copy, since the arrays of the Python object may be written meanwhile.
+/// Runs without the GIL. `schedule` is a copy, since the arrays of the Python object may be written meanwhile.
 Result simulated(const Problem& problem, Schedule schedule) {
   const py::gil_scoped_release release;
   Problem scheduled = scheduled_problem(problem, schedule);
@@ -25,7 +25,7 @@ Result simulated(const Problem& problem, Schedule schedule) {
   return {std::move(scheduled), std::move(schedule), std::move(timeline)};
 }
 
-/// A schedule of the problem's own graph, or an InputError.
+/// Throws InputError unless the schedule is a valid one of the problem's own graph.
 void check_own(const Problem& problem, const Schedule& schedule) {
   if (!schedule.rewrites.empty() && schedule.rewrites != problem.rewrites())
     refuse("other-rewrites", "the schedule is of a graph that its placer rewrote",
@@ -33,7 +33,7 @@ void check_own(const Problem& problem, const Schedule& schedule) {
   check_schedule(problem, schedule);
 }
 
-/// A workspace that threads of Python take in turn.
+/// A workspace that Python threads use in turn.
 template <class T>
 struct Shared {
   explicit Shared(const Problem& problem) : value(problem) {}
@@ -67,7 +67,7 @@ py::dict peaks_of(SharedSimulation& shared, const Schedule& schedule) {
   return result;
 }
 
-/// So many rows at once that Ctrl-C is heard within a fraction of a second: some million op runs.
+/// Number of rows per call: some million op runs, so that Ctrl-C takes effect within a fraction of a second.
 std::size_t rows_at_once(std::size_t ops) {
   constexpr std::size_t kRuns = 1 << 22;
   return std::max<std::size_t>(64, kRuns / std::max<std::size_t>(ops, 1));
@@ -107,7 +107,7 @@ py::array_t<std::int64_t> batch_makespans(SharedBatch& shared, const py::object&
   return results;
 }
 
-/// A DeltaSimulation whose preconditions are checked.
+/// A DeltaSimulation that checks its preconditions.
 class CheckedDelta {
  public:
   CheckedDelta(const Problem& problem, const Schedule& schedule) : run_(checked(problem, schedule)) {}

@@ -8,12 +8,12 @@
 namespace trainyard::cpu {
 namespace {
 
-/// ONNX Attention without past keys: Y = softmax(scale Q K^T + mask) V by head, [B, heads, length, size] or
-/// [B, length, heads size]; several query heads may share one of keys and values. Ranks that share a sequence have
-/// queries from "first_query" on, and keys from "first_key" on.
+/// ONNX Attention without past keys: Y = softmax(scale Q K^T + mask) V by head, [B, heads, length, size] or [B, length,
+/// heads x size]. Several query heads may share one head of keys and values. Ranks that share a sequence have queries
+/// from "first_query" on, and keys from "first_key" on.
 struct Heads {
   std::int64_t batch, heads, shared, queries, keys, size, value_size, ahead;
-  bool split;  // rank 4
+  bool split;  // arrays have rank 4
   float scale;
   bool causal;
 
@@ -31,7 +31,7 @@ struct Heads {
     ahead = c.node.integer("first_query", 0) - c.node.integer("first_key", 0);
   }
   using Strided = Eigen::Map<Matrix, 0, Eigen::OuterStride<>>;
-  /// [length, size] of one head of an array with `count` heads.
+  /// Matrix [length, size] of one head in an array with `count` heads.
   Strided head(float* data, std::int64_t b, std::int64_t h, std::int64_t count, std::int64_t length,
                std::int64_t width) const {
     if (split) return {data + (b * count + h) * length * width, length, width, Eigen::OuterStride<>(width)};
@@ -39,7 +39,7 @@ struct Heads {
   }
   std::int64_t partner(std::int64_t h) const { return h / (heads / shared); }
 
-  /// The weights of one head. Each row's logarithm of its sum of exponentials is kept, or with `known` read.
+  /// Attention weights of one head. The log-sum-exp of each row's scores is kept; if `known`, it is read.
   void weights(const OpArrays& c, std::int64_t b, std::int64_t h, MatrixMap p, bool known = false) const {
     float* sums = c.kept() ? c.kept() + (b * heads + h) * queries : nullptr;
     p.noalias() = head(c.in[0].data, b, h, heads, queries, size) *
@@ -63,7 +63,7 @@ struct Heads {
     }
   }
 
-  /// Adds what the mask's gradient has of one head, from that of its scaled scores, `scale` times it.
+  /// Adds one head's part of the mask's gradient; `dp` is `scale` times the gradient of its masked scores.
   void add_mask_gradient(const OpArrays& c, std::int64_t b, std::int64_t h, MatrixMap dp) const {
     const Broadcast at{*c.dx[3].shape};
     float* to = c.dx[3].data + at.begin(b, h);
@@ -72,11 +72,11 @@ struct Heads {
   }
 
  private:
-  /// A mask is broadcast to [B, heads, queries, keys].
+  /// Offsets in a mask that is broadcast to [B, heads, queries, keys].
   struct Broadcast {
     const Shape& shape;
 
-    /// From one to the next of the dimension so far from the end.
+    /// Stride of a dimension, counted from 1 for the last; 0 if it is broadcast.
     std::int64_t step(std::size_t from_end) const {
       if (from_end > shape.size() || shape[shape.size() - from_end] == 1) return 0;
       std::int64_t product = 1;
@@ -86,7 +86,7 @@ struct Heads {
     std::int64_t begin(std::int64_t b, std::int64_t h) const { return b * step(4) + h * step(3); }
   };
 
-  /// One of truth values says what is seen.
+  /// Adds the mask to the scores. A boolean mask marks the keys that are visible.
   void add_mask(const OpArrays& c, const Array& mask, std::int64_t b, std::int64_t h, MatrixMap p) const {
     const Broadcast at{*mask.shape};
     const bool truth = c.value(c.node.inputs[3]).type == DataType::boolean;
@@ -117,7 +117,8 @@ void attention(OpArrays& c) {
     }
 }
 
-/// The gradients of one head, from its weights, and `dp` = dY V^T; each row's `dot` is the sum of its dY Y.
+/// Adds the gradients of one head from its weights; `dp` starts from dY V^T, and each row's `dot` is the sum of its dY
+/// Y.
 template <class Dot>
 void add_gradients(const OpArrays& c, const Heads& a, std::int64_t b, std::int64_t h, MatrixMap p, MatrixMap dp,
                    const Dot& dot) {
@@ -146,10 +147,10 @@ void attention_backward(OpArrays& c) {
     }
 }
 
-// One step of attention in a ring (rewrite/context_use.hpp): of queries to a block of keys and values, added to the
-// result of the steps before, input 3. What is kept of each row is the logarithm of its sum of exponentials so far.
+// A step of ring attention (rewrite/context_use.hpp): attention of the queries to one block of keys and values, merged
+// into the result of the earlier steps, input 3. Each row keeps the log-sum-exp of its scores so far.
 
-/// The scores of one head.
+/// Scores of one head, with the causal mask.
 void step_scores(const OpArrays& c, const Heads& a, std::int64_t b, std::int64_t h, MatrixMap p) {
   p.noalias() = a.head(c.in[0].data, b, h, a.heads, a.queries, a.size) *
                 a.head(c.in[1].data, b, a.partner(h), a.shared, a.keys, a.size).transpose() * a.scale;
@@ -176,7 +177,7 @@ void attention_step(OpArrays& c) {
       for (std::int64_t i = 0; i < a.queries; ++i) {
         const std::int64_t row = (b * a.heads + h) * a.queries + i;
         const float known = before ? before[row] : kNone, most = std::max(known, p.row(i).maxCoeff());
-        if (!std::isfinite(most)) {  // it has seen no key yet
+        if (!std::isfinite(most)) {  // no key is visible yet
           after[row] = kNone;
           p.row(i).setZero();
           continue;

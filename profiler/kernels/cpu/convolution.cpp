@@ -7,8 +7,8 @@
 namespace trainyard::cpu {
 namespace {
 
-/// f(row of the columns, place in it, place in the plane, length) for runs of windows along the last dimension, and
-/// the same with place -1 for single elements in the padding.
+/// f(first element in the columns, whether the image row is inside, first element of that row, shift) for each run of
+/// windows along the last dimension. Window x of the run reads column x stride + shift of the image row.
 template <class F>
 void each_run(const WindowGeometry& g, std::int64_t channels, F&& f) {
   std::int64_t row = 0;
@@ -29,7 +29,7 @@ void each_run(const WindowGeometry& g, std::int64_t channels, F&& f) {
         }
 }
 
-/// columns [channels x kernel, windows] of one image's `channels` planes; the padding is 0.
+/// Columns [channels x kernel, windows] of one image's `channels` planes; padding is 0.
 void image_to_columns(const WindowGeometry& g, const float* image, std::int64_t channels, float* columns) {
   each_run(g, channels, [&](std::int64_t at, bool inside, std::int64_t base, std::int64_t shift) {
     for (std::int64_t x = 0; x < g.out[2]; ++x) {
@@ -39,7 +39,7 @@ void image_to_columns(const WindowGeometry& g, const float* image, std::int64_t 
   });
 }
 
-/// Adds each column element to where it came from.
+/// Adds each column element to the image element that it came from.
 void columns_to_image(const WindowGeometry& g, const float* columns, std::int64_t channels, float* image) {
   each_run(g, channels, [&](std::int64_t at, bool inside, std::int64_t base, std::int64_t shift) {
     if (!inside) return;
@@ -52,7 +52,7 @@ void columns_to_image(const WindowGeometry& g, const float* columns, std::int64_
 
 std::vector<std::int64_t> spatial(const Shape& weight) { return {weight.begin() + 2, weight.end()}; }
 
-/// The windows are the image itself: no columns needed.
+/// Whether the windows are the image itself, so that no columns are needed.
 bool is_pointwise(const WindowGeometry& g) {
   return g.kernel_size() == 1 && g.in == g.out && g.before == std::array<std::int64_t, 3>{0, 0, 0} &&
          g.stride == std::array<std::int64_t, 3>{1, 1, 1};

@@ -1,4 +1,4 @@
-// What ranks compute of operators that are divided among them (rewrite/recipes/ranked_step.cpp).
+// Operators that are divided among ranks (rewrite/recipes/ranked_step.cpp).
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 namespace trainyard::cpu {
 namespace {
 
-// Cross-entropy of which each rank has a share of the classes. A row of logits is to each rank three numbers: the
-// largest, the sum of exponentials less that, and the logit of the label, 0 where that is another rank's.
+// Cross-entropy with the classes divided among ranks. Each rank reduces a row of logits to three numbers: the largest,
+// the sum of exponentials relative to it, and the label's logit, or 0 if another rank holds it.
 
 struct LogitRow {
   float most = -std::numeric_limits<float>::infinity(), sum = 0, label = 0;
@@ -24,7 +24,7 @@ struct LogitRow {
   void write(float* to) const { to[0] = most, to[1] = sum, to[2] = label; }
 };
 
-/// The place of the row's label in this rank's classes; beyond them where it is another's.
+/// Position of the row's label among this rank's classes; outside them if another rank holds it.
 std::int64_t own_label(const OpArrays& c, std::size_t row) {
   const std::int64_t label =
       std::clamp<std::int64_t>(static_cast<std::int64_t>(c.in[1].data[row]), 0, c.node.integer("classes", 1) - 1);
@@ -53,7 +53,7 @@ void cross_entropy_combine(OpArrays& c) {
   }
 }
 
-/// Logits, labels, and the rows of all ranks' classes in parts one after the other.
+/// Inputs: logits, labels, and then the rows' numbers over the classes of all ranks, in parts one after the other.
 void cross_entropy_whole(OpArrays& c) {
   const Lines lines{c.value(c.node.inputs[0]).shape, static_cast<std::size_t>(c.node.integer("axis", 0))};
   std::vector<float> wholes;

@@ -9,8 +9,8 @@
 namespace trainyard::cpu {
 namespace {
 
-/// A term of an equation: the letter of each dimension. Those that the ellipsis stands for are called 0 to 9, the last
-/// of them 9.
+/// A term of an equation: the letter of each dimension. Dimensions of the ellipsis are called 0 to 9, the last of them
+/// 9.
 using Term = std::string;
 
 struct Equation {
@@ -60,8 +60,8 @@ struct Equation {
   }
 };
 
-/// Steps along each letter of `all` in an array with this term and shape: 0 where it has not the letter, or one element
-/// for all; the sum where it has the letter twice (a diagonal).
+/// Strides along each letter of `all` in an array with this term and shape: 0 for a letter that the term lacks or whose
+/// dimension has size 1; the sum for a letter that occurs twice (a diagonal).
 std::vector<std::int64_t> steps(const Term& all, const Term& term, const Shape& shape) {
   std::vector<std::int64_t> result(all.size(), 0);
   std::int64_t step = 1;
@@ -79,7 +79,7 @@ struct Part {
   const Shape& shape;
 };
 
-/// to[..] += the product of all parts, over all letters.
+/// to[..] += the product of all parts, summed over all letters.
 void contract_plainly(const Equation& e, const std::vector<Part>& parts, float* to, const Term& term,
                       const Shape& shape) {
   Term all;
@@ -106,7 +106,7 @@ void contract_plainly(const Equation& e, const std::vector<Part>& parts, float* 
   }
 }
 
-/// The array with its dimensions in the order of `order`.
+/// The array with its dimensions permuted to `order`.
 const float* turned(const Part& part, const Term& order, const Equation& e) {
   if (part.term == order) return part.data;
   Shape shape;
@@ -127,8 +127,8 @@ const float* turned(const Part& part, const Term& order, const Equation& e) {
   return to;
 }
 
-/// Two arrays as a batch of matrix products, where each letter is in two of the three terms at least, once in each, and
-/// nothing is broadcast. False: it is no such case, and nothing was done.
+/// Contracts two arrays as a batch of matrix products, if each letter is in at least two of the three terms, once in
+/// each, and nothing is broadcast. Otherwise returns false, and nothing was done.
 bool contract_as_products(const Equation& e, const Part& a, const Part& b, float* to, const Term& term,
                           const Shape& shape) {
   const auto whole = [&](const Term& t, const Shape& s) {
@@ -178,7 +178,7 @@ void einsum(OpArrays& c) {
   contract(e, parts, c.out[0].data, e.output, *c.out[0].shape);
 }
 
-/// The gradient of one input contracts that of the output with all other inputs.
+/// The gradient of one input contracts the output's gradient with all other inputs.
 void einsum_backward(OpArrays& c) {
   const Equation e{c};
   for (std::size_t i = 0; i < c.dx.size(); ++i) {

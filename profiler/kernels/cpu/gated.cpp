@@ -8,14 +8,14 @@
 namespace trainyard::cpu {
 namespace {
 
-/// GRU and RNN: X [S, B, I], W [D, G H, I], R [D, G H, H], b [D, 2 G H]; no clipping, full sequences. GRU has the gates
-/// z, r, h in this order:
+/// GRU and RNN of S steps, batch B, I inputs, H hidden units, D directions, G gates: X [S, B, I], W [D, G H, I], R [D,
+/// G H, H], b [D, 2 G H]; no clipping, full sequences. GRU has the gates z, r, h in this order:
 ///
 ///     z = s(Wz x + Rz h + bz), r = s(Wr x + Rr h + br), h' = z h + (1 - z) n
 ///     n = tanh(Wn x + Rn (r h) + bn), or with linear_before_reset tanh(Wn x + wn + r (Rn h + rn))
 ///
-/// RNN: h' = tanh(W x + R h + b), or Relu. Kept for each direction, step, row and unit: z, r, n, q = Rn h + rn, h'; or
-/// h' alone.
+/// RNN: h' = tanh(W x + R h + b), or Relu. Kept for each direction, step, row and unit, in G + 3 slots: z, r, n, q = Rn
+/// h + rn, h' for GRU; h' for RNN.
 struct Gated {
   std::int64_t steps, batch, inputs, hidden, directions, gates, slots;
   std::string direction;
@@ -49,7 +49,7 @@ struct Gated {
   MatrixMap r(const OpArrays& c, std::int64_t d, std::int64_t gate, std::int64_t count = 1) const {
     return matrix(c.in[2].data + (d * gates + gate) * hidden * hidden, count * hidden, hidden);
   }
-  /// Biases of W's side, or of R's.
+  /// Bias on W's side, or on R's.
   float bias(const OpArrays& c, std::int64_t d, std::int64_t gate, bool recurrent, std::int64_t unit) const {
     return c.input(3) ? c.in[3].data[(d * 2 + (recurrent ? 1 : 0)) * gates * hidden + gate * hidden + unit] : 0.0F;
   }
@@ -116,7 +116,8 @@ void gated(OpArrays& c) {
   }
 }
 
-/// Adds what `a` [B, count H], the gradient before the activations of gates from `gate` on, gives on W's side.
+/// Adds the gradients on W's side from `a` [B, count H], the gradient before the activations of the gates from `gate`
+/// on.
 void back_to_input(const OpArrays& c, const Gated& g, std::int64_t d, std::int64_t t, float* a, std::int64_t gate,
                    std::int64_t count) {
   const MatrixMap sums = matrix(a, g.batch, count * g.hidden);
@@ -130,7 +131,7 @@ void back_to_input(const OpArrays& c, const Gated& g, std::int64_t d, std::int64
     column(c.dx[3].data + (d * 2 * g.gates + gate) * g.hidden, count * g.hidden) += sums.colwise().sum().transpose();
 }
 
-/// Gradients on R's side, which reads `source`; `to` += a R.
+/// Adds the gradients on R's side, which reads `source`; `to` += a R.
 void back_to_state(const OpArrays& c, const Gated& g, std::int64_t d, float* a, std::int64_t gate, std::int64_t count,
                    float* source, float* to) {
   const MatrixMap sums = matrix(a, g.batch, count * g.hidden);
@@ -143,7 +144,7 @@ void back_to_state(const OpArrays& c, const Gated& g, std::int64_t d, float* a, 
         sums.colwise().sum().transpose();
 }
 
-/// dh becomes the gradient of the state before the step.
+/// Turns dh into the gradient of the state before the step.
 void gru_step_back(const OpArrays& c, const Gated& g, std::int64_t d, std::int64_t t, float* before, float* all,
                    std::int64_t s, std::vector<float>& dh) {
   const std::int64_t h = g.hidden;

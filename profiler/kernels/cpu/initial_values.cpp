@@ -28,7 +28,7 @@ void Program::fill(ValueId id, std::vector<float>& to) const {
     for (float& x : to) x = static_cast<float>(random.below(static_cast<std::uint64_t>(first.below)));
 }
 
-/// The part of what the whole array begins with.
+/// The part of the whole array's initial numbers.
 void Program::fill_part(const HeldCopy& copy, std::vector<float>& to) const {
   std::vector<float> whole;
   fill(copy.of, whole);

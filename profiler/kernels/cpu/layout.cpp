@@ -8,7 +8,8 @@
 namespace trainyard::cpu {
 namespace {
 
-/// f(input, its first element, first element of the output, elements) for each run of an input along the axis.
+/// f(input, its first element, first element of the output, number of elements) for each run of an input along the
+/// axis.
 template <class F>
 void each_run(const Shape& out, const std::vector<const Shape*>& parts, std::size_t axis, F&& f) {
   const Lines lines{out, axis};
@@ -43,14 +44,14 @@ Padding padding(const OpArrays& c, std::size_t rank) {
           .value = c.input(2) ? c.in[2].data[0] : static_cast<float>(c.node.real("value", 0))};
 }
 
-/// The index within n elements that mirrors without repeating the edge give for one outside, however far.
+/// Index within n elements to which an outside index is reflected, without repeating the edge, at any distance.
 std::int64_t reflected(std::int64_t i, std::int64_t n) {
   if (n == 1) return 0;
   const std::int64_t period = 2 * (n - 1), at = (i % period + period) % period;
   return at < n ? at : period - at;
 }
 
-/// f(element of the padded array, element of the inner one or -1).
+/// f(index in the padded array, index in the inner one or -1).
 template <class F>
 void each_padded(const Shape& outer, const Shape& inner, const Padding& p, F&& f) {
   const std::size_t rank = outer.size();
@@ -95,7 +96,7 @@ void pad_backward(OpArrays& c) {
   });
 }
 
-/// f(element of the output, element of the input) of a Tile: it pads, by wrapping round, behind alone.
+/// f(output index, input index) of a Tile: padding by wrapping, behind alone.
 template <class F>
 void each_tiled(const OpArrays& c, F&& f) {
   const Shape& in = c.value(c.node.inputs[0]).shape;
@@ -112,7 +113,7 @@ void tile_backward(OpArrays& c) {
   each_tiled(c, [&](std::int64_t to, std::int64_t from) { c.dx[0].data[from] += c.dy[0].data[to]; });
 }
 
-/// DepthToSpace [N, b b C, H, W] -> [N, C, b H, b W], and back; f(element of the deep array, of the wide one).
+/// DepthToSpace [N, b b C, H, W] -> [N, C, b H, b W], and back; f(index in the deep array, index in the wide one).
 template <class F>
 void each_moved(const Node& node, const Shape& deep, F&& f) {
   const std::int64_t b = node.integer("blocksize", 1), channels = deep[1] / (b * b), height = deep[2], width = deep[3];

@@ -10,7 +10,7 @@ namespace trainyard::cpu {
 namespace {
 
 struct Statistics {
-  float mean, inverse;  // of the deviation
+  float mean, inverse;  // inverse: 1 / standard deviation
 };
 Statistics statistics(const Sets& s, std::size_t set, const float* x, float eps, bool centre,
                       float* variance = nullptr) {
@@ -66,8 +66,8 @@ void batch_norm(OpArrays& c) {
   }
 }
 
-/// With xh = (x - mean) inverse and g = dy scale:  dx = inverse (g - mean(g) - xh mean(g xh)); d scale = sum dy xh;
-/// d shift = sum dy. Statistics that are not the batch's are constants: dx = inverse g.
+/// With xh = (x - mean) inverse and g = dy scale:  dx = inverse (g - mean(g) - xh mean(g xh)); d scale = sum dy xh; d
+/// shift = sum dy. Statistics that are not the batch's are constants: dx = inverse g.
 void normalize_backward(OpArrays& c) {
   const Sets s{c};
   const bool fixed = fixed_statistics(c.model, c.node);
@@ -106,7 +106,7 @@ void normalize_backward(OpArrays& c) {
   }
 }
 
-/// Local response: y = x / (bias + alpha / size x sum of squares over neighbouring channels)^beta.
+/// Local response normalization: y = x / (bias + alpha / size x sum of squares over neighbouring channels)^beta.
 struct Lrn {
   std::int64_t size, channels, plane, batch;
   float alpha, beta, bias;
@@ -117,7 +117,7 @@ struct Lrn {
     alpha = static_cast<float>(c.node.real("alpha", 1e-4)) / static_cast<float>(size);
     beta = static_cast<float>(c.node.real("beta", 0.75)), bias = static_cast<float>(c.node.real("bias", 1));
   }
-  float base(const float* x, std::int64_t channel) const {  // x: the first channel's element
+  float base(const float* x, std::int64_t channel) const {  // x: the element of the first channel
     float sum = 0;
     const std::int64_t first = std::max<std::int64_t>(0, channel - (size - 1) / 2);
     const std::int64_t last = std::min(channels - 1, channel + size / 2);

@@ -10,7 +10,7 @@
 namespace trainyard::cpu {
 namespace {
 
-/// x / (|x|^p)^(1/p) along an axis.
+/// x / (sum |x|^p)^(1/p) along an axis, for p = 1 or 2.
 void lp_normalize(OpArrays& c) {
   const bool one = c.node.integer("p", 2) == 1;
   const Lines lines = lines_along_axis(c, -1);
@@ -47,7 +47,7 @@ void lp_normalize_backward(OpArrays& c) {
   });
 }
 
-/// (x - mean) / sqrt(variance + 1e-9) over the axes 0, 2, 3 unless others are given.
+/// Moments for (x - mean) / sqrt(variance + 1e-9), over the axes 0, 2, 3 unless others are given.
 struct Moments {
   Shape in, out;
   std::vector<float> mean, deviation;
@@ -90,7 +90,7 @@ void mean_variance_backward(OpArrays& c) {
   });
 }
 
-/// (sum |x|^p)^(1/p) over a plane.
+/// f(plane, its first element, its size), for (sum |x|^p)^(1/p) over each plane.
 template <class F>
 void each_plane(const OpArrays& c, F&& f) {
   const Shape& x = c.value(c.node.inputs[0]).shape;
@@ -118,7 +118,8 @@ void global_lp_backward(OpArrays& c) {
   });
 }
 
-/// Along the time axis the first sequence_lens elements of each batch row turn round.
+/// f(first element of the result, of the input, number of elements): the first sequence_lens elements of each batch row
+/// are reversed along the time axis.
 template <class F>
 void each_reversed(const OpArrays& c, const float* lengths, const Shape& shape, F&& f) {
   const auto time = static_cast<std::size_t>(c.node.integer("time_axis", 0)), batch = 1 - time;
@@ -143,7 +144,7 @@ void reverse_sequence_backward(OpArrays& c) {
   });
 }
 
-// Integers of up to 24 bits are exact in the floats that stand for them.
+// Integers of up to 24 bits are exact as floats.
 
 enum class Bits { conjunction, disjunction, exclusive, shift };
 
@@ -169,7 +170,7 @@ void bitwise_not(OpArrays& c) {
     c.out[0].data[i] = static_cast<float>(~static_cast<std::int64_t>(c.in[0].data[i]));
 }
 
-/// Scale and zero point: of the whole, or of each index along the axis.
+/// Scale and zero point: one for the whole array, or one per index along the axis.
 struct Quantization {
   const float *scale, *zero;
   std::int64_t count, inner;

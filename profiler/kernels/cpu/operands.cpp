@@ -25,7 +25,7 @@ void forward(OpArrays& c) {
   }
 }
 
-/// Derivatives by a and by b. An operand that a rule does not read comes as 0 and is not looked at.
+/// dx from DA and DB, the derivatives by a and by b. An absent operand, which the rule does not read, counts as 0.
 template <class DA, class DB>
 void backward(OpArrays& c) {
   const Array& dy = c.dy[0];
@@ -105,7 +105,7 @@ void many_forward(OpArrays& c) {
     for (std::size_t i = 0; i < n; ++i) y.data[i] /= static_cast<float>(c.in.size());
 }
 
-/// The gradient of a maximum goes to its first operand that is one.
+/// The gradient of a maximum goes to the first operand that attains it.
 template <Many How>
 void many_backward(OpArrays& c) {
   const Array& dy = c.dy[0];
@@ -145,7 +145,7 @@ template <class F, class DA, class DB>
 constexpr OpKernels smooth_binary(std::string_view type, F, DA, DB) {
   return {type, forward<F>, backward<DA, DB>};
 }
-/// 1 or 0; no gradient passes.
+/// The result is 1 or 0; no gradient passes.
 template <class Holds>
 constexpr OpKernels step_binary(std::string_view type, Holds) {
   struct Number {
@@ -163,7 +163,7 @@ struct Quotient {
     float operator()(float a, float b) const { return -a / (b * b); }
   };
 };
-/// Integers are divided towards 0.
+/// Integer division truncates towards 0.
 void divide(OpArrays& c) {
   forward<Quotient>(c);
   if (is_floating_point(c.value(c.node.outputs[0]).type)) return;

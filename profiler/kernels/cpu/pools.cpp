@@ -17,7 +17,7 @@ void each_window(const WindowGeometry& g, F&& f) {
         for (std::int64_t x = 0; x < g.out[2]; ++x) f(o++, plane * g.in_size(), z, y, x);
 }
 
-/// Keeps the place of each maximum in its plane: 8 bytes each, as on a GPU, where the gradient may be computed.
+/// Keeps the position of each maximum in its plane, in 8 bytes as on a GPU, where the gradient may be computed.
 void max_pool(OpArrays& c) {
   const WindowGeometry g = pool_geometry(c);
   auto* places = reinterpret_cast<std::int64_t*>(c.kept());
@@ -45,7 +45,7 @@ void max_pool_backward(OpArrays& c) {
       c.dx[0].data[plane * in + static_cast<std::size_t>(places[i])] += c.dy[0].data[i];
 }
 
-/// Divisor of an average pool: the number of elements in a window.
+/// Divisor of an average pool: the number of elements of a window that count.
 std::int64_t divisor(const WindowGeometry& g, bool count_padding, std::int64_t z, std::int64_t y, std::int64_t x) {
   const std::array<std::int64_t, 3> at{z, y, x};
   std::int64_t count = 1;

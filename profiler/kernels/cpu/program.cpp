@@ -21,7 +21,7 @@ Kernel find_kernel(const std::string& type, bool backward) {
 
 }  // namespace
 
-/// The device of a StepProgram on a CPU: arrays are in the memory that each tensor has in this run.
+/// Device of a StepProgram on a CPU: arrays lie in the memory that this run gives the tensors.
 class Program::Device {
  public:
   Device(Program& program, OpId op, std::byte* const* tensors) : program_(program), op_(op), tensors_(tensors) {}
@@ -85,7 +85,7 @@ Program::Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t
       bytes_[tensor] = static_cast<std::size_t>(elements(*shape)) * sizeof(float);
   for (const TensorId tensor : graph.tensors())
     bytes_[tensor] = std::max(bytes_[tensor], static_cast<std::size_t>(graph.bytes(tensor).count));
-  for (const OpId op : graph.ops()) {  // what is kept for a gradient may count its elements in those of the values
+  for (const OpId op : graph.ops()) {  // sizes of kept data may count elements of the values' type
     const OpRecipe& how = recipe.ops[op];
     if (how.kind != OpRecipe::Kind::forward) continue;
     const Node& node = model_.nodes[how.node];
@@ -116,7 +116,7 @@ Program::Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t
   reset();
 }
 
-/// Where parts of values stand in for them, those are not used.
+/// Marks the values in use. Values that are replaced by their parts are not.
 void Program::find_used(const Graph& graph) {
   is_used_.assign(model_.values.size(), recipe_.copies.empty());
   for (const HeldCopy& copy : recipe_.copies) copies_.emplace(copy.copy, &copy);
@@ -138,7 +138,7 @@ void Program::run(OpId op, std::byte* const* tensors) {
 }
 
 void Program::update(ValueId id, const Array& gradient, const std::optional<Range>& range) {
-  // Ops of this step may still read the weights, whatever the order: the new ones come into force at its end.
+  // Ops of this step may still read the weights, in any order: new weights become current at the end of the step.
   std::vector<float>& weights = held_[id];
   std::vector<float>& next = updated_[id];
   next.resize(weights.size());

@@ -13,7 +13,7 @@ struct Reduction {
   Shape in, out;
 
   explicit Reduction(const OpArrays& c) : in(c.value(c.node.inputs[0]).shape), out(reduced_shape(c)) {}
-  /// f(element of the input, element of the result).
+  /// f(input index, result index).
   template <class F>
   void each(const F& f) const {
     each_broadcast(in, out, f);
@@ -70,7 +70,7 @@ void reduce_backward(OpArrays& c) {
   if constexpr (Kind == How::sum || Kind == How::mean) {
     const float scale = Kind == How::mean ? 1 / r.count() : 1;
     r.each([&](std::size_t i, std::size_t o) { dx[i] = dy[o] * scale; });
-  } else if constexpr (Kind == How::max || Kind == How::min) {  // to the first that is the result
+  } else if constexpr (Kind == How::max || Kind == How::min) {  // to the first element that attains it
     const float* y = c.out[0].data;
     std::vector<bool> given(results, false);
     r.each([&](std::size_t i, std::size_t o) {
@@ -120,7 +120,7 @@ void arg(OpArrays& c) {
   });
 }
 
-/// Sums up to each element along an axis, in either direction, with it or without.
+/// Cumulative sums along an axis, in either direction, inclusive or exclusive.
 void sums(const OpArrays& c, const float* from, float* to, const Shape& shape, bool backwards) {
   const ValueId id = input_at(c.node, 1);
   const std::int64_t given = id.is_none() || c.value(id).integers.empty() ? 0 : c.value(id).integers[0];

@@ -9,15 +9,15 @@
 namespace trainyard::cpu {
 namespace {
 
-/// Elements of the input along one dimension, with their weights, that an element of the output is interpolated from.
+/// An input element along one dimension, and its weight in the interpolation of an output element.
 struct Tap {
   std::int64_t from;
   float weight;
 };
 using Taps = std::vector<std::vector<Tap>>;  // by index in the output
 
-/// ONNX Resize and Upsample, along one dimension of `in` elements resized to `out`. Upsample: asymmetric, and the
-/// nearest is the one below.
+/// ONNX Resize and Upsample along one dimension, from `in` to `out` elements. Upsample is asymmetric, and its nearest
+/// element is the one below.
 class Line {
  public:
   Line(const Node& node, std::int64_t in, std::int64_t out, double scale) : in_(in), out_(out), scale_(scale) {
@@ -80,7 +80,7 @@ class Line {
   std::string mode_, place_, nearest_;
 };
 
-/// Scales by dimension; 0 where the node gives sizes instead.
+/// Scales by dimension; 0 if the node gives sizes instead.
 std::vector<double> given_scales(const OpArrays& c, std::size_t rank) {
   std::vector<double> scales, result(rank, 0);
   if (const auto attribute = c.node.attributes.find("scales"); attribute != c.node.attributes.end()) {
@@ -96,7 +96,7 @@ std::vector<double> given_scales(const OpArrays& c, std::size_t rank) {
   return result;
 }
 
-/// f(element of the output, element of the input, weight) for all pairs that have one.
+/// f(output index, input index, weight) for all pairs with a weight.
 template <class F>
 void each_pair(const OpArrays& c, F&& f) {
   const Shape& in = c.value(c.node.inputs[0]).shape;

@@ -6,7 +6,7 @@
 namespace trainyard::cpu {
 namespace {
 
-/// log of the sum of exponentials of a line.
+/// Log of the sum of exponentials of a line.
 float log_sum(const Lines& lines, const float* x) {
   float most = x[0];
   for (std::size_t i = 1; i < lines.length; ++i) most = std::max(most, x[i * lines.step]);
@@ -58,7 +58,7 @@ void log_softmax_backward(OpArrays& c) {
   });
 }
 
-// Cross-entropy of logits against whole-number labels.
+// Cross-entropy of logits against integer labels.
 
 struct Classes {
   Lines lines;
@@ -75,7 +75,7 @@ struct Classes {
   float count() const { return static_cast<float>(lines.count()); }
 };
 
-/// `log_probability(line, first element, class)` of the labels, added up.
+/// Losses of all lines by `log_probability(first element of the line, label)`, reduced as the node asks.
 template <class F>
 void losses(const OpArrays& c, const Classes& classes, F&& log_probability) {
   double total = 0;
@@ -144,7 +144,7 @@ void hardmax(OpArrays& c) {
   });
 }
 
-/// A number in [0, 1) of its own for each element of each op (splitmix64).
+/// A number in [0, 1) for each element of each op (splitmix64).
 float chance(std::uint64_t seed, std::uint64_t element) {
   std::uint64_t z = seed + (element + 1) * 0x9e3779b97f4a7c15ULL;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -154,7 +154,7 @@ float chance(std::uint64_t seed, std::uint64_t element) {
 
 float ratio(const OpArrays& c) { return c.input(1) ? c.in[1].data[0] : static_cast<float>(c.node.real("ratio", 0.5)); }
 
-/// Keeps a byte for each element: whether it stays.
+/// Keeps one byte per element: whether it stays.
 void dropout(OpArrays& c) {
   const float drop = ratio(c), scale = 1 / (1 - drop);
   auto* mask = c.extra.empty() ? nullptr : reinterpret_cast<std::uint8_t*>(c.extra[0]);

@@ -8,14 +8,14 @@
 namespace trainyard::cpu {
 namespace {
 
-/// The numbers that an element-wise operator takes.
+/// Parameters of an element-wise operator.
 struct Numbers {
   float a = 0, b = 0;
 };
 
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
-// The numbers of an operator, from its attributes.
+// Parameters of an operator, from its attributes.
 Numbers no_numbers(const OpArrays&) { return {}; }
 template <int Thousandths>
 Numbers alpha(const OpArrays& c) {
@@ -40,7 +40,7 @@ Numbers clip_numbers(const OpArrays& c) {
   return {bound(1, "min", -kMost), bound(2, "max", kMost)};
 }
 
-constexpr float kInner = 0.7978845608F, kCubic = 0.044715F;  // of gelu's approximation; sqrt(2 / pi)
+constexpr float kInner = 0.7978845608F, kCubic = 0.044715F;  // of gelu's tanh approximation; kInner: sqrt(2 / pi)
 float gelu(float x, Numbers n) {
   if (n.a > 0) return 0.5F * x * (1 + std::tanh(kInner * (x + kCubic * x * x * x)));
   return 0.5F * x * (1 + std::erf(x * 0.70710678F));
@@ -79,7 +79,7 @@ void forward(OpArrays& c) {
   });
 }
 
-/// The derivative is D(x), D(x, numbers), or D(x, y), of rules that read the output and do not look at x.
+/// dx = dy times D(x), D(x, numbers), or D(x, y) for rules that read the output and not x.
 template <class D, auto Read>
 void backward(OpArrays& c) {
   if (!c.wants(0)) return;
@@ -111,7 +111,7 @@ constexpr OpKernels step_op(std::string_view type, F) {
   return {type, forward<F, no_numbers>, nullptr};
 }
 
-/// To a whole number where the new type is one, as ONNX: towards zero.
+/// Casts to integers truncate towards zero, as in ONNX.
 void cast(OpArrays& c) {
   const DataType type = c.value(c.node.outputs[0]).type;
   const float* x = c.in[0].data;

@@ -1,4 +1,4 @@
-// Ops that compute each element by itself, what moves elements, and updates of parameters: after kernels.cu.
+// Element-wise ops, padding, and updates of parameters; follows kernels.cu.
 // --- element-wise: f(x), and d(x, y) times the gradient ---
 __device__ float logistic(float x) { return 1 / (1 + expf(-x)); }
 __device__ float soft_plus(float x) { return x > 20 ? x : log1pf(expf(x)); }
@@ -119,12 +119,12 @@ KERNEL pad(Out y, In x, Padding p, In filler, float value, u64 n) {
     y[i] = from >= 0 ? (float)x[from] : filler ? (float)filler[0] : value;
   }
 }
-// The next place from `o` on whose source is `i`, or the end.
+// The first place from `o` on whose source is `i`, or the end.
 __device__ i64 next_from(const Padding& p, u64 d, i64 o, i64 i) {
   while (o < p.outer[d] && source(p, d, o) != i) ++o;
   return o;
 }
-// Element i sums the gradients of all that came from it.
+// Element i sums the gradients of all elements that came from it.
 KERNEL pad_d(Out dx, In dy, Padding p, u64 n) {
   EACH(i, n) {
     i64 own[8], at[8];
@@ -152,7 +152,7 @@ KERNEL pad_d(Out dx, In dy, Padding p, u64 n) {
   }
 }
 
-// --- updates; the new weights come into force at the end of the step ---
+// --- updates; the new weights become current at the end of the step ---
 KERNEL sgd_update(Out next, In w, In g, float rate, u64 n) {
   EACH(i, n) next[i] = w[i] - rate * g[i];
 }

@@ -1,7 +1,7 @@
-// The kernels that no vendor library has, as one CUDA C++ text for NVRTC: this file, then element-wise ops
-// (elementwise.cu), then layers (layers.cu). All compute in float, on arrays of float or bfloat16, and none has shared
-// sums that depend on the order of threads.
-// Tests compile the same text for the host and run it on fake GPUs, a block of one thread at a time.
+// Kernels that no vendor library has, as one CUDA C++ text for NVRTC: this file, then element-wise ops
+// (elementwise.cu), then layers (layers.cu). All compute in float, on arrays of float or bfloat16. No result depends on
+// the order of threads. Tests compile the same text for the host and run it on fake GPUs, a block of one thread at a
+// time.
 #ifdef __CUDACC_RTC__
 typedef unsigned long long u64;
 typedef long long i64;
@@ -12,7 +12,7 @@ typedef unsigned short u16;
 #endif
 #define EACH(i, n) for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < (n); i += (u64)gridDim.x * blockDim.x)
 
-// --- what measuring needs ---
+// --- kernels for measurements ---
 KERNEL delay_ns(u64 ns) {
 #ifdef __CUDACC_RTC__
   u64 begin, now;
@@ -30,8 +30,8 @@ KERNEL delay_cycles(u64 cycles) {
   (void)cycles;
 #endif
 }
-/// Of about a millisecond, from one step of %globaltimer to another: its least step in nanoseconds, the nanoseconds, and
-/// the SM's cycles.
+/// Measures the timer for about a millisecond, between two steps of %globaltimer. `out`: its least step in nanoseconds,
+/// the nanoseconds, and the SM's cycles.
 KERNEL timer_rate(u64* out) {
 #ifdef __CUDACC_RTC__
   u64 begin, last, now, least = ~0ull;
@@ -55,12 +55,12 @@ KERNEL burn(float* out, u64 rounds) {
 #ifdef __CUDACC_RTC__
   float sum = (float)threadIdx.x;
   for (u64 i = 0; i < rounds; ++i) sum = sum * 1.0000001f + 1e-7f;
-  if (sum == 12345.0f) *out = sum;  // never: or the compiler would leave it out
+  if (sum == 12345.0f) *out = sum;  // never true, but keeps the loop from being removed
 #else
   (void)out, (void)rounds;
 #endif
 }
-/// Keeps when it ran, for delay_since after it on the stream.
+/// Stores the time at which it runs, for delay_since later on the stream.
 KERNEL mark_ns(u64* at) {
 #ifdef __CUDACC_RTC__
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(*at));
@@ -68,7 +68,7 @@ KERNEL mark_ns(u64* at) {
   (void)at;
 #endif
 }
-/// Ends `ns` after mark_ns ran, or at once where that is over.
+/// Ends `ns` after mark_ns ran, or at once if that time has passed.
 KERNEL delay_since(const u64* at, u64 ns) {
 #ifdef __CUDACC_RTC__
   const u64 begin = *at;
@@ -80,8 +80,8 @@ KERNEL delay_since(const u64* at, u64 ns) {
 }
 KERNEL sweep_l2(u32* p, u64 n) { EACH(i, n) p[i] ^= 1; }
 
-// --- arrays: each says of what type it is; elements are loaded to float, and rounded to the nearest where they are
-// stored, to the even one between two ---
+// --- arrays with their element type. Elements are converted to float when loaded, and rounded when stored: to the
+// nearest, ties to even ---
 __device__ float widen(u16 short_one) {
   union { u32 bits; float value; } both;
   both.bits = (u32)short_one << 16;
@@ -123,7 +123,7 @@ struct Out {
   __device__ Element operator[](u64 i) const { return Element{at, is_short, i}; }
   __device__ explicit operator bool() const { return at != 0; }
 };
-// A number to divide by: below 2^31 by a multiplication and a shift, which GPUs have, while they divide in software.
+// A divisor: below 2^31 by a multiplication and a shift, since GPUs divide in software.
 struct Divisor { u64 by; u32 magic, shift; };
 __device__ u64 quotient(u64 n, const Divisor& d) {
   return n >> 31 ? n / d.by : (u64)((((u32)((n * d.magic) >> 32)) + (u32)n) >> d.shift);
@@ -144,7 +144,7 @@ KERNEL fill(Out y, float value, u64 n) { EACH(i, n) y[i] = value; }
 KERNEL scale_add(Out y, In x, float alpha, float beta, u64 n) {
   EACH(i, n) y[i] = alpha * x[i] + (beta == 0 ? 0 : beta * y[i]);
 }
-// y[element i] = x[place a of i], and the way back: y[place a of i] = (or +=) x[i].
+// y[i] = x[place a of i], and the inverse: y[place a of i] = (or +=) x[i].
 KERNEL gather_strided(Out y, In x, Strides s, i64 offset, u64 n) {
   EACH(i, n) { i64 a, b, c; places(s, i, &a, &b, &c); y[i] = x[offset + a]; }
 }

@@ -1,11 +1,11 @@
-// Reductions, windows, rows, normalizations, lookups and cells: after elementwise.cu.
-// --- reductions: result o folds the `many` elements that the strides c of `over` reach from place a of `kept`, in
-// `parts` parts, each of which is a row of y: sum 0, largest 2, smallest 3, product 4, squares 5 ---
+// Reductions, windows, rows, normalizations, lookups and cells; follows elementwise.cu.
+// --- reductions: result o folds the `many` elements at the strides of `over`, from place a of `kept` on, in parts;
+// each part is a row of y. Kinds: sum 0, largest 2, smallest 3, product 4, squares 5 ---
 __device__ float folded(u64 kind, float r, float v) {
   return kind == 2 ? fmaxf(r, v) : kind == 3 ? fminf(r, v) : kind == 4 ? r * v : kind == 5 ? r + v * v : r + v;
 }
 __device__ float nothing_folded(u64 kind) { return kind == 2 ? -3.4e38f : kind == 3 ? 3.4e38f : kind == 4 ? 1.0f : 0.0f; }
-// A thread for each: neighbours in the result read neighbours.
+// One thread per result and part: neighbouring threads read neighbouring elements.
 KERNEL reduce(Out y, In x, Strides kept, Strides over, u64 many, u64 kind, float scale, u64 each, Divisor results, u64 n) {
   EACH(i, n) {
     const u64 part = quotient(i, results), o = i - part * results.by, end = (part + 1) * each < many ? (part + 1) * each : many;
@@ -20,8 +20,8 @@ KERNEL reduce(Out y, In x, Strides kept, Strides over, u64 many, u64 kind, float
     y[i] = r * scale;
   }
 }
-// The gradient of element i, whose result is at place b: sum 0, mean 1, largest 2 and smallest 3 (all that equal it;
-// the CPU's kernel gives it to the first of them), squares 5.
+// Gradient of element i, whose result is at place b: sum 0, mean 1, largest 2 and smallest 3 (to all elements that
+// equal it, while the CPU's kernel takes the first), squares 5.
 KERNEL reduce_d(Out dx, In dy, In x, In y, Strides s, u64 kind,
                                     float share, u64 n) {
   EACH(i, n) {
@@ -53,7 +53,7 @@ __device__ i64 inside(const Window& w, const i64* o, i64 k, i64* at) {
 __device__ void split(const Window& w, u64 i, i64* o) {
   for (int d = 2; d >= 0; --d) { o[d] = (i64)(i % (u64)w.out[d]); i /= (u64)w.out[d]; }
 }
-// columns [channels x kernel, windows] of one image.
+// Columns [channels x kernel, windows] of one image.
 KERNEL image_to_columns(Out columns, In image, Window w, u64 kernels, u64 windows, u64 n) {
   EACH(i, n) {
     const u64 window = i % windows, k = i / windows % kernels, channel = i / windows / kernels;
@@ -62,7 +62,7 @@ KERNEL image_to_columns(Out columns, In image, Window w, u64 kernels, u64 window
     columns[i] = inside(w, o, (i64)k, &at) ? image[channel * (u64)(w.in[0] * w.in[1] * w.in[2]) + (u64)at] : 0;
   }
 }
-// The sum of all column elements that element i of the image went to.
+// Element i of the image sums all column elements that were copied from it.
 KERNEL columns_to_image(Out image, In columns, Window w, u64 kernels, u64 windows, u64 n) {
   const u64 plane = (u64)(w.in[0] * w.in[1] * w.in[2]);
   EACH(i, n) {
@@ -87,7 +87,7 @@ KERNEL columns_to_image(Out image, In columns, Window w, u64 kernels, u64 window
     image[i] = sum;
   }
 }
-// Pools, in planes of [z, y, x]: numbers within one fit 32 bits.
+// Pools, in planes of [z, y, x]: indices within a plane fit 32 bits.
 struct Pool { int in[3], out[3], kernel[3], stride[3], dilation[3], before[3], after[3]; Divisor in_x, in_y, in_plane, out_x, out_y, out_plane, strides[3]; };
 __device__ void split_plane(u64 i, const Divisor& plane, const Divisor& y, const Divisor& x, u64* which, int* at) {
   *which = quotient(i, plane);
@@ -101,7 +101,7 @@ __device__ void taps(const Pool& p, int d, int o, int* from, int* to) {
   while (*from < *to && first + *from * p.dilation[d] < 0) ++*from;
   while (*to > *from && first + (*to - 1) * p.dilation[d] >= p.in[d]) --*to;
 }
-// The windows [from, to] that reach element `at`; with dilation not all between do.
+// The windows [from, to] that may reach element `at`; with dilation not all of them do.
 __device__ void windows_at(const Pool& p, int d, int at, int* from, int* to) {
   const int last = at + p.before[d], first = last - (p.kernel[d] - 1) * p.dilation[d];
   *from = first <= 0 ? 0 : (int)quotient((u64)(first + p.stride[d] - 1), p.strides[d]);
@@ -154,7 +154,7 @@ __device__ float pool_share(const Pool& p, const int* o, u64 padding) {
   for (int d = 0; d < 3; ++d) {
     int from = 0, to = p.kernel[d];
     if (!padding) taps(p, d, o[d], &from, &to);
-    const int first = o[d] * p.stride[d] - p.before[d];  // beyond the padding nothing counts
+    const int first = o[d] * p.stride[d] - p.before[d];  // taps beyond the padding do not count
     while (to > from && first + (to - 1) * p.dilation[d] >= p.in[d] + p.after[d]) --to;
     count *= to - from;
   }
@@ -189,7 +189,7 @@ KERNEL average_pool_d(Out dx, In dy, Pool p, u64 padding, u64 n) {
   }
 }
 
-// --- one block for each row ---
+// --- one block per row ---
 #ifdef __CUDACC_RTC__
 extern __shared__ float shared[];
 #endif
@@ -226,7 +226,7 @@ __device__ float block_fold(u64 kind, float v) {
   __syncthreads();
   return s;
 }
-// A block for each result and part, whose elements lie side by side.
+// One block per result and part, whose elements are contiguous.
 KERNEL reduce_lines(Out y, In x, Strides kept, Strides over, u64 many, u64 kind, float scale, u64 each, Divisor results) {
   const u64 part = quotient(blockIdx.x, results), o = blockIdx.x - part * results.by;
   const u64 end = (part + 1) * each < many ? (part + 1) * each : many;
@@ -265,7 +265,7 @@ KERNEL softmax_d(Out dx, In dy, In y, u64 length, u64 step, u64 logs) {
     dx[at + c * step] = logs ? g - expf(v) * dot : v * (g - dot);
   }
 }
-// Of log probabilities: the loss of each line, and the gradient of all of them.
+// From log probabilities: the loss of each line, and the gradient of all of them.
 __device__ u64 label_of(In labels, u64 line, u64 length) {
   const float given = labels[line];
   return given <= 0 ? 0 : given >= length ? length - 1 : (u64)given;
@@ -336,8 +336,8 @@ KERNEL normalize_d(Out dx, In dy, In x, In gain, In stats,
     dx[i] = inverse * (dy[i] * (gain ? gain[channel(s, i)] : 1) - a - (x[i] - m) * inverse * b);
   }
 }
-// Partial sums of the gradients of gain and bias, [parts, channels] each. The elements of channel c lie in runs of
-// per_channel, one every channels x per_channel; there are `many` of them.
+// Partial sums of the gradients of gain and bias, [parts, channels] each. The `many` elements of channel c lie in runs
+// of per_channel, one every channels x per_channel.
 __device__ void gain_term(In dy, In x, In stats, In mean, In variance, const Sets& s, float epsilon, u64 c, u64 j, float* g, float* b) {
   const u64 run = quotient(j, s.per_channel);
   const u64 i = (run * s.channels.by + c) * s.per_channel.by + j - run * s.per_channel.by;
@@ -359,7 +359,7 @@ KERNEL normalize_gain_d(float* gain, float* bias, In dy, In x, In stats, In mean
     bias[k] = b;
   }
 }
-// The same with a block for each part of each channel, whose elements lie side by side.
+// As above, with one block per part of each channel, whose elements are contiguous.
 KERNEL normalize_gain_lines_d(float* gain, float* bias, In dy, In x, In stats, In mean, In variance, Sets s, float epsilon,
                               u64 many, u64 each) {
   const u64 part = quotient(blockIdx.x, s.channels), c = blockIdx.x - part * s.channels.by;
@@ -381,8 +381,8 @@ KERNEL gather(Out y, In x, In index, u64 extent, Divisor count, Divisor inner, u
     y[i] = x[(o * extent + (u64)at) * inner.by + k];
   }
 }
-// A block for each place j of the index: the next place with its row, or `count`, and whether none before has it. So a
-// row's gradients can be summed in one order by one thread for each of its elements.
+// One block per place j of the index: finds the next place with the same row, or `count`, and whether j is the first.
+// One thread per element of a row can then sum its gradients in a fixed order.
 KERNEL gather_chain(u32* next, u32* first, In index, u64 extent, u64 count) {
   const u64 j = blockIdx.x;
   const auto row = [&](u64 k) { const i64 at = (i64)index[k]; return at < 0 ? at + (i64)extent : at; };
@@ -390,7 +390,7 @@ KERNEL gather_chain(u32* next, u32* first, In index, u64 extent, u64 count) {
   float before = 0;
   for (u64 k = threadIdx.x; k < j && before == 0; k += blockDim.x) before = row(k) == own ? 1 : 0;
   before = block_max(before);
-  // Block by block, so that most end soon.
+  // Block by block, since most are found soon.
   u64 found = count;
   for (u64 from = j + 1; from < count && found == count; from += blockDim.x) {
     const u64 k = from + threadIdx.x;
@@ -410,8 +410,8 @@ KERNEL gather_d(Out dx, In dy, const u32* next, const u32* first, In index, u64 
     dx[(o * extent + (u64)at) * inner.by + k] = sum;
   }
 }
-// A line's largest (smallest) element of those that come after element `last` in the order of the results: equal ones
-// by their places.
+// A line's largest (smallest) element among those after element `last` in the order of the results; equal elements are
+// ordered by place.
 __device__ u64 next_top(In x, u64 first, u64 length, u64 step, u64 last, u64 largest) {
   const float before = last < length ? x[first + last * step] : 0;
   u64 best = length;
@@ -444,7 +444,7 @@ KERNEL top_k_d(Out dx, In dy, In x, u64 length, u64 step, u64 count, u64 largest
     }
   }
 }
-// Elements by index along one axis; a thread for each line of indices.
+// Elements by index along one axis; one thread per line of indices.
 KERNEL gather_elements(Out y, In x, In index, Strides lines, i64 step, i64 extent, i64 own, i64 count, u64 n) {
   EACH(i, n) {
     i64 a, b, c;
@@ -468,8 +468,9 @@ KERNEL gather_elements_d(Out dx, In dy, In index, Strides lines, i64 step, i64 e
   }
 }
 
-// --- experts: tokens [samples, tokens, h], their rows [samples, tokens, k] among [experts, samples, capacity], or -1 ---
-// One thread for each expert of each sample: first choices first, then tokens in their order.
+// --- experts: tokens [samples, tokens, h], and their slots [samples, tokens, k]: rows of [experts, samples, capacity],
+// or -1 ---
+// One thread per expert and sample: first choices come first, then tokens in their order.
 KERNEL expert_slots(Out slots, In chosen, u64 samples, u64 tokens, u64 k, u64 experts, u64 capacity, u64 n) {
   EACH(i, n) {
     const u64 expert = i % experts, sample = i / experts;
@@ -499,7 +500,7 @@ KERNEL expert_sum(Out tokens, In rows, In slots, In weights, u64 k, u64 h, u64 n
     tokens[i] = sum;
   }
 }
-// A block for each choice.
+// One block per choice.
 KERNEL expert_weights_d(Out dweights, In rows, In dy, In slots, u64 k, u64 h) {
   const u64 choice = blockIdx.x;
   float dot = 0;
@@ -508,7 +509,7 @@ KERNEL expert_weights_d(Out dweights, In rows, In dy, In slots, u64 k, u64 h) {
   dot = block_sum(dot);
   if (threadIdx.x == 0) dweights[choice] = dot;
 }
-// A number in [0, 1) of its own for each element of each op (splitmix64), as on the CPU.
+// A number in [0, 1) for each element of each op (splitmix64), as on the CPU.
 __device__ float chance(u64 seed, u64 element) {
   u64 z = seed + (element + 1) * 0x9e3779b97f4a7c15ULL;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -526,7 +527,7 @@ KERNEL dropout_d(Out dx, In dy, const unsigned char* mask, float drop, u64 n) {
   EACH(i, n) dx[i] = mask[i] ? dy[i] * (1 / (1 - drop)) : 0;
 }
 
-// --- an LSTM's cell, gates i o f c as ONNX has them; kept: i, o, f, c~, c, tanh c, h ---
+// --- LSTM cell, gates i o f c in ONNX's order; kept: i, o, f, c~, c, tanh c, h ---
 KERNEL lstm_cell(Out kept, Out out, In sums, In bias, In before_c,
                                      u64 hidden, u64 n) {
   EACH(at, n) {
