@@ -27,8 +27,7 @@ struct Result {
 /// Deterministic: equal profiles and options give equal calibrations.
 ///
 /// Throws InputError: "too-few-points" if no profile holds an op or a link, "too-large" for a time over 2^42 ns, and
-/// the errors of op_table, calibrated_devices and fit_link. The faults of the op table and of all links are thrown
-/// together, one finding each.
+/// the errors of op_table, calibrated_devices and fit_link, with one finding for each fault.
 Result fit_profiles(std::span<const Profile> profiles, const Options& options = {});
 
 }  // namespace trainyard::calibrate

@@ -8,10 +8,10 @@ namespace trainyard::program {
 /// exit code 3 and an error, as JSON if `json`.
 void catch_signals(bool json);
 
-/// While a guard exists, a termination request is only recorded, and ends a blocking system call. A second request ends
-/// the program, unless it follows within 0.3 s: `timeout` sends two signals for one request. After 20 s the program
-/// ends in any case, unless a guard with `to_the_end` exists. Destroying the last guard does not end the program: its
-/// owner asks interrupted().
+/// While a guard exists, a termination request is only recorded, and interrupts a blocking system call. A second
+/// request ends the program, unless it follows within 0.3 s: `timeout` sends two signals for one request. After 20 s
+/// the program ends in any case, unless a guard with `to_the_end` exists. Destroying the last guard does not end the
+/// program: its owner asks interrupted().
 class InterruptGuard {
  public:
   enum class Waits : bool { some_seconds, to_the_end };

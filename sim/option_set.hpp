@@ -93,7 +93,7 @@ class OptionSet {
   }
 
   // Files. parse() refuses an output that is also an input, and two outputs that are one file. `reads` declares inputs
-  // that are named by other words than an option of their own.
+  // that do not have an option to themselves.
   void input(const std::string& names, std::string& path, const std::string& help);
   /// `extension` is that of the format ("json"); a name with the extension of another format is refused. If it is
   /// empty, the verb decides by the file's extension.

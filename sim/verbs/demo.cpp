@@ -50,7 +50,7 @@ std::vector<Placed> place_by_all(const Problem& problem, const std::string& mode
   std::vector<const Placer*> order;
   for (const Placer& placer : placers()) order.push_back(&placer);
   std::stable_partition(order.begin(), order.end(),
-                        [](const Placer* placer) { return placer->name == "auto"; });  // so that its budget suffices
+                        [](const Placer* placer) { return placer->name == "auto"; });  // so that it gets its time
   for (const Placer* each : order) {
     const Placer& placer = *each;
     if (placer.trains || placer.exhaustive || std::chrono::steady_clock::now() - start > kPlacerBudget) {
