@@ -386,7 +386,7 @@ class StepProgram {
         continue;
       }
       const Array to = device.scratch(shape, array);
-      if (step.kind == ViewStep::Kind::undo)  // an alias has as many elements: each goes back to its place
+      if (step.kind == ViewStep::Kind::undo)  // an alias has equally many elements: each goes back to its place
         device.scatter(to, array, model_.values[node.outputs[0]].shape, view, false);
       else
         device.gather(to, array, shape, view);

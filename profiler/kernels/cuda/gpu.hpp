@@ -23,7 +23,7 @@ struct Reals {
   std::uint64_t is_short = 0;
 
   Reals() = default;
-  Reals(float* whole) : at(whole) {}  // NOLINT: such a pointer is such an array
+  Reals(float* whole) : at(whole) {}  // NOLINT: implicit, since a pointer denotes a float array
   Reals(void* where, bool short_ones) : at(where), is_short(short_ones ? 1 : 0) {}
   explicit operator bool() const { return at != nullptr; }
   std::size_t width() const { return is_short ? 2 : sizeof(float); }
@@ -42,7 +42,7 @@ struct Divisor {
   std::uint32_t magic = 1, shift = 0;
 
   Divisor() = default;
-  Divisor(std::uint64_t number);  // NOLINT: such a number is such a divisor
+  Divisor(std::uint64_t number);  // NOLINT: implicit, since a number denotes a divisor
 };
 
 /// Strides of up to three operands over the elements of an array, in the layout that kernels take.

@@ -216,7 +216,7 @@ class CpuRun : public PreparedRun {
       if (stop_.load()) return;
       try {
         work_step(d, lost);
-      } catch (...) {  // such as: no memory for a tensor
+      } catch (...) {  // for example, no memory for a tensor
         if (!failure_told_.test_and_set()) failure_ = std::current_exception();
         failed_.store(true);
       }

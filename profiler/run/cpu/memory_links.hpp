@@ -16,8 +16,8 @@ struct MemoryLinkOptions {
 
 /// Copies between the memories of the cluster's devices, for as many devices as there are cores. The sender's core
 /// writes the bytes; the receiver's core copies them into memory that it wrote first. Each direction is measured alone,
-/// then both at once. Bytes are compared after the last copy of each size. Dropped are the first copy of a size
-/// ("warm-up"), and copies during which other work took the core ("other-work"). Sizes whose four buffers exceed a
+/// then both at once. Bytes are compared after the last copy of each size. The first copy of a size is dropped
+/// ("warm-up"), as are copies during which other work took the core ("other-work"). Sizes whose four buffers exceed a
 /// quarter of the free memory are left out.
 std::vector<LinkMeasurement> measure_memory_links(const Cluster& cluster, const MemoryLinkOptions& options = {});
 

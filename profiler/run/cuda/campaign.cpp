@@ -121,8 +121,8 @@ void hold_kernels_against_bounds(Backend& backend, const std::string& model, Byt
 }
 
 int run(const std::string& folder) {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // by lines: a log that is cut off is complete until then
-  widen_queues();                            // before the driver is there
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // line by line, so that a log that is cut off has all lines until then
+  widen_queues();                            // before the driver is loaded
   Tables tables;
   const auto source = system_libraries();
   const auto states = load(tables, *source);
@@ -176,7 +176,7 @@ int run(const std::string& folder) {
     }
   }
 
-  std::ofstream runs{folder + "/validation.jsonl"};  // by lines: finished runs are kept if the rest is stopped
+  std::ofstream runs{folder + "/validation.jsonl"};  // line by line: finished runs are kept if the rest is stopped
   const auto backend = make_cuda_backend();
   const Calibration calibration = calibrated_links(*backend);
   for (const std::string model : {"resnet50:batch=8", "transformer:batch=8"}) {

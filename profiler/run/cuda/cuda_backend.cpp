@@ -125,7 +125,7 @@ class CudaRun : public PreparedRun {
     return result;
   }
 
-  /// NVML answers in tens of microseconds, while the GPU works.
+  /// Runs beside the step: NVML answers in tens of microseconds while the GPU works.
   void read_clocks() {
     for (const int gpu : used_)
       if (!clocks_.usual(gpu)) usual_clocks_ = false;

@@ -20,7 +20,7 @@ DelayKernels::DelayKernels(const Tables& tables, int gpu) : tables_(tables), ker
   time_the_timer(rate);
 }
 
-/// Repeats until two rates in a row are within 1 % of each other, since an idle GPU raises its clock.
+/// Measures the rate until two results in a row are within 1 % of each other, since an idle GPU first raises its clock.
 void DelayKernels::time_the_timer(void* kernel) {
   const Runtime& cuda = tables_.runtime;
   Owned memory = device_memory(cuda, 3 * sizeof(std::uint64_t));

@@ -14,7 +14,7 @@
 
 namespace trainyard::cuda {
 
-/// Memory, gate, events, streams and workers of a plan, made once. Each member may work on those declared before it.
+/// Memory, gate, events, streams and workers of a plan, made once. A member may depend on those declared before it.
 struct CudaExecutor::State {
   const Tables& tables;
   const ExecutionPlan& plan;
@@ -32,7 +32,7 @@ struct CudaExecutor::State {
   DevicePointer words_address = 0;
   std::vector<char> host_waits;                   // by item: an item of the host waits for it
   std::vector<char> stream_waits;                 // by item: an item of another GPU stream waits for it
-  std::vector<Owned> starts, ends;                // events by item; null: of the host
+  std::vector<Owned> starts, ends;                // events by item; null for items of the host
   std::vector<Owned> bases;                       // by first stream of each GPU: time zero, after the gate
   std::vector<Owned> before, after;               // by first stream: two adjacent records before time zero
   std::vector<std::vector<double>> record_ns;     // by first stream: the time between these, in each step
@@ -44,7 +44,7 @@ struct CudaExecutor::State {
   std::vector<Owned> marks, joins;                // by item and by stream: for order, without time
   std::vector<Owned> lasts;                       // by stream: the end of a plain step
   std::vector<DeviceId> homes;                    // by stream: the GPU that it lives on; for a host stream, the host
-  std::vector<Owned> streams;                     // null: of the host
+  std::vector<Owned> streams;                     // null for threads of the host
   std::map<std::size_t, SideCopies> side_copies;  // by the first stream of each GPU
   std::map<std::pair<int, bool>, Owned> graphs;   // captured steps, by variant and whether they are plain
   std::unique_ptr<HostWorkers> workers;           // null: all devices are GPUs

@@ -20,7 +20,7 @@ void CudaExecutor::State::capture(const Launch& launch, bool plain, const CudaEx
   };
   for (std::size_t i = 0; i < streams.size(); ++i) {
     use(homes[i]);
-    if (i > 0) wait(streams[i], joins[first_stream[i] == i ? 0 : first_stream[i]]);  // which takes it into the capture
+    if (i > 0) wait(streams[i], joins[first_stream[i] == i ? 0 : first_stream[i]]);  // makes it part of the capture
     if (first_stream[i] != i) continue;
     for (const std::vector<Owned>* list : {&before, &after, &bases}) record((*list)[i], streams[i], true);
     record(joins[i], streams[i], false);

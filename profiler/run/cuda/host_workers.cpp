@@ -52,7 +52,7 @@ void HostWorkers::work(std::size_t lane, int core) {
       const std::scoped_lock lock{mutex_};
       if (!error_) error_ = std::current_exception();
       give_up();
-      for (std::size_t at = 0; at < plan_.items.size(); ++at)  // or GPUs would wait forever
+      for (std::size_t at = 0; at < plan_.items.size(); ++at)  // otherwise GPUs would wait forever
         __atomic_store_n(words_ + at, step_, __ATOMIC_RELEASE);
     }
     if (busy_.fetch_sub(1) == 1) busy_.notify_all();

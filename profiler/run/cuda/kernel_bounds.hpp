@@ -12,15 +12,15 @@ namespace trainyard::cuda {
 struct KernelBound {
   OpId op;
   Nanoseconds time, bound;
-  bool ours = true;  // not a product, convolution, batch norm, softmax or average pool: cuBLAS and cuDNN have these
+  bool ours = true;  // own kernel: no product, convolution, batch norm, softmax or average pool (cuBLAS, cuDNN)
   /// The time as a multiple of the bound.
   double ratio() const { return static_cast<double>(time.count) / static_cast<double>(bound.count); }
 };
-/// A kernel of our own is too slow above this multiple of its bound.
+/// Multiple of its bound above which an own kernel counts as too slow.
 inline constexpr double kMostOfBound = 3;
 
 /// Bounds of each op of the workload except inputs, on the first device with warm caches, by the device's peak and
-/// memory bandwidth; the time is the median of a few runs. `launch`: time of any op whatever its shape. Throws as
+/// memory bandwidth; the time is the median of a few runs. `launch`: fixed time of an op of any shape. Throws as
 /// Backend::time_alone.
 std::vector<KernelBound> kernel_bounds(Backend& backend, const Problem& problem, const Workload& workload,
                                        Nanoseconds launch = Nanoseconds{5'000});

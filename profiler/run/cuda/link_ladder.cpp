@@ -82,7 +82,7 @@ std::size_t free_bytes(const Tables& tables, int gpu) {
   return free;
 }
 
-/// One copy between any two ends. `way`: pinned memory of the host that it passes through, or null.
+/// Launches one copy between any two ends. `way`: pinned host memory through which it goes; null for a direct copy.
 void copy(const Tables& tables, void* to, int to_gpu, const void* from, int from_gpu, std::size_t size, Stream stream,
           void* way = nullptr) {
   if (way) {
@@ -156,7 +156,7 @@ LinkMeasurement link_ladder(const Tables& tables, int from, int to, const Ladder
         for (int i = 0; i < together; ++i)
           copy(tables, target.at(), to, source.at(), from, size, timer.stream(), way.get());
       };
-      const auto back = [&](Stream stream) {  // twice as many, to last until the end
+      const auto back = [&](Stream stream) {  // twice as many copies, to outlast the timed ones
         for (int i = 0; i < 2 * together; ++i) copy(tables, back_target.at(), from, back_source.at(), to, size, stream);
       };
       const int pieces = together * ((way ? 2 : 1) + (options.both_ways ? 2 : 0));

@@ -36,7 +36,7 @@ class Arena {
     }
     for (const Place& place : places_)
       if (place.begin < at + size && at < place.end) before.insert(place.users.begin(), place.users.end());
-    // Places that lie under it as a whole need no further wait: their users come before this place's users.
+    // Later items need not wait for places that this one covers completely: its users wait for theirs.
     std::erase_if(places_, [&](const Place& place) { return place.begin >= at && place.end <= at + size; });
     places_.push_back({at, at + size, until, *std::ranges::max_element(users), users});
     top_ = std::max(top_, at + size);

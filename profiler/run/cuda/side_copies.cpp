@@ -26,7 +26,7 @@ SideCopies::SideCopies(const Tables& tables, int gpu, const std::function<Owned(
     if (within && !neighbour) continue;
     Way& way = ways_.emplace_back();
     way.kind = kind;
-    make_room(way, std::size_t{within ? 128U : 4U} << 20);  // beyond the L2 cache; enough for a link
+    make_room(way, std::size_t{within ? 128U : 4U} << 20);  // larger than the L2 cache; enough for a link
     way.start = make_event(cuda_);
     way.end = make_event(cuda_);
     way.stream = within ? neighbour() : make_stream(cuda_);

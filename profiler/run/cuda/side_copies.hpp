@@ -9,9 +9,9 @@
 
 namespace trainyard::cuda {
 
-/// Copies between pinned memory of the host and a GPU, in both directions at once, beside a step. If the GPU is split,
-/// also copies within it by an otherwise idle part, as fast as its neighbours could read and write. The last step
-/// determines how many are issued.
+/// Background copies during a step, between pinned memory of the host and a GPU, in both directions at once. If the GPU
+/// is split, an otherwise idle part also copies within the GPU, to load its memory as neighbouring parts would. The
+/// number of copies follows from the length of the last step.
 class SideCopies {
  public:
   /// `neighbour`: makes a stream of another part; may be empty. Throws MissingError if memory is too small.
@@ -20,8 +20,8 @@ class SideCopies {
 
   /// Issues the copies, to start after `begin`, an event of the GPU that was recorded.
   void issue(Event begin);
-  /// Call after the step, with its length. Returns whether copies ran until its end, and chooses number and size of the
-  /// next.
+  /// Call after the step, with its length. Returns whether copies ran until its end, and chooses number and size of
+  /// the copies for the next step.
   bool outlasted(double step_ns);
   /// Traffic of the last step's copies in the GPU's memory, read and written, in all directions together.
   BytesPerSecond rate() const { return rate_; }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kCopied = std::size_t{64} << 20;
 
-/// Work that is the same each time, on a stream of its own.
+/// Identical work each time, on a separate stream.
 class FixedWork {
  public:
   FixedWork(const Tables& tables, int gpu) : tables_(tables), kernels_(load_kernels(tables, gpu)) {

@@ -31,7 +31,7 @@ Shared& shared() {
 void request(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(8, kBufferSize));
   *size = *buffer ? kBufferSize : 0;
-  *most_records = 0;  // as many as fit
+  *most_records = 0;  // no limit but the buffer's size
 }
 
 void complete(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t, std::size_t valid) {
