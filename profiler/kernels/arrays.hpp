@@ -21,7 +21,7 @@ struct Lines {
     for (std::size_t i = axis + 1; i < shape.size(); ++i) step *= static_cast<std::size_t>(shape[i]);
   }
   std::size_t count() const { return outer * step; }
-  /// f(index of the line, its first element).
+  /// Calls f(index of the line, its first element) for each line.
   template <class F>
   void each(F&& f) const {
     for (std::size_t o = 0; o < outer; ++o)
@@ -51,7 +51,7 @@ struct OpArraysOf {
   std::vector<Array> dy, dx;             // backward: gradients of the outputs, and those of the inputs, to be filled
   std::vector<std::byte*> extra = {};    // kept by the forward op for the backward op
   std::uint64_t seed = 0;                // of random draws
-  std::vector<std::size_t> places = {};  // of `out` in the array for which it is drawn; empty: their own
+  std::vector<std::size_t> places = {};  // draws: indices of `out` in the whole array; empty: `out` is whole
 
   Array input(std::size_t i) const { return i < in.size() ? in[i] : Array{}; }
   bool wants(std::size_t i) const { return i < dx.size() && dx[i]; }

@@ -38,7 +38,7 @@ struct BatchedShape {
   std::optional<std::int64_t> step_b() const { return step(b_strides_, k * n); }
   std::int64_t count() const { return elements(batch); }
 
-  /// f(index in the batch, first element of A's matrix, first element of B's matrix).
+  /// Calls f(index in the batch, first element of A's matrix, first element of B's matrix) for each product.
   template <class F>
   void each(F&& f) const {
     std::int64_t i = 0;

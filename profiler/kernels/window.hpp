@@ -44,7 +44,7 @@ struct WindowGeometry {
     }
   }
 
-  /// f(index in the window, index in the plane or -1 in the padding) over the window of output (z, y, x).
+  /// Calls f(index in the window, index in the plane or -1 in the padding) over the window of output (z, y, x).
   template <class F>
   void each_in_window(std::int64_t z, std::int64_t y, std::int64_t x, F&& f) const {
     std::int64_t k = 0;

@@ -28,8 +28,8 @@ struct ProfileOptions {
 void measure_steps(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
                    const ProfileOptions& options, Profile& profile);
 
-/// Adds the op times of a schedule on one GPU while copies between it and the host run beside, if the backend has such
-/// steps. A calibration derives interference from them.
+/// Adds the op times of a schedule on one GPU while copies between it and the host run, if the backend has such steps.
+/// A calibration derives interference from them.
 void measure_beside_copies(Backend& backend, const Problem& problem, const Workload& workload, const Schedule& schedule,
                            const ProfileOptions& options, Profile& profile);
 

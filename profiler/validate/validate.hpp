@@ -18,10 +18,11 @@ namespace trainyard {
 /// the same, since time lost within or before an op is part of the replay, unless over half of the step was lost before
 /// ops.
 ///
-/// fail: a wrong order or output, or a structural or total error beyond its tolerance. inconclusive: fewer than
-/// `least_clean_steps` steps can be replayed; or the total error exceeds its tolerance but is uncertain, by too few
-/// clean steps or a noise floor above 15 %. Outputs are loss and all parameters after the first step: they must equal
-/// those of a run on one device bit for bit, or up to rounding on a CPU and a GPU (outputs.hpp).
+/// The verdict is fail for a wrong order or output, or for a structural or total error beyond its tolerance. It is
+/// inconclusive if fewer than `least_clean_steps` steps can be replayed, or if the total error exceeds its tolerance
+/// but is uncertain, by too few clean steps or a noise floor above 15 %. Outputs are loss and all parameters after the
+/// first step: they must equal those of a run on one device bit for bit, or up to rounding on a CPU and a GPU
+/// (outputs.hpp).
 std::vector<Validation> validate(Backend& backend, const Problem& problem, const Workload& workload,
                                  const std::vector<std::pair<std::string, Schedule>>& schedules,
                                  const ValidateOptions& options);

@@ -9,7 +9,7 @@
 
 namespace trainyard::cpu {
 
-/// f(index in `large`, index in `small` of the element broadcast to it).
+/// Calls f(index in `large`, index in `small` of the element broadcast to it) for each element of `large`.
 template <class F>
 void each_broadcast(const Shape& large, const Shape& small, const F& f) {
   std::size_t i = 0;

@@ -7,8 +7,8 @@
 namespace trainyard::cpu {
 namespace {
 
-/// f(first element in the columns, whether the image row is inside, first element of that row, shift) for each run of
-/// windows along the last dimension. Window x of the run reads column x stride + shift of the image row.
+/// Calls f(first element in the columns, whether the image row is inside, first element of that row, shift) for each
+/// run of windows along the last dimension. Window x of the run reads column x stride + shift of the image row.
 template <class F>
 void each_run(const WindowGeometry& g, std::int64_t channels, F&& f) {
   std::int64_t row = 0;

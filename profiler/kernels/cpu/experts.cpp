@@ -6,8 +6,8 @@
 namespace trainyard::cpu {
 namespace {
 
-/// f(index of the choice, first element of its token, first element of its row among the experts, features) for each
-/// choice [B, S, k] that got a slot; `wide` is an array of tokens [B, S, h].
+/// Calls f(index of the choice, first element of its token, first element of its row among the experts, features) for
+/// each choice [B, S, k] that got a slot; `wide` is an array of tokens [B, S, h].
 template <class F>
 void each_choice(const Array& slots, const Array& wide, F&& f) {
   const std::int64_t k = slots.dim(2), h = wide.dim(2), n = slots.dim(0) * slots.dim(1) * k;

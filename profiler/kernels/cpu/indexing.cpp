@@ -14,8 +14,8 @@ std::int64_t index_of(float given, std::int64_t extent) {
 
 bool is_part_of_table(const OpArrays& c) { return c.node.has_attribute("first_row"); }
 
-/// f(first element of a table row, first element in the output, number of elements) for each index. If a rank holds
-/// only the table's rows from "first_row" on, for indices of those rows.
+/// Calls f(first element of a table row, first element in the output, number of elements) for each index. If a rank
+/// holds only the table's rows from "first_row" on, other indices are skipped.
 template <class F>
 void each_row(const OpArrays& c, F&& f) {
   const Shape& table = c.value(c.node.inputs[0]).shape;
@@ -49,7 +49,7 @@ void gather_backward(OpArrays& c) {
   });
 }
 
-/// f(index in the data, index in the indices).
+/// GatherElements: calls f(index in the data, index in the indices) for each index.
 template <class F>
 void each_element(const OpArrays& c, F&& f) {
   const Shape& data = c.value(c.node.inputs[0]).shape;
@@ -76,8 +76,8 @@ void gather_elements_backward(OpArrays& c) {
   each_element(c, [&](std::int64_t from, std::int64_t to) { c.dx[0].data[from] += c.dy[0].data[to]; });
 }
 
-/// f(first element in the data, first of the picked ones, number of elements). The indices' last dimension lists
-/// coordinates.
+/// GatherND: calls f(first element in the data, first element in the result, number of elements) for each index tuple.
+/// The indices' last dimension lists the coordinates of a tuple.
 template <class F>
 void each_tuple(const OpArrays& c, F&& f) {
   const Shape& data = c.value(c.node.inputs[0]).shape;
@@ -164,8 +164,8 @@ void one_hot(OpArrays& c) {
   }
 }
 
-/// f(input index, output index, position along the axis) for the k largest (or smallest) elements along an axis,
-/// sorted; ties go to the lower position. The gradient finds them again.
+/// Calls f(input index, output index, position along the axis) for the k largest (or smallest) elements along an axis,
+/// sorted; ties go to the lower position. The backward kernel searches again.
 template <class F>
 void each_top(const OpArrays& c, const float* x, F&& f) {
   const Shape &in = c.value(c.node.inputs[0]).shape, &out = c.value(c.node.outputs[0]).shape;

@@ -8,8 +8,8 @@
 namespace trainyard::cpu {
 namespace {
 
-/// f(input, its first element, first element of the output, number of elements) for each run of an input along the
-/// axis.
+/// Calls f(input, its first element, first element of the output, number of elements) for each run of an input along
+/// the axis.
 template <class F>
 void each_run(const Shape& out, const std::vector<const Shape*>& parts, std::size_t axis, F&& f) {
   const Lines lines{out, axis};
@@ -51,7 +51,7 @@ std::int64_t reflected(std::int64_t i, std::int64_t n) {
   return at < n ? at : period - at;
 }
 
-/// f(index in the padded array, index in the inner one or -1).
+/// Calls f(index in the padded array, index in the inner one or -1) for each element of the padded array.
 template <class F>
 void each_padded(const Shape& outer, const Shape& inner, const Padding& p, F&& f) {
   const std::size_t rank = outer.size();
@@ -96,7 +96,7 @@ void pad_backward(OpArrays& c) {
   });
 }
 
-/// f(output index, input index) of a Tile: padding by wrapping, behind alone.
+/// Calls f(output index, input index) for each element of a Tile: padding by wrapping, only at the end.
 template <class F>
 void each_tiled(const OpArrays& c, F&& f) {
   const Shape& in = c.value(c.node.inputs[0]).shape;
@@ -113,7 +113,8 @@ void tile_backward(OpArrays& c) {
   each_tiled(c, [&](std::int64_t to, std::int64_t from) { c.dx[0].data[from] += c.dy[0].data[to]; });
 }
 
-/// DepthToSpace [N, b b C, H, W] -> [N, C, b H, b W], and back; f(index in the deep array, index in the wide one).
+/// DepthToSpace [N, b b C, H, W] -> [N, C, b H, b W], and back: calls f(index in the deep array, index in the wide
+/// one).
 template <class F>
 void each_moved(const Node& node, const Shape& deep, F&& f) {
   const std::int64_t b = node.integer("blocksize", 1), channels = deep[1] / (b * b), height = deep[2], width = deep[3];

@@ -90,7 +90,7 @@ void mean_variance_backward(OpArrays& c) {
   });
 }
 
-/// f(plane, its first element, its size), for (sum |x|^p)^(1/p) over each plane.
+/// GlobalLpPool, (sum |x|^p)^(1/p) over each plane: calls f(plane, its first element, its size).
 template <class F>
 void each_plane(const OpArrays& c, F&& f) {
   const Shape& x = c.value(c.node.inputs[0]).shape;
@@ -118,8 +118,8 @@ void global_lp_backward(OpArrays& c) {
   });
 }
 
-/// f(first element of the result, of the input, number of elements): the first sequence_lens elements of each batch row
-/// are reversed along the time axis.
+/// ReverseSequence: calls f(first element of the result, first element of the input, number of elements) for each run.
+/// The first sequence_lens elements of each batch row are reversed along the time axis.
 template <class F>
 void each_reversed(const OpArrays& c, const float* lengths, const Shape& shape, F&& f) {
   const auto time = static_cast<std::size_t>(c.node.integer("time_axis", 0)), batch = 1 - time;

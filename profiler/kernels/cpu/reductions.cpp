@@ -13,7 +13,7 @@ struct Reduction {
   Shape in, out;
 
   explicit Reduction(const OpArrays& c) : in(c.value(c.node.inputs[0]).shape), out(reduced_shape(c)) {}
-  /// f(input index, result index).
+  /// Calls f(input index, result index) for each element of the input.
   template <class F>
   void each(const F& f) const {
     each_broadcast(in, out, f);

@@ -96,7 +96,7 @@ std::vector<double> given_scales(const OpArrays& c, std::size_t rank) {
   return result;
 }
 
-/// f(output index, input index, weight) for all pairs with a weight.
+/// Calls f(output index, input index, weight) for all pairs with a weight.
 template <class F>
 void each_pair(const OpArrays& c, F&& f) {
   const Shape& in = c.value(c.node.inputs[0]).shape;

@@ -40,8 +40,8 @@ class Team {
 /// Team of the calling thread while an op runs; null: it computes alone.
 Team*& current_team();
 
-/// f(begin, end) over parts of [0, count) on the calling thread's team; in one part without a team, or if there are
-/// fewer than `least` elements per core.
+/// Calls f(begin, end) over parts of [0, count) on the calling thread's team. Makes one call for all of it without a
+/// team, or for fewer than `least` elements per core.
 template <class F>
 void in_parallel(std::int64_t count, std::int64_t least, F&& f) {
   Team* team = current_team();
