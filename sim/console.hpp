@@ -43,12 +43,12 @@ class Console {
   /// Prints the result and checks that it was written; throws InputError ("file") otherwise. On a terminal long lines
   /// are wrapped if `breaks_lines` (false for scripts). Prints nothing if an output of the run goes to standard output.
   void print(std::string_view text, bool breaks_lines = true);
-  /// "wrote graph.json": one line on standard error.
+  /// Prints a note such as "wrote graph.json": one line on standard error.
   void note(std::string_view text);
-  /// "warning: ..." on standard error; also kept for the JSON object.
+  /// Prints "warning: ..." on standard error; also keeps it for the JSON object.
   void warn(std::string_view text);
   const std::vector<std::string>& warnings() const { return warnings_; }
-  /// An error in full: text on standard error, or the JSON object.
+  /// Prints an error in full: text on standard error, or the JSON object.
   void error(const InputError& error);
   void error(const std::string& code, const std::string& message, const std::string& help);
   /// Prints the explanation of exit code 1. --json silences it, -q does not.

@@ -128,6 +128,7 @@ std::vector<std::pair<std::string, Schedule>> schedules_to_rank(const Problem& p
 
 namespace {
 
+/// Summary, as in
 /// "predicted 1.2 ms, measured 1.3 ms (1.2 to 1.5 ms, p10 to p90 of 12 of 18 steps; 6 dropped: other-work)"
 std::string measured_text(const Validation& v) {
   std::string dropped;

@@ -51,7 +51,7 @@ std::optional<Schedule> random_schedule(const Problem& problem, std::uint64_t se
 std::vector<std::pair<std::string, Schedule>> schedules_to_rank(const Problem& problem, std::size_t count,
                                                                 const std::string& but);
 
-/// "predicted 1.2 ms, measured 1.3 ms (1.2 to 1.5): ..." and the tables of the largest errors.
+/// Text of a validation: "predicted 1.2 ms, measured 1.3 ms (1.2 to 1.5): ..." and the tables of the largest errors.
 std::string validation_text(const Problem& problem, const Schedule& schedule, const Validation& validation,
                             const TextFormat& format);
 /// Validation as the report page shows it; `run` is the index of the predicted run on that page, `problem` the problem

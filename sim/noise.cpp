@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kForms = "as in 5%, or by op type as in Conv=10%,default=3%";
 
-/// "5%" or "0.5 %" as a share.
+/// Parses a percentage, "5%" or "0.5 %". Returns the share.
 double share_of(std::string_view text) {
   std::string_view digits = text;
   if (digits.empty() || digits.back() != '%')

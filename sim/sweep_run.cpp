@@ -16,7 +16,7 @@
 namespace trainyard::program {
 namespace {
 
-/// "2/4": the second of four.
+/// Parses --shard: "2/4" is the second of four.
 Shard parse_shard(const std::string& text, const std::string& option) {
   const std::size_t slash = text.find('/');
   if (slash == std::string::npos)

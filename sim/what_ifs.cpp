@@ -13,7 +13,7 @@
 namespace trainyard::program {
 namespace {
 
-/// "2x", "2", "0.5x".
+/// Parses a factor: "2x", "2", "0.5x".
 double parse_factor(const std::string& text, const std::string& option) {
   std::string_view number = text;
   if (number.ends_with('x')) number.remove_suffix(1);

@@ -9,11 +9,11 @@
 
 namespace trainyard::program {
 
-/// "gpu0=2x,links=4x": names of the cluster, each with a factor.
+/// Names of the cluster, each with a factor: "gpu0=2x,links=4x".
 using AskedWhatIf = std::vector<std::pair<std::string, double>>;
-/// Throws UsageError. The factor is a slowdown for --slow, a speed-up or growth for other options.
+/// Parses such a list. The factor is a slowdown for --slow, a speed-up or growth for other options. Throws UsageError.
 AskedWhatIf parse_what_if(const std::string& text, const std::string& option);
-/// A slowdown such as "1.5", from 1 to 1000. Throws UsageError.
+/// Parses a slowdown such as "1.5", from 1 to 1000. Throws UsageError.
 double parse_slowness(const std::string& text, const std::string& option);
 
 /// --faster and --larger on this cluster. Both throw UsageError for an unknown name, with the nearest.

@@ -47,7 +47,7 @@ std::string assignments(const Words& words) {
   return fmt::format("choices='{}'; files={}", words.list, words.files ? 1 : 0);
 }
 
-/// "batch= classes=": the names of parameters.
+/// Names of the parameters as words to complete: "batch= classes=".
 template <class Parameters>
 std::string keys_of(const Parameters& parameters) {
   std::string keys;

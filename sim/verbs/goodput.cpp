@@ -33,7 +33,7 @@ double parse_hours(const std::string& text, const std::string& option) {
                    kRemedy);
 }
 
-/// "42.0 s", "12.3 min", "3.05 h", "12.5 d".
+/// Formats a duration: "42.0 s", "12.3 min", "3.05 h", "12.5 d".
 std::string duration_text(double seconds) {
   if (seconds < 60) return format_time(nanoseconds_from_seconds(seconds));
   const auto [number, unit] = seconds < 3600         ? std::pair{seconds / 60, "min"}
@@ -42,7 +42,7 @@ std::string duration_text(double seconds) {
   return fmt::format("{:.{}f} {}", number, number < 10 ? 2 : 1, unit);
 }
 
-/// "50,000", "12.5".
+/// Formats a number of hours: "50,000", "12.5".
 std::string hours_text(double hours) {
   return hours == std::floor(hours) ? with_separators(static_cast<std::int64_t>(hours)) : fmt::format("{:.4g}", hours);
 }

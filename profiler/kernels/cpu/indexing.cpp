@@ -76,8 +76,8 @@ void gather_elements_backward(OpArrays& c) {
   each_element(c, [&](std::int64_t from, std::int64_t to) { c.dx[0].data[from] += c.dy[0].data[to]; });
 }
 
-/// GatherND and ScatterND: calls f(first element in the data, first of the picked elements, number of elements) for each
-/// index tuple. The indices' last dimension lists the coordinates of a tuple.
+/// GatherND and ScatterND: calls f(first element in the data, first of the picked elements, number of elements) for
+/// each index tuple. The indices' last dimension lists the coordinates of a tuple.
 template <class F>
 void each_tuple(const OpArrays& c, F&& f) {
   const Shape& data = c.value(c.node.inputs[0]).shape;

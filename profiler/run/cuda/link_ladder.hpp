@@ -30,7 +30,7 @@ struct LadderOptions {
 /// CudaError.
 LinkMeasurement link_ladder(const Tables& tables, int from, int to, const LadderOptions& options = {});
 
-/// "gpu0", "host".
+/// Name of an end: "gpu0", "host".
 std::string end_name(int gpu);
 
 }  // namespace trainyard::cuda

@@ -194,7 +194,7 @@ struct Wanted {
   bool required;
 };
 
-/// "13.0" of 13000, the form of cudart and the driver.
+/// Formats a version of cudart or the driver: "13.0" for 13000.
 std::string dotted(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
 /// Loads one library into its table. `check` sets the state's version, and its problem if the version is wrong. The
