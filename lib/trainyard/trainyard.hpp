@@ -1,6 +1,6 @@
 #pragma once
 
-/// Everything that a program needs to build on Trainyard. The library itself never includes this header.
+/// Umbrella header: the whole public library. The library's own sources never include it.
 #include "trainyard/bound/chains.hpp"
 #include "trainyard/bound/completion.hpp"
 #include "trainyard/bound/linear.hpp"

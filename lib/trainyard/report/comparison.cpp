@@ -18,7 +18,7 @@ namespace {
 
 using Cell = std::function<std::string(const ComparisonRow&)>;
 
-/// One column of the table: its cells, and what stands in it beside the lower bound.
+/// One column of the table. `bound` is its cell in the line of the lower bound.
 struct ComparisonColumn {
   TextTable::Column head;
   Cell cell;
@@ -30,12 +30,12 @@ std::string slower_text(double ratio) {
   return slower == 0 ? "-" : fmt::format("{:+.1f} %", slower);
 }
 
-/// By how much a time is above or below another one, in percent.
+/// Relative difference of a time to another, in percent; 0 if the other is not positive.
 double percent_beyond(Nanoseconds value, Nanoseconds to) {
   return to.count > 0 ? (static_cast<double>(value.count) / static_cast<double>(to.count) - 1) * 100 : 0;
 }
 
-/// By how much the best and the worst repeat are off the row.
+/// Deviations of the best and the worst repeat from the row's value.
 std::string spread_text(const ComparisonRow& row) {
   if (row.repeats.empty()) return "-";
   const auto [least, most] = std::ranges::minmax(row.repeats, {}, &SeedRun::value);
@@ -44,7 +44,7 @@ std::string spread_text(const ComparisonRow& row) {
                      percent_beyond(most.value, row.run.value()));
 }
 
-/// "62.0 % (52 to 71)": with the interval of 95 %.
+/// "62.0 % (52 to 71)": the probability, with its 95 % confidence interval.
 std::string interval_text(const NoiseComparison& beats) {
   return fmt::format("{} ({:.0f} to {:.0f})", percent(beats.probability), 100 * beats.low, 100 * beats.high);
 }
@@ -103,7 +103,7 @@ std::vector<ComparisonColumn> columns_of(const Comparison& comparison) {
   add("peak memory", [&comparison](const ComparisonRow& row) {
     return peak_text(comparison.problem, row.run.summary) + (row.run.summary.fits ? "" : " (over)");
   });
-  // Each row its own bound, where rows are of different graphs.
+  // Rows of different graphs have different bounds.
   if (std::ranges::any_of(comparison.rows,
                           [](const ComparisonRow& row) { return !row.run.schedule.rewrites.empty(); })) {
     add(
@@ -114,7 +114,7 @@ std::vector<ComparisonColumn> columns_of(const Comparison& comparison) {
   add("search", [](const ComparisonRow& row) {
     return row.run.search_seconds ? format_time(nanoseconds_from_seconds(*row.run.search_seconds)) : "-";
   });
-  // On a narrow terminal the last of these go first.
+  // A narrow terminal leaves out columns from the end of this list first.
   const std::array<std::string_view, 10> spared{"peak memory", "gap", "busy",       "its bound",    "search",
                                                 "spread",      "p95", "best order", "exposed comm", "graph"};
   for (ComparisonColumn& column : columns)
@@ -123,7 +123,7 @@ std::vector<ComparisonColumn> columns_of(const Comparison& comparison) {
   return columns;
 }
 
-/// The peak of each device, of the first ones where there are many or the terminal is narrow.
+/// Table of the peak memory of each device, or of the first devices if not all fit into the width.
 std::string peak_table(const Comparison& comparison, const TextFormat& format, std::size_t top) {
   constexpr std::size_t kNames = 16, kColumn = 10;
   const std::size_t most = format.width == 0 ? 8 : (format.width - kNames) / kColumn;
@@ -145,7 +145,8 @@ std::string peak_table(const Comparison& comparison, const TextFormat& format, s
   return text;
 }
 
-/// "auto is 1.31 times as fast as heft, and 3.04 times as fast as single. "; empty of one row.
+/// "auto is 1.31 times as fast as heft, and 3.04 times as fast as single. "; empty if there is only one row or the
+/// second one does not fit.
 std::string speedup_text(const Comparison& comparison) {
   if (comparison.rows.size() < 2 || !comparison.rows[1].run.summary.fits) return "";
   const auto against = [&](const ComparisonRow& row) {

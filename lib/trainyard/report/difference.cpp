@@ -32,7 +32,8 @@ std::string told(Amount<Unit> rate, bool exact) {
   return exact ? exact_text(rate) : format_rate(rate);
 }
 
-/// A row where the two differ: `text(item, exact)`, exact where rounded texts would be alike.
+/// Adds a row if the exact texts `text(item, true)` differ. The row shows the rounded texts, or the exact texts if the
+/// rounded ones are equal.
 template <class Item, class Text>
 void add_where_unequal(Differences& rows, std::string what, std::string name, const Item& before, const Item& after,
                        const Text& text) {
@@ -43,7 +44,7 @@ void add_where_unequal(Differences& rows, std::string what, std::string name, co
   rows.push_back({std::move(what), std::move(name), std::move(was), std::move(is), {}});
 }
 
-/// A schedule as simulated.
+/// A schedule with its problem and timeline.
 struct Simulated {
   Problem problem;
   const Schedule& schedule;
@@ -69,7 +70,7 @@ void add_runs(Differences& rows, const Simulated& a, const Simulated& b) {
                       b.timeline.devices[device].peak, quantity);
 }
 
-/// By layer: the devices of the ops that differ, and the bytes that these ops keep or make.
+/// Adds a row for each layer with moved ops: the devices of these ops, and the bytes that they keep or produce.
 void add_layers(Differences& rows, const Simulated& a, const Simulated& b) {
   struct Moved {
     std::set<std::string> before, after;
@@ -121,7 +122,8 @@ void add_transfers(Differences& rows, const Simulated& a, const Simulated& b) {
   rows.insert(rows.end(), changes.begin(), changes.end());
 }
 
-/// By device: where its ops that both runs place there first differ in their order.
+/// Adds a row for each device whose order of ops differs: the first two ops that differ. Only ops that both runs place
+/// on the device count.
 void add_orders(Differences& rows, const Simulated& a, const Simulated& b) {
   const auto orders = [&](const Simulated& run) {
     IdMap<DeviceId, std::vector<OpId>> ops(a.problem.device_count(), {});
@@ -197,7 +199,7 @@ void add_op(Differences& rows, const Graph& a, OpId x, const Graph& b, OpId y) {
   add("ops before", [&](const Graph& g, OpId op, bool) { return names(g, g.after(op)); });
 }
 
-/// ", WHAT TIME"; nothing of what takes none.
+/// ", WHAT TIME", or an empty text if the time is 0.
 std::string also(const char* what, Nanoseconds time, bool exact) {
   return time == Nanoseconds{0} ? "" : fmt::format(", {} {}", what, told(time, exact));
 }
@@ -227,9 +229,9 @@ std::string text_of(const GivenRoute& route, bool) { return fmt::format("{}", fm
 std::string text_of(const MeasuredRoute& route, bool exact) {
   return fmt::format("{}, {}", told(route.bandwidth, exact), told(route.latency, exact));
 }
-std::string text_of(const std::string&, bool) { return "yes"; }  // a switch has a name alone
+std::string text_of(const std::string&, bool) { return "yes"; }  // a switch has only a name
 
-/// The fabric as its cluster's file has it, a line for each thing that is said of it.
+/// The lines of a cluster file with the fabric.
 std::vector<std::string> lines_of(const FabricSpec& fabric) {
   std::stringstream file;
   write_cluster({.devices = {Device{}}, .fabric = fabric}, file);
@@ -238,7 +240,7 @@ std::vector<std::string> lines_of(const FabricSpec& fabric) {
   return lines;
 }
 
-/// Items by name: those that one side lacks, and those whose values differ.
+/// Adds a row for each item, by name, that one side lacks or whose values differ.
 template <class Item, class Name>
 void add_items(Differences& rows, const char* what, const std::vector<Item>& before, const std::vector<Item>& after,
                const Name& name) {

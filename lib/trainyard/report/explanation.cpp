@@ -13,14 +13,14 @@
 namespace trainyard {
 namespace {
 
-/// Tasks that never overlap, by start, with the time that they took before each.
+/// Tasks that do not overlap, sorted by start, with prefix sums of their times.
 struct Track {
   struct Entry {
     Nanoseconds start, end;
     std::uint32_t task;  // op, or index of a transfer
   };
   std::vector<Entry> entries;
-  std::vector<Nanoseconds> before;  // the time of all earlier ones
+  std::vector<Nanoseconds> before;  // total time of all earlier entries
 
   void add(Nanoseconds start, Nanoseconds end, std::size_t task) {
     if (end > start) entries.push_back({start, end, static_cast<std::uint32_t>(task)});
@@ -34,15 +34,15 @@ struct Track {
     }
     before.push_back(sum);
   }
-  /// The first that ends after `time`.
+  /// Index of the first entry that ends after `time`.
   std::size_t first_after(Nanoseconds time) const {
     return static_cast<std::size_t>(std::ranges::upper_bound(entries, time, {}, &Entry::end) - entries.begin());
   }
-  /// The first that starts at `time` or later.
+  /// Index of the first entry that starts at `time` or later.
   std::size_t first_from(Nanoseconds time) const {
     return static_cast<std::size_t>(std::ranges::lower_bound(entries, time, {}, &Entry::start) - entries.begin());
   }
-  /// How much of [from, until) they take.
+  /// Time that the entries take within [from, until).
   Nanoseconds busy(Nanoseconds from, Nanoseconds until) const {
     const std::size_t first = first_after(from), last = first_from(until);
     if (first >= last) return Nanoseconds{0};
@@ -68,7 +68,7 @@ class Explainer {
       const Span& span = timeline.ops[op];
       on_device_[placement_[op].index()].add(span.start, span.end, op.index());
     }
-    std::set<OpId> collectives;  // whose first part stands for all
+    std::set<OpId> collectives;  // already added: the first transfer stands for the collective
     for (std::size_t i = 0; i < timeline.transfers.size(); ++i) {
       const Transfer& transfer = timeline.transfers[i];
       ++first_transfer_[transfer.tensor.index() + 1];
@@ -156,7 +156,7 @@ class Explainer {
     return task;
   }
 
-  /// Serial channels that the transfer holds, or the collective that it is a part of.
+  /// Serial channels held by the transfer, or by the collective that it belongs to.
   std::vector<ChannelId> serial_channels(const Transfer& transfer) const {
     std::vector<ChannelId> serial;
     const auto add = [&](const auto& channels) {
@@ -170,9 +170,9 @@ class Explainer {
     return serial;
   }
 
-  /// When the last of what the op waits for is there.
+  /// Ready time of the op: the end of the last op or transfer that it waits for.
   Nanoseconds ready_time(OpId op) const {
-    if (graph_.collective(op)) return timeline_.ops[op].start;  // what it waited for, its parts tell
+    if (graph_.collective(op)) return timeline_.ops[op].start;  // its transfers have their own ready times
     Nanoseconds ready{0};
     for (const OpId earlier : graph_.after(op)) ready = std::max(ready, timeline_.ops[earlier].end);
     for (const TensorId tensor : graph_.inputs(op)) {
@@ -190,7 +190,7 @@ class Explainer {
   }
 
   void device_times(Explanation& all) const {
-    // What is on its way to each device, as intervals that do not overlap.
+    // Transfers in flight to each device; below merged into disjoint intervals.
     std::vector<std::vector<std::pair<Nanoseconds, Nanoseconds>>> arriving(problem_.device_count());
     for (const Transfer& transfer : timeline_.transfers) {
       if (transfer.end <= transfer.start) continue;
@@ -230,7 +230,7 @@ class Explainer {
   const Timeline& timeline_;
   mutable CollectiveRuns runs_;
   std::vector<Track> on_device_, on_channel_;
-  std::vector<std::size_t> first_transfer_;  // by tensor
+  std::vector<std::size_t> first_transfer_;  // by tensor: index of its first transfer
 };
 
 void check_path(const Schedule& schedule, const Timeline& timeline, const Explanation& explanation) {

@@ -13,17 +13,17 @@
 
 namespace trainyard {
 
-/// A task of the critical path, with what it waited for.
+/// A task of the critical path: an op or a transfer, with the time that it waited for its device or channel.
 struct PathTask {
   PathStep step;
   Nanoseconds ready{}, start{}, end{};
-  Nanoseconds gap{};  // from the end of the task before to the start: what the resource that both need stays blocked
+  Nanoseconds gap{};  // from the end of the previous task to `start`: the shared resource is blocked in between
 
-  // Where the task was ready before it started: what its resource did from `ready` to `start`. Of a transfer, that is
-  // the channel of its route that carried most in this time.
+  // If the task waited: the activity of its resource from `ready` to `start`. The resource of a transfer is the channel
+  // of its route that was busy longest in this time.
   ChannelId channel = ChannelId::none();  // of a transfer that waited
-  Nanoseconds busy_meanwhile{};           // the rest is gaps, and idle time that the order asks for
-  std::size_t tasks_meanwhile = 0;        // that ran, or were carried, in part at least
+  Nanoseconds busy_meanwhile{};           // the rest of the wait is gaps, and idle time imposed by the task order
+  std::size_t tasks_meanwhile = 0;        // tasks that ran or were carried, at least in part
 
   Nanoseconds waited() const { return start - ready; }
   friend bool operator==(const PathTask&, const PathTask&) = default;
@@ -31,65 +31,65 @@ struct PathTask {
 
 /// The part of the critical path on one device, or from one device to another.
 struct PathShare {
-  DeviceId device;                 // the one, or the sender
+  DeviceId device;                 // the device of the ops, or the sender
   DeviceId to = DeviceId::none();  // of transfers
   std::size_t tasks = 0;
-  Nanoseconds time{};    // of the tasks; at most the makespan
-  Nanoseconds waited{};  // the longest wait of a task that was ready before; waits of one device or link overlap
+  Nanoseconds time{};    // sum over the tasks; at most the makespan
+  Nanoseconds waited{};  // the longest wait of a task; no sum, since waits for one device or link overlap
 
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };
 
-/// A device's time from 0 to the makespan, in four parts that add up to it.
+/// Breakdown of a device's time from 0 to the makespan; the four parts add up to the makespan.
 struct DeviceTime {
   Nanoseconds running;   // ops, and the gaps after them
-  Nanoseconds awaiting;  // idle before its last op, while something is on its way to it
-  Nanoseconds idle;      // idle before its last op, and nothing is
+  Nanoseconds awaiting;  // idle before its last op, while a transfer to it is in flight
+  Nanoseconds idle;      // idle before its last op, with no transfer to it in flight
   Nanoseconds done;      // after its last op
 
   friend bool operator==(const DeviceTime&, const DeviceTime&) = default;
 };
 
-/// Why a step takes as long as it does.
+/// Breakdown of a step's makespan along its critical path, and of each device's time.
 struct Explanation {
-  std::vector<PathTask> path;        // from 0 to the makespan, without holes
-  Nanoseconds ops, transfers, gaps;  // of the path; they add up to the makespan
+  std::vector<PathTask> path;        // covers 0 to the makespan without holes
+  Nanoseconds ops, transfers, gaps;  // time on the path; they add up to the makespan
   std::vector<PathShare> shares;     // longest first; ties: devices first, then lower ids
   IdMap<DeviceId, DeviceTime> devices;
 };
 
-/// `timeline` must be the schedule's. Throws InputError as check_sizes() and check_transfers() do.
+/// Explains the makespan of `timeline`, which must be the timeline of `schedule`. Throws InputError as check_sizes()
+/// and check_transfers() do.
 Explanation explain(const Problem& problem, const Schedule& schedule, const Timeline& timeline);
 
-/// The reason for which a task waited.
+/// A task that occupied the device or channel for which another task waited.
 struct Occupant {
-  OpId op;                   // none: a transfer
+  OpId op;                   // none if it is a transfer
   std::size_t transfer = 0;  // index into Timeline::transfers
-  Nanoseconds time;          // of the waiting, that it ran
+  Nanoseconds time;          // part of the wait during which it ran
 
   friend bool operator==(const Occupant&, const Occupant&) = default;
 };
 
 struct Wait {
-  std::size_t task;  // of Explanation::path
-  /// The ops on its device, or the transfers on its channel, that took most of the waiting; longest first, ties:
-  /// earlier first.
+  std::size_t task;  // index into Explanation::path
+  /// Ops on its device, or transfers on its channel, that took most of the wait; longest first, ties: earlier first.
   std::vector<Occupant> occupants;
 };
-/// The longest waits of the path, at most `count`, with at most `most` occupants each; ties: earlier first. Throws as
-/// explain() does, and as path_runs().
+/// The `count` longest waits of the path, or fewer, with at most `most` occupants each; ties: earlier first. Throws as
+/// explain() and path_runs() do.
 std::vector<Wait> longest_waits(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
                                 const Explanation& explanation, std::size_t count, std::size_t most);
 
-/// Runs of the path on one device, or from one device to another: what a person reads.
+/// Maximal run of consecutive path tasks on one device, or from one device to another.
 struct PathRun {
   std::size_t first, last;  // tasks of the path, both included
   Nanoseconds start, end;
-  Nanoseconds waited;  // the longest of its tasks
+  Nanoseconds waited;  // the longest wait of its tasks
 
   friend bool operator==(const PathRun&, const PathRun&) = default;
 };
-/// Throws InputError ("unknown-op", "unknown-transfer") for the explanation of another timeline.
+/// The path as runs. Throws InputError ("unknown-op", "unknown-transfer") if the explanation is of another timeline.
 std::vector<PathRun> path_runs(const Schedule& schedule, const Timeline& timeline, const Explanation& explanation);
 
 }  // namespace trainyard

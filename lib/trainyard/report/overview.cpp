@@ -1,4 +1,4 @@
-// Several comparisons side by side: a table, and a picture.
+// Several comparisons side by side, as a table and as a chart.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,12 +19,12 @@
 namespace trainyard {
 namespace {
 
-/// A placer in all comparisons; null where it gave no schedule.
+/// A placer's row in each comparison; null if it gave no schedule.
 struct PlacerLine {
   std::string placer;
   std::vector<const ComparisonRow*> rows;
   std::size_t missing = 0;
-  double mean_ratio = 1;  // geometric, of the rows that are there
+  double mean_ratio = 1;  // geometric mean over the rows that are not null
 };
 
 std::vector<PlacerLine> placer_lines(std::span<const Comparison> comparisons) {
@@ -62,7 +62,7 @@ std::vector<std::string> case_names(std::span<const Comparison> comparisons) {
   return names;
 }
 
-/// 1, 2 and 5 times powers of ten, from the last that is not above `least` to the first that is not below `most`.
+/// Axis marks: 1, 2 and 5 times powers of ten, from the largest at most `least` to the smallest at least `most`.
 std::vector<double> axis_marks(double least, double most) {
   std::vector<double> marks;
   for (double power = std::pow(10, std::floor(std::log10(least))); marks.size() < 2 || marks.back() < most; power *= 10)
@@ -101,7 +101,7 @@ TextTable overview_table(std::span<const Comparison> comparisons, std::size_t mo
 void write_chart(std::span<const Comparison> comparisons, std::ostream& out) {
   constexpr std::size_t kMostLines = 10;
   constexpr double kLeft = 70, kTop = 16, kWidth = 560, kHeight = 320, kLegend = 150;
-  // Okabe and Ito's colours, told apart by most who see few, then greys.
+  // Okabe and Ito's palette for colour-blind readers, then greys.
   constexpr const char* kColors[kMostLines]{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
                                             "#56b4e9", "#000000", "#999999", "#555555", "#bbbbbb"};
   std::vector<PlacerLine> lines = placer_lines(comparisons);
@@ -139,7 +139,7 @@ void write_chart(std::span<const Comparison> comparisons, std::ostream& out) {
       if (!row) continue;
       const double at = y(static_cast<double>(row->run.value().count));
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() || !lines[i].rows[c - 1] ? "M" : "L", x(c), at);
-      // Hollow where it does not fit.
+      // A hollow circle marks a run that does not fit.
       dots += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="3.5" fill="{}"><title>{}, {}: {}</title></circle>)",
                           x(c), at, row->run.summary.fits ? kColors[i] : "#fff", detail::html_text(lines[i].placer),
                           detail::html_text(names[c]), detail::html_text(detail::time_text(row->run.value())));

@@ -128,7 +128,7 @@ std::string facts_line(const PageInput& input) {
   return line;
 }
 
-/// The kind of times on the page.
+/// Sentence on whether the page's times are predicted or measured.
 std::string_view kind_of(const PageInput& input) {
   const auto measured = std::ranges::count(input.runs, true, &Run::measured);
   return measured == 0                        ? "Predicted, not measured."
@@ -178,7 +178,7 @@ void write_page(const PageInput& input, std::ostream& out) {
     assert(name == "script_hash");
     return std::string{detail::kPageScriptHash};
   };
-  // Only the template is searched for "{{": what is put in is never looked at again.
+  // Only the template is searched for "{{", not the inserted values.
   std::string_view rest = detail::kPageHtml;
   for (std::size_t at; (at = rest.find("{{")) != std::string_view::npos;) {
     const std::size_t end = rest.find("}}", at);

@@ -22,8 +22,8 @@ namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-/// A JSON string. "<" is written as an escape: no name can then close the script element or open a comment in it.
-/// Bytes that are not UTF-8 become U+FFFD.
+/// A JSON string. "<" is escaped, so that no name can close the script element or open a comment in it. Bytes that are
+/// not UTF-8 become U+FFFD.
 std::string script_string(std::string_view text) {
   const std::string plain = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::string escaped;
@@ -43,7 +43,7 @@ std::string json_list(std::size_t count, const Item& item) {
   return text + ']';
 }
 
-/// A list of whole numbers, each as its difference from the one before.
+/// A delta-coded JSON list of integers: each number is written as the difference from its predecessor.
 template <class Value>
 std::string delta_list(std::size_t count, const Value& value) {
   std::int64_t before = 0;
@@ -55,7 +55,7 @@ std::string delta_list(std::size_t count, const Value& value) {
   });
 }
 
-/// {"op":[...],"bytes":[...]} of the ops that have some.
+/// {"op":[...],"bytes":[...]} for the ops whose bytes are positive.
 template <class Bytes>
 std::string sparse_bytes(std::size_t ops, const Bytes& bytes) {
   std::vector<std::size_t> some;
@@ -65,7 +65,7 @@ std::string sparse_bytes(std::size_t ops, const Bytes& bytes) {
                      json_list(some.size(), [&](std::size_t i) { return bytes(OpId{some[i]}); }));
 }
 
-/// What runs of one graph share. Tensors are numbered anew: only those that some run sends are written.
+/// JSON data shared by all runs of one graph. Only tensors that a run transfers are written, with new numbers.
 class GraphData {
  public:
   explicit GraphData(const Graph& graph) : graph_(&graph), number_(graph.tensor_count(), kNone) {}
@@ -127,13 +127,14 @@ class GraphData {
   }
 
  private:
-  /// Which output of its producer the tensor is.
+  /// Index of the tensor among the outputs of its producer.
   std::size_t output_number(TensorId tensor) const {
     return tensor.index() - (*graph_->outputs(graph_->producer(tensor)).begin()).index();
   }
 
-  /// What the script needs to know what memory holds. An op with one output has it as output_bytes, an input is its
-  /// producer's first output, and no input is without a tensor, but for those named here.
+  /// Data from which the script computes the contents of a device's memory. Only exceptions to these defaults are
+  /// written: an op has one output, of output_bytes; an input is the first output of its producer; and no op has a
+  /// predecessor without a tensor.
   std::string memory_json() const {
     std::string parts, inputs, after;
     std::vector<std::pair<std::size_t, std::size_t>> kept;
@@ -173,8 +174,8 @@ class GraphData {
   std::vector<TensorId> sent_;
 };
 
-/// The devices of a run's page, by their numbers there: all; of a fold those that are simulated, and those to or from
-/// which they send.
+/// The devices of a run on the page, with their numbers there. All devices are included, except if the schedule is
+/// folded: then the simulated devices and the ends of transfers.
 class PageDevices {
  public:
   explicit PageDevices(const Run& run) : number_(run.problem.device_count(), 1) {
@@ -255,7 +256,7 @@ std::string drawing_json(const Run& run, const PageDevices& devices, GraphData& 
   return fmt::format(R"({{"lanes":{},"transfers":{},"memory":{},"path":{}}})",
                      json_list(rows.size(), [&](std::size_t i) { return lane_json(run, devices, rows[i]); }),
                      transfers_json(run.timeline.transfers, devices, graph), memory,
-                     json_list(path.size(), [&](std::size_t i) {  // an op as itself, transfer i as -i-1
+                     json_list(path.size(), [&](std::size_t i) {  // an op by its index, transfer i as -i-1
                        return path[i].op.is_none() ? -static_cast<std::int64_t>(path[i].transfer) - 1
                                                    : static_cast<std::int64_t>(path[i].op.index());
                      }));
@@ -273,8 +274,7 @@ std::string devices_json(const Run& run, const PageDevices& devices) {
   });
 }
 
-/// What a faster part of the machine would make of the run: devices and links by kind come first. Only so many, since
-/// each is a simulation.
+/// Makespans of the run on machines with a faster part. The number is limited to kMost, since each takes a simulation.
 std::string what_if_json(const Run& run) {
   constexpr std::size_t kMost = 12;
   if (run.measured || !is_drawn(run)) return "[]";
@@ -287,7 +287,7 @@ std::string what_if_json(const Run& run) {
   });
 }
 
-/// Degrees of the plan that the schedule follows, stages by device in the row, and the names of its devices.
+/// The schedule's plan: its degrees, the stages of each pipeline position, and the names of its devices.
 std::string plan_json(const Run& run) {
   constexpr std::size_t kMostNames = 4096;
   if (!run.schedule.parallel) return "null";

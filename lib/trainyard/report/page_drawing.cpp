@@ -17,9 +17,9 @@ namespace {
 constexpr double kWidth = 1200, kLeft = 170, kRowHeight = 20, kGap = 4, kTop = 22;
 constexpr std::string_view kOpColours[] = {"#4477aa", "#ee6677", "#ccbb44"};        // by phase
 constexpr std::string_view kTransferColours[] = {"#66ccee", "#aa3377", "#999999"};  // by the producer's phase
-constexpr double kNarrowest = 0.5;  // spans closer than this, in units of the drawing, merge into one rectangle
+constexpr double kNarrowest = 0.5;  // least width and visible gap, in SVG units
 
-/// The spans of one row as rectangles; neighbours of one colour merge where the gap between them cannot be seen.
+/// The spans of one row as rectangles. Neighbours of one colour merge if the gap between them is below kNarrowest.
 class Row {
  public:
   Row(std::string& text, double y) : text_(text), y_(y) {}
@@ -32,7 +32,7 @@ class Row {
       to_ = to;
       return;
     }
-    if (!colour_.empty() && to - to_ < kNarrowest) return;  // too narrow to be seen beside what is there
+    if (!colour_.empty() && to - to_ < kNarrowest) return;  // too narrow to be visible
     finish();
     from_ = from;
     to_ = to;
@@ -52,7 +52,7 @@ class Row {
 };
 
 std::string shortened(std::string_view name) {
-  constexpr std::size_t kMost = 26;  // bytes that fit left of the rows
+  constexpr std::size_t kMost = 26;  // bytes that fit to the left of the rows
   if (name.size() <= kMost) return std::string{name};
   std::size_t keep = kMost - 1;
   while (keep > 0 && (static_cast<unsigned char>(name[keep]) & 0xC0) == 0x80) --keep;  // not inside a character

@@ -10,50 +10,51 @@
 
 namespace trainyard::detail {
 
-// Texts of the page's source files, put into the library when it is built (page/embed.py).
+// Contents of the page's source files, embedded into the library at build time (page/embed.py).
 extern const std::string_view kPageHtml, kPageStyle, kPageScript;
 extern const std::string_view kPageScriptHash;  // "sha256-...", for the page's content security policy
 
-/// "1.93 ms"; as the script writes it: "µs" where the terminal's text has "us".
+/// "1.93 ms". Microseconds are "µs", as in the page's script, and not "us" as in text for terminals.
 std::string time_text(Nanoseconds time);
 
-/// Model and cluster of a run: those that share both are compared.
+/// Model and cluster of a run. Runs that share both are compared.
 using ComparedWith = std::pair<std::string_view, std::string_view>;
 ComparedWith compared_with(const PageInput& input, std::size_t run);
 /// "resnet50 on 4xV100".
 std::string title_of(const ComparedWith& group);
 
-/// How the row of the run is called.
+/// Name of the run's row.
 std::string run_name(const Run& run);
-/// Whether the run has a timeline to draw, and is not a row alone.
+/// Whether the run has a timeline to draw. If not, it is only a row of the table.
 bool is_drawn(const Run& run);
-/// lanes() of the run; of a fold those that are simulated and not empty, devices with how many they stand for:
-/// device_label().
+/// lanes() of the run. If the schedule is folded: only the simulated devices, each named by device_label() with the
+/// number of devices that it stands for, and only links in use.
 std::vector<Lane> drawn_lanes(const Run& run);
-/// The validation of the run; null where there is none.
+/// The validation of the run, or null.
 const PageValidation* validation_of(const PageInput& input, std::size_t run);
-/// How the run is called beside runs of other models and clusters.
+/// Name of the run, with its model and cluster if the page shows several.
 std::string run_label(const PageInput& input, std::size_t run);
-/// The title that is given, else one made of the models and clusters.
+/// The given title, or one generated from the models and clusters.
 std::string page_title(const PageInput& input);
-/// "No schedule of this graph takes less than 37.9 ms (work). Op times rest on: ...": the first where the run has a
-/// bound, the second where it was predicted.
+/// "No schedule of this graph takes less than 37.9 ms (work). Op times rest on: ...". The first sentence is present if
+/// the run has a bound, the second if the run is simulated.
 std::string footnote(const Run& run);
-/// The index of the best run that fits; of the best where none does.
+/// Index of the best run that fits, or of the best run if none fits.
 std::size_t best_run(const PageInput& input);
-/// The run that is drawn below this one; the number of runs where there is none.
+/// Index of the run that is drawn beneath this one, or the number of runs if there is none.
 std::size_t run_beneath(const PageInput& input, std::size_t run);
-/// The run that the page opens on: the first validated one, else the best one, or the one that it lies beneath.
+/// Index of the run that the page opens on: the first validated run, or else the best run. If the best run is drawn
+/// beneath another run, that run.
 std::size_t opened_run(const PageInput& input);
 
-/// The name of the objective's value: "Step time".
+/// Name of the objective's value: "Step time".
 std::string_view value_name(Objective objective);
 
-/// The comparison: one row per run, sortable by the script, complete without it.
+/// The comparison as an HTML table, one row per run. The script makes it sortable.
 std::string comparison_table(const PageInput& input);
-/// Everything that the script draws, as JSON that cannot end the script element it stands in.
+/// All data that the script draws, as JSON that cannot close the script element around it.
 std::string page_data(const PageInput& input);
-/// A still drawing of the run: one row per device, and per link in use.
+/// Static Gantt chart of the run as SVG: one row per device, and per link in use.
 std::string gantt_svg(const Run& run);
 
 }  // namespace trainyard::detail

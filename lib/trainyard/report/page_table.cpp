@@ -20,7 +20,8 @@ double ratio(Nanoseconds a, Nanoseconds b) {
   return static_cast<double>(a.count) / static_cast<double>(std::max<std::int64_t>(1, b.count));
 }
 
-/// A bar of `share` of the cell with `text` beside it; `mark` puts a line across it.
+/// A bar that fills `share` of the cell's meter, with `text` beside it. `mark`, if not negative, is the share at which
+/// a line crosses the bar.
 std::string bar_cell(double share, const std::string& text, double mark = -1, bool bad = false) {
   const auto width = [](double part) { return fmt::format("{:.1f}%", 100 * std::clamp(part, 0.0, 1.0)); };
   return fmt::format(
@@ -72,14 +73,14 @@ class RunTable {
   }
 
  private:
-  using Rank = std::pair<bool, Nanoseconds>;  // best first: those that fit, by value
+  using Rank = std::pair<bool, Nanoseconds>;  // (does not fit, value): the least rank is best
 
   void head(std::string_view name, bool text = false) {
     text_ += fmt::format(R"(<th scope="col"{}><button type="button">{}</button></th>)", text ? R"( class="name")" : "",
                          name);
   }
 
-  /// `value` is what the script sorts by; "" is unknown.
+  /// `value` is the script's sort key; "" means unknown.
   void cell(const std::string& value, const std::string& html, std::string_view kind = "") {
     text_ += fmt::format(R"(<td{} data-value="{}">{}</td>)", kind, html_text(value), html);
   }

@@ -12,7 +12,7 @@
 namespace trainyard {
 
 std::size_t display_width(std::string_view text) {
-  // Every byte but the continuation bytes (10xxxxxx) begins a character.
+  // Every byte except the continuation bytes (10xxxxxx) begins a character.
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
@@ -25,7 +25,7 @@ void TextTable::add_row(std::vector<std::string> cells) {
   assert(cells.size() == columns_.size());
   for (std::string& cell : cells) {
     cell = printable(cell);
-    std::ranges::replace(cell, '\t', '?');  // a tab is no column wide
+    std::ranges::replace(cell, '\t', '?');  // a tab has no fixed width
   }
   rows_.push_back(std::move(cells));
 }
@@ -34,7 +34,7 @@ std::string TextTable::line(const std::vector<std::string>& cells, const std::ve
   std::string text = " ";
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (i > 0) text += "  ";
-    // A word that is longer than the limit sticks out.
+    // A cell can exceed its column: words longer than the limit are not broken.
     const std::string padding(widths[i] - std::min(widths[i], display_width(cells[i])), ' ');
     text += columns_[i].align == Align::left ? cells[i] + padding : padding + cells[i];
   }
@@ -46,7 +46,7 @@ namespace {
 
 constexpr std::size_t kLeastRoom = 24;
 
-/// The row as lines: the last cell broken at `room` characters, beside empty cells.
+/// The row as lines, with the last cell broken at `room` characters. Other cells are empty after the first line.
 std::vector<std::vector<std::string>> broken(const std::vector<std::string>& cells, std::size_t room) {
   if (display_width(cells.back()) <= room) return {cells};
   std::vector<std::vector<std::string>> lines;
@@ -82,7 +82,7 @@ std::string TextTable::text(std::size_t strong_row) const {
   TextTable fitted = *this;
   if (columns_.back().align == Align::left) fitted.width_ = terminal_;
   std::vector<std::size_t> widths = fitted.widths();
-  // By how much the table is too wide, its last column as narrow as it may be.
+  // Excess width of the table when its last column is as narrow as permitted.
   const auto excess = [&] {
     std::size_t all = 1;
     for (const std::size_t width : widths) all += width + 2;
@@ -105,8 +105,8 @@ std::string TextTable::text(std::size_t strong_row) const {
       if (fitted.columns_[i].align == Align::left && widths[i] > kLeastName &&
           (fitted.width_ == 0 || i + 1 < widths.size()) && (widest == widths.size() || widths[i] > widths[widest]))
         widest = i;
-    if (widest == widths.size()) break;  // numbers stay whole
-    // Not below the next widest at once, so that two long columns of names share what is missing.
+    if (widest == widths.size()) break;  // numbers are not shortened
+    // Shorten at most to the next widest column of names, so that two long columns share the reduction.
     std::size_t least = kLeastName;
     for (std::size_t i = 0; i < widths.size(); ++i)
       if (i != widest && fitted.columns_[i].align == Align::left && widths[i] < widths[widest])
@@ -125,7 +125,7 @@ std::string TextTable::all_text(std::size_t strong_row) const {
   std::vector<std::string> titles;
   for (const Column& column : columns_) titles.push_back(column.title);
   std::vector<std::size_t> widths = this->widths();
-  // What the other columns leave to the last one: at least a few words.
+  // The last column gets the width that the others leave, but at least kLeastRoom.
   std::size_t others = 1;
   for (std::size_t i = 0; i + 1 < widths.size(); ++i) others += widths[i] + 2;
   const std::size_t room = width_ == 0 ? widths.back() : std::max(width_ - std::min(others, width_), kLeastRoom);
@@ -193,7 +193,7 @@ std::string latex_text(std::string_view text) {
       out += "\\textbackslash{}";
     else if (c == '~' || c == '^')
       out += std::string{'\\'} + c + "{}";
-    else if (c == '<' || c == '>' || c == '|')  // other characters in the fonts of old
+    else if (c == '<' || c == '>' || c == '|')  // other characters in the OT1 font encoding
       out += std::string{"$"} + (c == '|' ? "\\vert" : std::string{c}) + "$";
     else
       out += c;
@@ -205,7 +205,7 @@ std::string shortened(std::string_view text, std::size_t width) {
   const std::size_t all = display_width(text);
   if (all <= width || width < 5) return std::string{text};
   const std::size_t head = width / 2 - 1, tail = width - 3 - head;
-  // The byte at which the character of this number begins.
+  // Byte offset of the character with this number.
   const auto at = [text](std::size_t number) {
     std::size_t byte = 0;
     for (; byte < text.size(); ++byte)

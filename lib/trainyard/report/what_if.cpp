@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-/// Things that are alike, in the order in which the first of each was met.
+/// Devices or links with the same name of their kind. Lists of kinds are in order of first occurrence.
 template <class IdType>
 struct Kind {
   std::string name;
@@ -34,7 +34,7 @@ std::string device_kind_name(const Device& device) {
   return kind.empty() ? "device" : kind;
 }
 
-/// The busiest of them, as many as are tried alone, in ascending order.
+/// The kMostAlone busiest ids, in ascending order of id.
 template <class IdType>
 std::vector<IdType> busiest(const std::vector<std::pair<Nanoseconds, IdType>>& used) {
   auto sorted = used;
@@ -114,7 +114,7 @@ void add_memories(std::vector<WhatIf>& list, const Problem& problem, const Timel
     if (timeline.devices[device].out_of_memory)
       kind_named(kinds, device_kind_name(problem.cluster().device(device))).members.push_back(device);
   for (Kind<DeviceId>& kind : kinds) {
-    // One that is full wants its like to grow with it.
+    // If one device is out of memory, the change applies to all devices of its kind.
     kind.members.clear();
     for (const DeviceId device : problem.devices())
       if (device_kind_name(problem.cluster().device(device)) == kind.name) kind.members.push_back(device);

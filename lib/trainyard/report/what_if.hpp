@@ -15,31 +15,33 @@
 
 namespace trainyard {
 
-/// A machine that somebody may wish for.
+/// A hypothetical machine: changes to the problem's cluster.
 struct WhatIf {
   std::string name;  // "gpu0 2x as fast"
   std::vector<MachineChange> changes = {};
 };
 
-/// The unchanged schedule on the changed machine.
+/// Result of the unchanged schedule on the changed machine.
 struct WhatIfResult {
   WhatIf what_if;
-  Nanoseconds makespan;  // may be longer than before: an order that was good may no longer be
+  Nanoseconds makespan;  // may be longer than before: the order was chosen for the old machine
   bool fits = true;
-  std::optional<Nanoseconds> placed_again = {};  // what a placer makes of the changed machine, where it was asked
+  std::optional<Nanoseconds> placed_again = {};  // result of `place_again` on the changed machine, if it was given
 };
 
-/// All devices of each kind that runs something, `factor` times as fast; each device that does, where a kind has
-/// several; all links of one latency and bandwidth that carry something, and each such link; of a fabric its ports and
-/// its network; and, where the timeline does not fit, more memory for each kind of device of which some is full. The
-/// `kMostAlone` busiest of the devices and of the links are tried alone. Throws InputError ("size") for the timeline of
-/// another problem.
+/// The usual hypothetical machines, each with one change:
+///   - the busy devices of a kind, if it has several, are `factor` times as fast;
+///   - a busy device alone, for the `kMostAlone` busiest, is `factor` times as fast;
+///   - the links in use of one bandwidth and latency, if several, and a link alone, for the `kMostAlone` busiest; in a
+///     fabric instead the ports, and the network between hosts;
+///   - if the timeline does not fit: the devices of a kind of which one is out of memory have `factor` times as much.
+/// Throws InputError ("size") for the timeline of another problem.
 inline constexpr std::size_t kMostAlone = 32;
 std::vector<WhatIf> usual_what_ifs(const Problem& problem, const Timeline& timeline, double factor);
 
-/// Simulates each, and sorts them: those that fit where the others do not, then shortest first; ties: in the order
-/// given. `place_again`, where given, is asked what a placer makes of each machine.
-/// Throws InputError as changed_machine() does.
+/// Simulates the schedule on each machine. Results that fit in memory come first, then the shortest makespan; ties keep
+/// the given order. `place_again`, if given, returns the makespan of a new placement for each machine. Throws
+/// InputError as changed_machine() does.
 std::vector<WhatIfResult> simulate_what_ifs(const Problem& problem, const Schedule& schedule,
                                             std::span<const WhatIf> what_ifs,
                                             const std::function<Nanoseconds(const ChangedMachine&)>& place_again = {});

@@ -21,7 +21,7 @@ bool is_better(const Run& a, const Run& b) {
 
 bool is_stopped(const CompareOptions& options) { return options.place.stop && options.place.stop(); }
 
-/// The runs of one placer with all its seeds: the middle one, as a row.
+/// Runs the placer with each seed and returns the median run as a row.
 ComparisonRow run_repeats(const Problem& problem, const Placer& placer, const CompareOptions& options,
                           const LowerBound& bound) {
   std::vector<Run> runs;
@@ -46,7 +46,7 @@ ComparisonRow run_repeats(const Problem& problem, const Placer& placer, const Co
   return row;
 }
 
-/// The run of a given schedule, with the options that hold for all rows; with repeats, one of them.
+/// The row of a given schedule. If there are repeats, it counts as one repeat.
 ComparisonRow run_given(const Problem& problem, const NamedSchedule& given, const CompareOptions& options,
                         const LowerBound& bound) {
   ComparisonRow row{.run = run_schedule(problem, given.schedule, bound)};
@@ -66,13 +66,13 @@ void keep_numbers(Run& run, const Problem& problem) {
   run.timeline.transfers = {};
 }
 
-/// Whether the bound of the problem's own graph holds for all runs of the row.
+/// Whether the bound, of the problem's own graph, holds for all runs of the row.
 bool is_bounded(const ComparisonRow& row, Nanoseconds bound) {
   return row.run.schedule.rewrites.empty() &&
          std::ranges::all_of(row.repeats, [&](const SeedRun& seed) { return !seed.rewritten && seed.value >= bound; });
 }
 
-/// Puts the rows in their order, shares the bounds and relates each row to the best.
+/// Sorts the rows, shares the highest bound among them, and sets the comparisons with the best row.
 void rank(std::vector<ComparisonRow>& rows, LowerBound highest) {
   sort_with(rows, [](const ComparisonRow& a, const ComparisonRow& b) { return is_better(a.run, b.run); });
   for (const ComparisonRow& row : rows)
@@ -121,7 +121,7 @@ Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& plac
   Comparison comparison{.model = problem.graph().name(), .problem = problem};
   const LowerBound bound = best_lower_bound(problem);
   Evaluator evaluator{problem};
-  std::size_t best = 0;  // of the rows
+  std::size_t best = 0;  // index of the best row so far
   for (std::size_t i = 0; i < placers.size() + options.schedules.size() && !is_stopped(options); ++i) {
     const NamedSchedule* given = i < placers.size() ? nullptr : &options.schedules[i - placers.size()];
     if (!given && options.on_placer) options.on_placer(placers[i], i, placers.size());
@@ -130,7 +130,7 @@ Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& plac
     try {
       rows.push_back(given ? run_given(problem, *given, options, bound)
                            : run_repeats(problem, placers[i], options, bound));
-    } catch (const std::exception& error) {  // this placer has no answer to this problem; the others may
+    } catch (const std::exception& error) {  // other placers may still succeed
       const auto* input = dynamic_cast<const InputError*>(&error);
       comparison.skipped.push_back({name, error.what(), input ? input->findings().front().help : ""});
       continue;

@@ -20,7 +20,7 @@
 
 namespace trainyard {
 
-/// A placer of one's own, or one of the catalogue by its name.
+/// A custom placer, or a placer of the catalogue by its name.
 struct PlacerChoice : Placer {
   PlacerChoice(Placer own) : Placer(std::move(own)) {}
   /// Throws InputError ("unknown-placer", with the nearest name).
@@ -28,58 +28,58 @@ struct PlacerChoice : Placer {
   PlacerChoice(const Name& known) : Placer(find_placer(known)) {}
 };
 
-/// The catalogue, but for placers that learn by trial (Placer::trains).
+/// All placers of the catalogue except those that train (Placer::trains).
 std::vector<PlacerChoice> usual_placers();
 
-/// A schedule of one's own: a row as those of placers are, without a time of search.
+/// A given schedule. It gets a row like a placer's, without a search time.
 struct NamedSchedule {
   std::string name;
   Schedule schedule;
 };
 
 struct CompareOptions {
-  /// Options of each placer: seed, budget, threads, objective (not Objective::max_load). Between two runs `stop` is
-  /// asked too: it ends the comparison with what there is.
+  /// Options of each placer: seed, budget, threads, objective (not Objective::max_load). `stop` is also called between
+  /// two runs; if it returns true, the comparison ends with the rows so far.
   PlaceOptions place = {};
-  std::uint64_t repeats = 1;               // of each placer, with the seeds from place.seed on
-  std::optional<NoiseOptions> noise = {};  // every schedule also under noise, and compared with the best one's
-  /// Every schedule also with each device in turn so many times as slow: Stragglers::factor.
+  std::uint64_t repeats = 1;               // runs of each placer, with seeds place.seed, place.seed + 1, ...
+  std::optional<NoiseOptions> noise = {};  // also simulates each schedule under noise and compares it with the best
+  /// Also simulates each schedule with one slow device, for each device in turn. The value is Stragglers::factor.
   std::optional<double> slow_one = {};
-  bool place_again = false;  // with slow_one: each placer also places with the slow device known
-  /// If false, only the best row keeps its full run. The others have the given problem, of their schedule the rewrites
-  /// alone, and no spans or transfers.
+  bool place_again = false;  // with slow_one: each placer also places for the cluster with the slow device
+  /// If false, only the best row keeps its full run. The other rows have the given problem, only the rewrites of their
+  /// schedule, and no spans or transfers.
   bool keep_runs = true;
-  std::vector<NamedSchedule> schedules = {};  // beside the placers, after them among equals
-  /// Called before each placer with its place among all, from 0, and their number.
+  std::vector<NamedSchedule> schedules = {};  // compared with the placers; ties: after them
+  /// Called before each placer with the placer, its index from 0, and the number of placers.
   std::function<void(const Placer&, std::size_t, std::size_t)> on_placer = {};
 };
 
-/// One of several runs of a placer, with a seed of its own.
+/// One of several runs of a placer with different seeds.
 struct SeedRun {
   std::uint64_t seed = 1;
   Nanoseconds value{};  // Run::value()
   bool fits = true;
-  bool rewritten = false;  // the schedule is of another graph than the problem's
+  bool rewritten = false;  // the schedule has rewrites: its graph is not the problem's
   double search_seconds = 0;
 };
 
 /// The result of one placer, or of one schedule.
 struct ComparisonRow {
-  /// The middle one of several repeats by value, those that fit first; of two in the middle, the better. Its
-  /// search_seconds are then the mean of all, and its bound the least of theirs, which holds for each.
+  /// With several repeats: the median by value (runs that fit first); of two middle runs, the better one. Its
+  /// search_seconds are then the mean over the repeats, and its bound is their least bound, which holds for each.
   Run run;
-  double ratio_to_best = 1;                        // of the values
-  Outcome best_order = {};                         // of its placement, under the best order known
+  double ratio_to_best = 1;                        // Run::value() over that of the best row
+  Outcome best_order = {};                         // of its placement with the best known order of ops
   std::optional<NoiseComparison> beats_best = {};  // with noise: how often its step is shorter than the best row's
-  std::vector<SeedRun> repeats = {};               // by seed; empty where there is one run
-  /// The step with one slow device (slow_one), of schedules that are not folded; its regret is against the rows that
-  /// fit and have it.
+  std::vector<SeedRun> repeats = {};               // by seed; empty if CompareOptions::repeats is 1
+  /// Steps with one slow device (CompareOptions::slow_one); none if the schedule is folded. The regret is relative to
+  /// all rows that fit in memory and have stragglers.
   std::optional<Stragglers> slow_one = {};
 
   double gap() const { return run.gap(); }
 };
 
-/// A placer that gave no schedule, or a schedule that is not one of the problem, and why: what it threw.
+/// A placer that gave no valid schedule, with the message of the exception.
 struct SkippedPlacer {
   std::string placer, why;
   std::string help = {};
@@ -87,20 +87,20 @@ struct SkippedPlacer {
 
 /// The results of several placers on one problem.
 struct Comparison {
-  std::string model = {};  // what tables call the graph: its name, unless the caller says otherwise
+  std::string model = {};  // name of the graph in tables: the graph's own, unless the caller sets another
   Problem problem;
-  std::vector<ComparisonRow> rows = {};  // best first: those that fit, by value; ties in the order of the placers
+  std::vector<ComparisonRow> rows = {};  // rows that fit first, then by value; ties: in the order of the placers
   std::vector<SkippedPlacer> skipped = {};
 
-  /// These throw InputError ("no-schedule", with the reasons) where there are no rows.
+  /// The best row's run. Both functions throw InputError ("no-schedule", with the reasons) if there are no rows.
   const Run& best() const;
-  /// The least bound of the rows, whose graphs may differ: no row lies below it.
+  /// The least bound of the rows. It holds for all of them, even if their graphs differ.
   LowerBound lower_bound() const;
 };
 
-/// Runs each placer on the problem. A bound that one search proves holds for every row whose graph is the problem's
-/// own: not where a schedule has rewrites. A placer that throws any std::exception, or whose schedule is not valid, is
-/// skipped. Throws InputError for Objective::max_load ("objective"), for an empty name ("name"), and where
+/// Runs each placer on the problem. A bound proven by one search is shared with all rows whose schedules have no
+/// rewrites, since their graph is the problem's. A placer that throws a std::exception, or whose schedule is not valid,
+/// is skipped. Throws InputError for Objective::max_load ("objective"), for an empty name ("name"), and as
 /// simulate_noise() and simulate_stragglers() do.
 Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& placers,
                    const CompareOptions& options = {});

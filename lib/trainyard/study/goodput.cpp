@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-/// e^x - 1, for small x by its series to x^18: the rest is below 2^-60 of it where |x| <= 1/2.
+/// e^x - 1. For |x| <= 1/2 by its Taylor series to x^18, whose remainder is below 2^-60 of the value.
 double portable_expm1(double x) {
   if (std::abs(x) > 0.5) return portable_exp(x) - 1;
   double sum = 1;
@@ -36,7 +36,7 @@ void check_failures(const Failures& failures, Nanoseconds step) {
     if (time < Nanoseconds{0}) refuse("range", fmt::format("{} takes no negative time", what), "0 or more");
 }
 
-/// All in seconds.
+/// Parameters of the renewal process, in seconds.
 struct Renewal {
   double mtbf, tau, delta, restart;
 
@@ -65,13 +65,13 @@ Renewal renewal_of(const Failures& failures, Nanoseconds step, std::size_t steps
   return renewal;
 }
 
-/// Root u of u = 1 - e^(-u - d): 1 + W(-e^(-1 - d)). u + e^(-u - d) - 1 is convex and grows, so that Newton's steps
-/// from the right of the root go down to it.
+/// Root u = 1 + W(-e^(-1 - d)) of u + e^(-u - d) - 1 = 0. The left side is convex and increasing in u, so that Newton's
+/// iterates from the right of the root decrease to it.
 double best_share(double d) {
   if (d <= 0) return 0;
   double u = 1;
   for (int i = 0; i < 200; ++i) {
-    const double below = portable_expm1(-(u + d));  // slope: -below
+    const double below = portable_expm1(-(u + d));  // minus the slope
     const double next = u + (u + below) / below;
     if (!(next < u)) break;
     u = next;
@@ -79,10 +79,10 @@ double best_share(double d) {
   return u;
 }
 
-/// Sums over cycles of u useful and w wall time, in seconds.
+/// Sums over cycles, in seconds. With u the useful and w the wall time of a cycle, o = w - u.
 struct CycleSums {
   double useful = 0, checkpoint = 0, lost = 0, restart = 0;
-  double squares_u = 0, products = 0, squares_o = 0;  // of u and o = w - u
+  double squares_u = 0, products = 0, squares_o = 0;  // sums of u^2, u o, o^2
   std::size_t cycles = 0;
 
   double wall() const { return useful + checkpoint + lost + restart; }
@@ -99,7 +99,7 @@ struct CycleSums {
 };
 
 constexpr std::size_t kBlock = std::size_t{1} << 16;
-constexpr std::size_t kRound = 16;  // blocks between two looks at the error
+constexpr std::size_t kRound = 16;  // blocks between two checks of the error
 
 double time_to_failure(Random& random, double mtbf) {
   return -mtbf * portable_log((static_cast<double>(random.next() >> 12) + 0.5) * 0x1p-52);
@@ -134,7 +134,7 @@ GoodputEstimate estimate_of(const CycleSums& sums) {
   const double wall = sums.wall(), n = static_cast<double>(sums.cycles);
   GoodputEstimate estimate{{sums.useful / wall, sums.checkpoint / wall, sums.lost / wall, sums.restart / wall}};
   const double g = estimate.goodput.useful;
-  // u - g w = (1 - g) u - g o, in which little cancels where g is near 1.
+  // u - g w = (1 - g) u - g o, which avoids cancellation if g is near 1.
   const double rest = (wall - sums.useful) / wall;
   const double squares =
       std::max(0.0, rest * rest * sums.squares_u - 2 * g * rest * sums.products + g * g * sums.squares_o);

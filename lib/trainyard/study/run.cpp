@@ -29,11 +29,11 @@ LowerBound max_load_bound(const Problem& problem, bool fits) {
     for (Device& device : spec.devices) device.memory.reset();
     return max_load_bound(problem.with_machine(make_cluster(std::move(spec)), problem.costs()));
   }
-  // Placements keep groups together; that backward ops follow forward ones is a rule of some placers alone. The model
-  // has one cost for all routes, the slowest: what it says of transfers bounds nothing where they differ.
+  // Colors are colocation groups only: each placement keeps groups together, but only some placers put backward ops
+  // with their forward ops. The model costs each transfer at the slowest route, no lower bound if routes differ.
   const bool alike = problem.cluster().route_classes().size() <= 1;
   const LoadBound bound = best_load_bound(load_problem(problem, {.mates = LoadMates::colors}), {}, alike);
-  return {bound.name, Nanoseconds{(bound.value.count + 999) / 1000}};  // loads are whole nanoseconds
+  return {bound.name, Nanoseconds{(bound.value.count + 999) / 1000}};  // rounded up: loads are integers in nanoseconds
 }
 
 Nanoseconds Run::value() const {

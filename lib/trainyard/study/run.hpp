@@ -15,33 +15,33 @@
 
 namespace trainyard {
 
-/// The end of each model of a graph of several.
+/// Completion time of each model of a graph with several models.
 struct Completions {
   std::vector<std::pair<std::string, Nanoseconds>> models = {};
-  Nanoseconds total{};  // the sum
+  Nanoseconds total{};  // sum over the models
   Nanoseconds bound{};  // no schedule has a smaller sum
 };
 Completions completions(const Problem& problem, const Timeline& timeline);
 
-/// No placement has a smaller max_load(); unless `fits`, none has that does not fit in memory either.
+/// Lower bound on max_load() over all placements that fit in memory or, if `fits` is false, over all placements.
 LowerBound max_load_bound(const Problem& problem, bool fits = true);
 
-/// A schedule, the timeline that follows from it, and what the two amount to.
+/// A schedule, its timeline, and their summary.
 struct Run {
-  std::string placer = {};  // as people know it; empty: nobody says who made the schedule
-  Problem problem;          // the scheduled one, with the schedule's rewrites applied
+  std::string placer = {};  // name for people; empty if the schedule names no placer
+  Problem problem;          // with the schedule's rewrites applied
   Schedule schedule;
   Timeline timeline;
   RunSummary summary;
   std::optional<double> search_seconds = {};    // wall-clock time of the placer
-  Objective objective = Objective::makespan;    // judged by
+  Objective objective = Objective::makespan;    // determines value() and bound()
   std::optional<LowerBound> load_bound = {};    // under Objective::max_load
-  std::optional<Completions> completions = {};  // under Objective::completion, or where asked for
-  bool measured = false;  // timed on devices, not simulated: its times meet no rule, and it has no critical path
-  std::optional<NoiseResult> noise = {};  // where asked for
+  std::optional<Completions> completions = {};  // under Objective::completion, or if requested
+  bool measured = false;  // measured on devices: times need not obey the simulation's rules; no critical path
+  std::optional<NoiseResult> noise = {};  // if requested
 
-  /// Makespan, largest load or sum of completions, by the objective; what no schedule of `problem` can beat; and the
-  /// relative_gap() of the two.
+  /// Makespan, largest load or sum of completions, by the objective; the lower bound on it over all schedules of
+  /// `problem`; and the relative_gap() of the two.
   Nanoseconds value() const;
   LowerBound bound() const;
   double gap() const { return relative_gap(value(), bound().value); }
@@ -49,17 +49,18 @@ struct Run {
   bool optimal() const { return summary.fits && value() == bound().value; }
 };
 
-/// The summary of the other three, beside them. `problem` is the scheduled one. Throws InputError as summarize() does.
+/// Run with its summary. `problem` has the schedule's rewrites applied. Throws InputError as summarize() does.
 Run run_of(Problem problem, Schedule schedule, Timeline timeline, const LowerBound& bound);
 
-/// Simulates the schedule. `bound` is best_lower_bound(problem), where the caller has it: finding it may take longer
-/// than the simulation. Where the schedule has rewrites the bound is that of the rewritten graph, and where it does not
-/// fit in memory and is shorter than all that do, one that holds for it too. Throws InputError as scheduled_problem()
-/// and simulate() do.
+/// Simulates the schedule. `bound` is best_lower_bound(problem) if the caller has it, since computing it may take
+/// longer than the simulation. If the schedule rewrites the problem further, the run's bound is that of the rewritten
+/// graph. If the schedule does not fit in memory and its makespan is below that bound, the run's bound also covers
+/// schedules that do not fit. Throws InputError as scheduled_problem() and simulate() do.
 Run run_schedule(const Problem& problem, Schedule schedule, const std::optional<LowerBound>& bound = {});
 
-/// Places and simulates; the run is judged by PlaceOptions::objective, and its bound is the placer's where that has
-/// proven a better one. Throws what the placer throws, and as run_schedule() does where it gives no valid schedule.
+/// Runs the placer and simulates its schedule. The run's objective is PlaceOptions::objective. A better bound proven by
+/// the placer's search replaces `bound`. Throws what the placer throws, and as run_schedule() does if the placer's
+/// schedule is not valid.
 Run run_placer(const Problem& problem, const Placer& placer, const PlaceOptions& options = {},
                const std::optional<LowerBound>& bound = {});
 

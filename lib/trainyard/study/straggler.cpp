@@ -88,7 +88,7 @@ void place_again(Stragglers& stragglers, const Problem& given, const Problem& pr
       const Timeline timeline = simulate(scheduled_problem(slow, placed), placed);
       Nanoseconds& known = stragglers.placed_again[device];
       if (timeline.fits()) known = std::min(known, timeline.makespan);
-    } catch (const std::exception&) {  // no answer, as for want of time: the schedule is kept
+    } catch (const std::exception&) {  // no schedule, e.g. for lack of time: T(d) is kept
     }
   }
   stragglers.known = mean_quotient(stragglers.placed_again, simulated_makespan(problem, schedule));

@@ -11,13 +11,13 @@
 
 namespace trainyard {
 
-/// The step of a schedule that does not know which device is slow, with each device of the cluster slow in turn:
+/// Makespans of one fixed schedule with each device of the cluster slow in turn:
 ///
-///     T, T(d)   makespan without a slow device; where ops on device d take `factor` times as long, which is T for a
-///               device that runs none
+///     T         makespan without a slow device
+///     T(d)      makespan if ops on device d take `factor` times as long; T if device d runs no ops
 ///     mean      sum over d of T(d) / (n T), with n devices
 ///     worst     max over d of T(d) / T, at the lowest such d
-///     K(d)      T(d), or less where the placer knows of d and does better
+///     K(d)      least of T(d) and the makespan of a new placement for the cluster with slow device d
 ///     known     sum over d of K(d) / (n T)
 ///     regret    sum over d of T(d) / best(d) / n - 1, with best(d) the least T(d) and K(d) of several schedules
 struct Stragglers {
@@ -25,30 +25,31 @@ struct Stragglers {
   IdMap<DeviceId, Nanoseconds> steps = {};  // T(d)
   double mean = 1, worst = 1;
   DeviceId worst_device{};
-  IdMap<DeviceId, Nanoseconds> placed_again = {};  // K(d), where asked for
+  IdMap<DeviceId, Nanoseconds> placed_again = {};  // K(d), set by place_again()
   std::optional<double> known = {};
-  std::optional<double> regret = {};  // set_regrets()
+  std::optional<double> regret = {};  // set by set_regrets()
 
   friend bool operator==(const Stragglers&, const Stragglers&) = default;
 };
 
-/// `problem` is the scheduled one, with the schedule's rewrites applied. Nothing where the schedule is folded: a device
-/// that stands for others cannot be slow alone. A whole simulation for each device that runs ops. Throws InputError
-/// ("range") for a factor outside of 1 to 1000; as Problem and simulate() do.
+/// Runs one full simulation for each device that runs ops. `problem` has the schedule's rewrites applied. Returns
+/// nothing if the schedule is folded, since a device that stands for others cannot be slow alone. Throws InputError
+/// ("range") for a factor outside of 1 to 1000; also as Problem and simulate() do.
 std::optional<Stragglers> simulate_stragglers(const Problem& problem, const Schedule& schedule, double factor,
                                               unsigned threads = 1);
 
-/// The problem where each op on the device takes `factor` times as long. Throws InputError ("unknown-device"; "range"
-/// for a factor that is not finite and more than 0).
+/// The problem with each op on the device taking `factor` times as long. Throws InputError ("unknown-device"; "range"
+/// for a factor that is not finite and positive).
 Problem with_slow_device(const Problem& problem, DeviceId device, double factor);
 
-/// Stragglers::placed_again and known: `place` gives a schedule of the problem that it gets, `given` with the device
-/// slow, for each device that runs ops. One that does not fit in memory counts as none, and so does a std::exception
-/// that it or its simulation throws. InputError ("size"): `stragglers` has no steps of the problem's devices.
+/// Sets Stragglers::placed_again and known. For each device that runs ops, `place` returns a schedule of its argument:
+/// the problem `given` with that device slow. The schedule is ignored if it does not fit in memory, or if `place` or
+/// the simulation throws a std::exception. Throws InputError ("size") if the number of `stragglers.steps` is not the
+/// number of the problem's devices.
 void place_again(Stragglers& stragglers, const Problem& given, const Problem& problem, const Schedule& schedule,
                  const std::function<Schedule(const Problem&)>& place);
 
-/// Stragglers::regret of several schedules on one cluster with one factor.
+/// Sets Stragglers::regret of several schedules on one cluster with one factor.
 void set_regrets(std::span<Stragglers* const> all);
 
 }  // namespace trainyard

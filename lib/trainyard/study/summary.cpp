@@ -14,7 +14,7 @@ double share_of(Nanoseconds part, Nanoseconds whole) {
   return whole.count > 0 ? static_cast<double>(part.count) / static_cast<double>(whole.count) : 0;
 }
 
-/// Share of the capacity that the device's peak is; 0 where it has none.
+/// Peak over capacity of the device; 0 if it has no capacity.
 double fullness(const Device& device, Bytes peak) {
   if (!device.memory || device.memory->count <= 0) return 0;
   return static_cast<double>(peak.count) / static_cast<double>(device.memory->count);
@@ -67,7 +67,8 @@ std::vector<EvidenceUse> evidence_uses(const Problem& problem, const std::vector
 }
 
 std::optional<double> expected_error(const Problem& problem, const Schedule& schedule, const Timeline& timeline) {
-  if (!problem.costs().target<CostModel>()) return std::nullopt;  // others may take the standard sources' names
+  if (!problem.costs().target<CostModel>())
+    return std::nullopt;  // other models may reuse the names of the standard sources
   double all = 0, known = 0, sum = 0;
   for (const OpId op : problem.ops()) {
     const bool half = problem.graph().signature(op).find("float16") != std::string::npos;
@@ -84,7 +85,7 @@ std::optional<double> expected_error(const Problem& problem, const Schedule& sch
 }  // namespace
 
 std::optional<double> published_error(std::string_view source, bool half) {
-  // As `trainyard-bench measured` prints them; test/bench/measured.cpp makes them anew.
+  // Numbers printed by `trainyard-bench measured`; test/bench/measured.cpp recomputes them.
   if (source == CostSource::form.name) return half ? 0.226 : 0.076;
   if (source == CostSource::form_transferred.name) return half ? 0.275 : 0.261;
   if (source == CostSource::roofline.name) return half ? 2.027 : 0.380;

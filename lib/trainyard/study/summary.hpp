@@ -15,7 +15,7 @@
 
 namespace trainyard {
 
-/// How much of the predicted op time rests on one source.
+/// Share of the predicted op time that comes from one cost source.
 struct SourceUse {
   std::string source;
   Evidence evidence = Evidence::estimated;
@@ -26,7 +26,7 @@ struct SourceUse {
   friend bool operator==(const SourceUse&, const SourceUse&) = default;
 };
 
-/// How much of a prediction is known how well: of the op times, and of the transfer times.
+/// Shares of the predicted op and transfer times with one kind of evidence.
 struct EvidenceUse {
   Evidence evidence = Evidence::estimated;
   std::size_t ops = 0;
@@ -39,8 +39,8 @@ struct EvidenceUse {
   friend bool operator==(const EvidenceUse&, const EvidenceUse&) = default;
 };
 
-/// Mean |predicted / measured - 1| of published training steps of one GPU, of numbers of 16 bits or of 32, whose op
-/// times rest mostly on this source (`trainyard-bench measured`); none where no such steps are known.
+/// Mean |predicted / measured - 1| over published training steps of one GPU whose op times come mostly from this source
+/// (`trainyard-bench measured`), with 16-bit numbers if `half`, else 32-bit. None if no such steps are known.
 std::optional<double> published_error(std::string_view source, bool half);
 
 /// Numbers of one run, for tables, files and the page.
@@ -48,46 +48,47 @@ struct RunSummary {
   Nanoseconds makespan{};
   bool fits = true;
 
-  LowerBound bound;      // no schedule can be faster
+  LowerBound bound;      // lower bound on the makespan
   double gap = 0;        // relative_gap(makespan, bound)
-  bool optimal = false;  // it fits, and the makespan is the bound
+  bool optimal = false;  // the run fits, and its makespan is the bound
 
-  Folded fold;  // devices of each stage, and those of them that the graph has
-  /// Devices that each one of a fold stands for, itself included; 0 where another stands for it. Else empty.
+  Folded fold;  // number of devices of each stage, and the number of them that the graph has
+  /// If folded: number of devices that each device stands for, itself included; 0 if another stands for it. Else empty.
   IdMap<DeviceId, std::size_t> images;
-  double busy = 0;                      // share of device time, over all devices of the cluster, that runs ops
+  double busy = 0;                      // share of the makespan spent in ops, mean over all devices of the cluster
   Nanoseconds exposed_communication{};  // the largest over devices
-  /// max_load(): the time per step if steps followed each other without gaps.
+  /// max_load(): the time per step if steps follow each other without gaps.
   Nanoseconds max_load{};
 
-  DeviceId busiest;                  // the device that runs ops longest; ties: the lower id
+  DeviceId busiest;                  // the device that runs ops for the longest time; ties: the lower id
   double busiest_share = 0;          // of the makespan
-  std::optional<ChannelId> fullest;  // the channel that carries bytes longest; none: nothing is transferred
+  std::optional<ChannelId> fullest;  // the channel that is busy longest; none if nothing is transferred
   double fullest_share = 0;          // of the makespan
   std::size_t transfers = 0;
   Bytes transferred{};
 
-  DeviceId tightest;               // the device whose peak is the largest share of its capacity, then the largest peak
-  Bytes peak{};                    // its peak
-  std::vector<DeviceId> unused;    // devices on which no op is placed
-  std::vector<SourceUse> sources;  // those that answered: kStandardSources, then others
-  std::vector<EvidenceUse> evidence;  // those that occur, best first
-  /// Mean of published_error() over the op times of the standard costs, of which at least half must have one.
+  DeviceId tightest;                  // the device with the largest peak over capacity; ties: the largest peak
+  Bytes peak{};                       // peak memory of `tightest`
+  std::vector<DeviceId> unused;       // devices on which no op is placed
+  std::vector<SourceUse> sources;     // sources in use: kStandardSources, then others
+  std::vector<EvidenceUse> evidence;  // kinds of evidence in use, best first
+  /// Mean of published_error(), weighted by op time. None if less than half of the op time has such an error, or if the
+  /// costs are not a CostModel.
   std::optional<double> expected_error;
   std::string calibration;  // CostModel::calibration
 
   friend bool operator==(const RunSummary&, const RunSummary&) = default;
 };
 
-/// `bound` is best_lower_bound(problem), computed once for many runs of one problem. Throws InputError ("size") where
-/// timeline or placement have not the problem's sizes.
+/// Summary of a run. `bound` is best_lower_bound(problem), computed once for many runs of one problem. Throws
+/// InputError ("size") if the sizes of timeline or placement are not the problem's.
 RunSummary summarize(const Problem& problem, const Schedule& schedule, const Timeline& timeline,
                      const LowerBound& bound);
 
-/// Another bound, with what follows from it.
+/// Sets the bound, gap and optimality.
 void set_bound(RunSummary& run, const LowerBound& bound);
-/// The bound where it is a larger one. Some hold for schedules that fit in memory, and a run that does not fit may be
-/// shorter: it keeps its own.
+/// Sets the bound if it is larger than the run's and at most its makespan. Some bounds hold only for schedules that fit
+/// in memory, and a run that does not fit may be shorter; such a run keeps its bound.
 void raise_bound(RunSummary& run, const LowerBound& bound);
 
 }  // namespace trainyard

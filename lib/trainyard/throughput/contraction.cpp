@@ -13,11 +13,11 @@
 namespace trainyard {
 namespace {
 
-constexpr Picoseconds kNoTime{1000};  // 10^-6 ms, as in the authors' program
+constexpr Picoseconds kNoTime{1000};  // threshold for a node without cost: 10^-6 ms, as in the authors' program
 
 using EdgeSets = std::vector<std::set<std::size_t>>;
 
-/// The forward nodes of the contraction while it is under way; node i starts as color i.
+/// Builds the contraction on its forward nodes. Node i is initially color i.
 class Contractor {
  public:
   explicit Contractor(const LoadProblem& problem) : problem_(problem) {}
@@ -66,7 +66,7 @@ class Contractor {
     }
   }
 
-  /// The forward graph over what is one by now.
+  /// Predecessors and successors in the forward graph over the merged nodes.
   std::pair<EdgeSets, EdgeSets> merged_edges() {
     EdgeSets before(successors_.size()), after(successors_.size());
     for (std::size_t from = 0; from < successors_.size(); ++from)
@@ -96,7 +96,7 @@ class Contractor {
         const std::size_t at = node * problem_.kind_count() + kind.index();
         if (forward[at] >= kNoTime || backward[at] >= kNoTime) idle[node] = false;
       }
-    // Nothing that merges makes another node's time larger than it was, so one queue of candidates is enough.
+    // A merge does not increase the time of any other node, so one queue of candidates is enough.
     std::set<std::size_t> candidates;
     for (std::size_t node = 0; node < count; ++node)
       if (merged_.find(node) == node) candidates.insert(node);
@@ -191,7 +191,7 @@ class Contractor {
   const LoadProblem& problem_;
   DisjointSets merged_{problem_.color_count()};
   EdgeSets successors_{problem_.color_count()};  // of colors, in the forward graph
-  std::vector<bool> orphan_;                     // no forward op has the color
+  std::vector<bool> orphan_;                     // the color has no forward op
   std::vector<bool> reads_backward_;             // an edge joins a forward op of the color and a backward op
 };
 

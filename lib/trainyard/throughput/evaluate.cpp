@@ -81,14 +81,15 @@ Picoseconds load_color_bound(const LoadProblem& problem) {
 }
 
 Picoseconds load_lower_bound(const LoadProblem& problem) {
-  // Any placement: sum over devices of load >= sum over ops of the time on their device. With one weight per kind,
-  // value x (sum over devices of weight of its kind) >= sum over ops of min over kinds of weight x time; the weights
-  // are the kinds' speeds relative to the first, over all ops that both can run: any weights give a bound.
+  // For each placement, sum over devices of load >= sum over ops of the time on their device. With a weight per kind of
+  // device, value x (sum over devices of weight) >= sum over ops of min over kinds of (weight x time). All non-negative
+  // weights give a bound. Tried here: all 1, one kind alone, and the kinds' speeds relative to the first kind, over the
+  // ops that both can run.
   const std::size_t kinds = problem.kind_count();
   std::vector<std::vector<double>> candidates{std::vector<double>(kinds, 1.0)};
   std::vector<double> speeds(kinds, 1.0);
   for (std::size_t k = 0; k < kinds; ++k) {
-    std::vector<double> only(kinds, 0.0);  // as if the others did their ops for nothing
+    std::vector<double> only(kinds, 0.0);  // as if ops cost nothing on the other kinds
     only[k] = 1.0;
     candidates.push_back(only);
     double here = 0, first = 0;
@@ -116,7 +117,7 @@ Picoseconds load_lower_bound(const LoadProblem& problem) {
     }
     if (capacity > 0) best = std::max(best, work / capacity);
   }
-  // Rounded down, with room for the rounding of the sums.
+  // Rounded down, with a margin for rounding errors of the sums.
   const Picoseconds bound{static_cast<std::int64_t>(best * (1 - 1e-12))};
   return std::max(bound, load_color_bound(problem));
 }

@@ -11,17 +11,17 @@ namespace trainyard {
 
 using LoadPlacement = IdMap<OpId, DeviceId>;
 
-/// How a device's compute time and its communication make its load.
+/// How a device's compute and communication times are combined into its load.
 enum class LoadSum : std::uint8_t {
   added,       // compute + in + out: the published model
   overlapped,  // max(compute, in + out)
-  channels,    // max(compute, in, out): one channel each way
+  channels,    // max(compute, in, out): one channel per direction
 };
 
 /// The objective over the loads of all devices.
 enum class LoadGoal : std::uint8_t {
-  together,  // max over devices of forward + backward: both passes of different samples take turns, as in PipeDream
-  apart,     // max of forward + max of backward: first all forward, then all backward, as in GPipe
+  together,  // max over devices of forward + backward: passes of different samples interleave, as in PipeDream
+  apart,     // max of forward + max of backward: all forward passes first, then all backward, as in GPipe
 };
 
 struct LoadOptions {
@@ -31,7 +31,7 @@ struct LoadOptions {
   friend bool operator==(const LoadOptions&, const LoadOptions&) = default;
 };
 
-/// compute, in and out of one pass on one device.
+/// Compute, receive (`in`) and send (`out`) times of one pass on one device.
 struct PassLoad {
   Picoseconds compute{}, in{}, out{};
 
@@ -49,9 +49,9 @@ struct PassLoad {
 };
 
 struct DeviceLoad {
-  PassLoad forward, backward;  // a tensor counts for the pass of its producer
-  Bytes size{};                // of the ops
-  Bytes excess{};              // beyond the capacity
+  PassLoad forward, backward;  // a tensor counts in the pass of its producer
+  Bytes size{};                // total size of the ops
+  Bytes excess{};              // size beyond the capacity
 
   Picoseconds load(LoadSum sum) const {
     PassLoad both = forward;
@@ -63,31 +63,33 @@ struct DeviceLoad {
 
 struct LoadReport {
   IdMap<DeviceId, DeviceLoad> devices;
-  Picoseconds value{};        // of the goal
-  Bytes excess{};             // of all devices
-  std::size_t misplaced = 0;  // ops on devices that cannot run them; they count no time
+  Picoseconds value{};        // objective (LoadGoal)
+  Bytes excess{};             // sum over the devices
+  std::size_t misplaced = 0;  // ops on devices that cannot run them; their time counts as 0
   std::size_t torn = 0;       // colors on more than one device
 
   bool feasible() const { return excess.count == 0 && misplaced == 0 && torn == 0; }
 };
 
-/// The one evaluator of the throughput model. With S the ops on a device, c_u the cost of tensor u there (0 on CPUs):
+/// Evaluates a placement in the throughput model. With S the ops on a device and c_u the cost of tensor u there (0 on
+/// devices that do not pay):
 ///
 ///     compute = sum over v in S of time(v)
 ///     in      = sum over tensors u made outside S and read in S of c_u      (once, however many readers)
 ///     out     = sum over tensors u made in S and read outside S of c_u      (once, however many devices)
-///     load    = compute + in + out, or what LoadSum says
-///     value   = max over devices of load, or what LoadGoal says
+///     load    = compute + in + out, or another LoadSum
+///     value   = max over devices of load, or another LoadGoal
 ///
 /// J. Tarnawski et al.: Efficient algorithms for device placement of DNN graph operators. NeurIPS 2020, section 3; the
 /// other sums are its appendix G.1. Throws InputError: "size", "not-placed" (an op on none of the problem's devices).
 LoadReport evaluate_load(const LoadProblem& problem, const LoadPlacement& placement, const LoadOptions& options = {});
 
-/// The color of the longest total, on the kind that runs it fastest. Proof: its ops share a device.
+/// Lower bound on the value: the largest total time of a color on the kind of device that runs it fastest. It holds
+/// since the ops of a color share a device.
 Picoseconds load_color_bound(const LoadProblem& problem);
 
-/// The least value that any placement can have, contiguous or not: the greater of load_color_bound() and of
-/// the sum over ops of their least share of all devices' speed (all devices busy without communication).
+/// Lower bound on the value of all placements, contiguous or not: the maximum of load_color_bound() and the work bound,
+/// in which all devices are busy all the time and communication takes no time.
 Picoseconds load_lower_bound(const LoadProblem& problem);
 
 }  // namespace trainyard

@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-/// At most what 64 bits hold: LoadProblem refuses that as too large.
+/// The time in picoseconds, clamped to 64 bits; LoadProblem rejects the clamped value as too large.
 Picoseconds picoseconds(Nanoseconds time) {
   return Picoseconds{std::min(time.count, std::numeric_limits<std::int64_t>::max() / 1000) * 1000};
 }
@@ -30,11 +30,11 @@ IdMap<DeviceId, std::uint8_t> paying(const Problem& problem) {
   return pays;
 }
 
-/// Kinds, and the routes that each one's costs are taken from.
+/// Kinds of devices, with the route classes that determine each kind's costs.
 struct Kinds {
   std::vector<LoadKind> kinds;
-  std::vector<std::set<std::uint32_t>> routes;  // classes
-  std::vector<DeviceId> first;
+  std::vector<std::set<std::uint32_t>> routes;  // route classes, by kind
+  std::vector<DeviceId> first;                  // first device, by kind
   IdMap<DeviceId, KindId> of;
 };
 
@@ -64,7 +64,7 @@ Kinds find_kinds(const Problem& problem) {
   return found;
 }
 
-/// Colors: colocation groups, joined where a backward op follows a forward one.
+/// Color of each op: its colocation group, with groups joined as `mates` says.
 std::vector<std::uint32_t> find_colors(const Problem& problem, LoadMates mates) {
   const Graph& graph = problem.graph();
   if (mates == LoadMates::automatic) {
@@ -72,7 +72,7 @@ std::vector<std::uint32_t> find_colors(const Problem& problem, LoadMates mates) 
     const bool layers = std::any_of(ops.begin(), ops.end(), [&](OpId op) { return !graph.layer(op).empty(); });
     mates = layers ? LoadMates::reads : LoadMates::colors;
   }
-  std::vector<std::size_t> joined(problem.group_count());  // a group, or itself
+  std::vector<std::size_t> joined(problem.group_count());  // the group that it joined, or itself
   std::iota(joined.begin(), joined.end(), std::size_t{0});
   const auto root = [&](std::size_t group) {
     while (joined[group] != group) group = joined[group];
@@ -103,7 +103,8 @@ std::vector<std::uint32_t> find_colors(const Problem& problem, LoadMates mates) 
         if (!last.is_none()) break;
       }
       if (last.is_none()) continue;
-      // Producers come first, so what it joins has joined what it will, but for groups whose ops lie apart.
+      // Producers come first in topological order, so a producer's group has usually joined its own group already.
+      // Groups with ops at distant positions in the order are the exception.
       const std::size_t with = root(problem.group(last).index());
       if (with == group) continue;
       std::vector<bool> both = able[with];

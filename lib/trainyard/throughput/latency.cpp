@@ -10,9 +10,9 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kNoReturns = -1;  // no op of the device leads here
+constexpr std::int64_t kNoReturns = -1;  // no path from an op of the device
 
-/// The call of each op: the ops of a piece share one, those on CPUs have one each.
+/// The call of each op. Ops of a piece share a call; an op on a CPU is a call of its own.
 std::vector<std::size_t> find_calls(const LoadProblem& problem, const LoadPlacement& placement, std::size_t& pieces,
                                     std::size_t& calls) {
   std::vector<std::size_t> call(problem.op_count(), 0);

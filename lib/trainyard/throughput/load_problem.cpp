@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kLargestTotal = 0x1p60;
 
-/// Drops what no device ever pays for.
+/// Drops tensors without other consumers, repeated consumers, and costs on kinds that do not pay.
 void tidy_tensors(LoadParts& parts) {
   const std::size_t kinds = parts.kinds.size();
   std::vector<LoadTensor> tensors;
