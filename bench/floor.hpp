@@ -12,14 +12,16 @@
 
 namespace trainyard::bench {
 
-/// The floor: one sweep in topological order (Kahn 1962) over the arrays that the engine uses, with transfer times as
-/// edge weights and no resource; it writes the same starts and ends. No simulator of these rules can do less.
+/// The floor, a lower bound on the work of a simulation: one sweep in topological order (Kahn 1962) over the engine's
+/// arrays, with transfer times as edge weights and without resources. It writes starts and ends like the engine. No
+/// simulator of these rules can do less.
 class Floor {
  public:
   explicit Floor(const detail::DenseProblem& problem)
       : problem_(problem), state_(problem.ops), queue_(problem.ops + 1), spans_(problem.ops) {}
 
-  /// With a branch per edge for what crosses devices and what becomes ready: faster where they are easy to guess.
+  /// Sweep with two branches per edge, for "crosses devices" and "becomes ready": faster if they are predictable.
+  /// Returns the makespan in ns, as branchless() does.
   std::int64_t branchy(const Placement& placement) {
     return sweep(placement, [this](detail::TensorPosition tensor, DeviceId from, detail::Position op, Nanoseconds end,
                                    std::size_t& tail) {
@@ -29,7 +31,7 @@ class Floor {
       if (--to.pending == 0) queue_[tail++] = op;
     });
   }
-  /// With selections instead.
+  /// Sweep with arithmetic selection instead of branches.
   std::int64_t branchless(const Placement& placement) {
     return sweep(placement, [this](detail::TensorPosition tensor, DeviceId from, detail::Position op, Nanoseconds end,
                                    std::size_t& tail) {

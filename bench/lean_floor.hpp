@@ -10,9 +10,9 @@
 
 namespace trainyard::bench {
 
-/// The floor (floor.hpp) on arrays made for nothing else: durations and sizes in 32 bits, transfer times computed from
-/// two latencies and rates instead of looked up per pair of devices. What a simulator with the engine's generality
-/// could not use, but the hardest measure there is.
+/// The floor (floor.hpp) on arrays specialised for it: durations and sizes in 32 bits, and transfer times computed from
+/// two latencies and bandwidths instead of looked up per pair of devices. A general simulator cannot use such arrays;
+/// this is the strictest yardstick.
 class LeanFloor {
  public:
   struct Span {
@@ -49,7 +49,7 @@ class LeanFloor {
   std::vector<std::uint32_t> column_;
   unsigned host_shift_ = 3;
   std::int64_t latency_[2] = {};
-  std::uint64_t per_byte_[2] = {};  // nanoseconds, 32 bits of fraction
+  std::uint64_t per_byte_[2] = {};  // nanoseconds, fixed point with 32 fractional bits
 
   std::vector<State> state_;
   std::vector<std::uint32_t> queue_;

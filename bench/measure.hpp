@@ -14,7 +14,7 @@
 
 namespace trainyard::bench {
 
-/// Processor time of this thread in seconds: what others do on the machine counts less than with a wall clock.
+/// Processor time of this thread in seconds: less sensitive to other load on the machine than wall-clock time.
 inline double thread_time() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -34,15 +34,15 @@ inline double median(std::vector<double> values) {
   return *middle;
 }
 
-/// Keeps the compiler from dropping what computed the value.
+/// Keeps the compiler from removing the computation of the value.
 template <class Value>
 void keep(const Value& value) {
   asm volatile("" : : "r,m"(value) : "memory");
 }
 
-/// Alternates rounds of the floors and of a candidate on one workload, so that all see the same machine at the same
-/// moment; each round goes on to the next placements. What is reported are medians over rounds: times and, within a
-/// round, ratios to the better form of the floor. The first round is not counted.
+/// Alternates rounds of the floors and of a candidate on one workload, so that all run on the machine in the same
+/// state. Each round continues with the next placements. Results are medians over rounds, of times and of the ratio to
+/// the faster form of the floor in the same round. The first round does not count.
 class Race {
  public:
   explicit Race(const Workload& workload)
@@ -52,8 +52,8 @@ class Race {
         lean_(workload),
         batch_(std::clamp<std::size_t>(kOpsPerRound / workload.ops(), 1, workload.fifo.size())) {}
 
-  /// One round; `candidate(i)` works on placement i. `base`, where there is one, is what the candidate adds to.
-  /// Seconds per evaluation.
+  /// Runs one round and returns the seconds per evaluation. `candidate(i)` evaluates placement i. `base(i)`, if given,
+  /// is the baseline of added_ratio().
   template <class Candidate>
   double round(const Candidate& candidate, const std::function<void(std::size_t)>& base = {}) {
     const std::size_t first = next_;
@@ -81,10 +81,10 @@ class Race {
     return time;
   }
 
-  /// Times the floor.
+  /// Time of the candidate over that of the floor; lean_ratio(): over that of the lean floor.
   double ratio() const { return median(ratios_); }
   double lean_ratio() const { return median(lean_ratios_); }
-  /// What the candidate takes more than the base, times the floor.
+  /// Time of the candidate minus that of the base, over that of the floor.
   double added_ratio() const { return median(added_); }
   double ns_per_op() const { return 1e9 * median(times_) / static_cast<double>(workload_.ops()); }
   double floor_ns_per_op() const { return 1e9 * median(floors_) / static_cast<double>(workload_.ops()); }

@@ -8,8 +8,10 @@
 
 namespace trainyard::bench {
 
-/// Rounds of an op a device, on H100 of one host. Each waits for the op before it on its device alone, for a tensor
-/// from the next device as well (a transfer a device and round), or for an all-reduce of all (one a round).
+/// Dependencies of a workload of rounds, with one op per device and round on H100 of one host. An op waits
+///   - alone:        for the previous op of its device
+///   - transfers:    also for a tensor from the next device (one transfer per device and round)
+///   - collectives:  for an all-reduce of the previous round's ops (one per round)
 enum class Waits : std::uint8_t { alone, transfers, collectives };
 
 struct Rounds {
@@ -19,7 +21,7 @@ struct Rounds {
 
 Rounds make_rounds(std::size_t rounds, std::size_t devices, Waits waits);
 
-/// Strict order with links by priority, as plans have them.
+/// The schedule with policy strict and links by priority, as schedules of plans have them.
 Schedule urgent(const Rounds& made);
 
 }  // namespace trainyard::bench

@@ -10,15 +10,15 @@
 
 namespace trainyard::bench {
 
-/// A graph before it has names: every op has one output. Ids are topological.
+/// A graph without names. Each op has one output, and ids are in topological order.
 struct Sketch {
   struct Op {
     std::uint32_t time;   // on the fast devices, ns
-    std::uint32_t bytes;  // of its tensor
-    std::uint32_t home;   // the device that the shape puts it on
+    std::uint32_t bytes;  // of its output
+    std::uint32_t home;   // the device where the shape places it
   };
   std::vector<Op> ops;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;  // (consumer, producer), any order, repeated or not
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;  // (consumer, producer), in any order, maybe repeated
 
   std::uint32_t add(std::size_t home, std::uint32_t time = 0, std::uint32_t bytes = 0) {
     ops.push_back({time, bytes, static_cast<std::uint32_t>(home)});
@@ -27,12 +27,12 @@ struct Sketch {
   void connect(std::uint32_t producer, std::uint32_t consumer) { edges.emplace_back(consumer, producer); }
 };
 
-/// `width` 0: what workloads.hpp says. About `ops` ops; the transformer as many as fill whole layers.
+/// Sketches of about `ops` ops. `width` 0 is the default of workloads.hpp. The transformer has whole layers only.
 Sketch layered(std::size_t ops, std::size_t devices, std::size_t width);
 Sketch branched(std::size_t ops, std::size_t devices, std::size_t width);
 Sketch transformer_step(std::size_t ops, std::size_t devices);
 
-/// One FLOP is one nanosecond on the fast devices (workloads.cpp). The sketch's edges are gone afterwards.
+/// Builds the graph of a sketch and consumes its edges. A FLOP takes a nanosecond on the fast devices (workloads.cpp).
 Graph build_graph(Sketch& sketch, const std::string& name);
 
 }  // namespace trainyard::bench

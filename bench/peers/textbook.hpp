@@ -7,9 +7,9 @@
 
 namespace trainyard::bench {
 
-/// The event loop that textbooks show, for fifo on one link per ordered pair of devices: a priority queue of events on
-/// the heap with a virtual function each, hash maps from ids to queues. The same rules, and so the same makespan;
-/// durations must be positive.
+/// Makespan by a textbook event loop, for policy fifo and one link per ordered pair of devices: a priority queue of
+/// heap-allocated events, each with a virtual function, and hash maps from ids to queues. The rules, and therefore the
+/// makespan, are those of simulate(). Durations must be positive.
 Nanoseconds textbook_makespan(const Problem& problem, const Schedule& schedule);
 
 }  // namespace trainyard::bench

@@ -18,19 +18,19 @@
 
 namespace trainyard::bench {
 
-/// How much the studies of Placeto do; each page says it.
+/// Effort of the Placeto studies. Each page states it.
 struct PlacetoEffort {
-  std::size_t updates = 100;        // of 8 placements each
-  std::size_t seeds = 5;            // trainings, where their spread is shown
-  std::size_t count = 16;           // graphs of each family, the first half for training
-  std::size_t skip = 0;             // members before the first unseen one, where a policy is given
+  std::size_t updates = 100;        // policy updates, of 8 placements each
+  std::size_t seeds = 5;            // trainings, if their spread is shown
+  std::size_t count = 16;           // graphs per family; the first half is for training
+  std::size_t skip = 0;             // if a policy is given: family members before the first unseen one
   std::size_t random = 50'000;      // random placements
-  std::size_t orders = 64;          // of visit
-  std::size_t evaluations = 2'000;  // auto's
+  std::size_t orders = 64;          // random orders of visit
+  std::size_t evaluations = 2'000;  // budget of auto
   std::size_t threads = 1;
   std::size_t first_seed = 31;  // of the trainings
-  std::string policy = {};      // a file, in place of training a policy for each family
-  std::string page = {};        // a file for the charts, if there is one
+  std::string policy = {};      // file of a policy, used instead of training one per family
+  std::string page = {};        // file for the charts; empty: none
   std::shared_ptr<std::vector<RangeChart>> charts = std::make_shared<std::vector<RangeChart>>();
   bool smallest = false;
 
@@ -48,8 +48,8 @@ void placeto_imitation(const PlacetoEffort& effort, std::ostream& out);
 
 // Shared by the studies.
 
-/// Seconds of processor time, all threads together: on one thread of a quiet machine what the clock says, and on a busy
-/// one still what the work takes.
+/// Processor time of the work in seconds, over all threads. It does not depend on other load on the machine; for one
+/// thread of an idle machine it equals the wall-clock time.
 template <class Work>
 double processor_seconds(Work&& work) {
   const std::clock_t begin = std::clock();
@@ -73,11 +73,11 @@ struct TrainedNetwork {
 TrainedNetwork trained_on(std::span<const learned::PlacementTask> tasks, std::string_view placer,
                           const PlacetoEffort& effort, std::uint64_t seed, bool intermediate = true);
 
-/// The step time of what the policy decides without chance, in ns with the penalty for memory.
+/// Step time in ns, with the memory penalty, of the policy's greedy placement with groups visited in `order`.
 double greedy_cost(const learned::PolicyNetwork<float>& network, const learned::PlacementTask& task,
                    std::span<const std::uint32_t> order = {});
 learned::Devices random_devices(const learned::PlacementTask& task, Random& random);
-/// The step time that a placer of the catalogue reaches, in ns; `auto` has effort.evaluations.
+/// Step time in ns of a placer of the catalogue; `auto` has a budget of effort.evaluations.
 double cost_of(std::string_view placer, const Problem& problem, const PlacetoEffort& effort);
 
 }  // namespace trainyard::bench

@@ -7,22 +7,22 @@
 
 namespace trainyard::bench {
 
-/// Rows of numbers with their spread, one below the other on one scale: a dot at the median, a line from the least to
-/// the most, and a hollow mark at the published number where there is one.
+/// Chart of the spread of numbers, one row each on a common scale: a dot at the median, a line from the minimum to the
+/// maximum, and a hollow mark at the published number, if any.
 struct RangeChart {
   struct Row {
     std::string label;
     std::vector<double> values;  // at least one
     std::optional<double> published = {};
   };
-  std::string title;  // what the numbers are
+  std::string title;  // names the numbers
   std::vector<Row> rows = {};
 };
 
-/// The text where nothing of it is markup.
+/// The text escaped for HTML.
 std::string html_text(std::string_view text);
 
-/// A page of charts that needs no other file.
+/// A self-contained HTML page with the charts.
 std::string chart_page(const std::string& title, const std::vector<RangeChart>& charts);
 
 }  // namespace trainyard::bench

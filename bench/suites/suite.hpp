@@ -14,20 +14,20 @@
 
 namespace trainyard::bench {
 
-/// What all suites are told.
+/// Options of all suites.
 struct SuiteOptions {
-  bool smallest = false;       // the smallest row alone
+  bool smallest = false;       // only the smallest row
   std::filesystem::path data;  // tarnawski: workloads; collectives, kernels: measurements; measured: published runs;
                                // planners: inputs
-  std::vector<std::string> rest = {};  // of placeto: a study and its options; of measured: its options
+  std::vector<std::string> rest = {};  // placeto: a study and its options; measured: its options
 };
 
-/// What a paper's placer, or its baseline, comes to here.
+/// Result of a paper's placer, or of its baseline, in this library.
 struct Result {
-  std::optional<Nanoseconds> step;  // none: `why` there is no schedule
+  std::optional<Nanoseconds> step;  // none if there is no schedule, with the reason in `why`
   bool fits = true;
-  std::optional<Nanoseconds> planned = {};  // by the placer's own arithmetic
-  double seconds = 0;                       // of search, wall clock
+  std::optional<Nanoseconds> planned = {};  // makespan estimated by the placer
+  double seconds = 0;                       // of the search, wall clock
   std::string why = {};
 };
 
@@ -37,12 +37,11 @@ Result place_and_simulate(const Problem& problem, const std::string& placer,
 /// The training graph of a network of the zoo on a built-in cluster.
 Problem zoo_problem(const std::string& network, const std::string& cluster);
 
-/// "12.3 ms", "12.3 ms (over)" beyond the memory, "not built".
+/// "12.3 ms", "12.3 ms (over)" if it does not fit in memory, or the reason: "not built".
 std::string step_text(const Result& result);
-/// By how much less time the result takes than the baseline, in percent of the baseline: "+12.3 %"; "-" where either is
-/// missing or does not fit.
+/// Reduction of the step time, 1 - result / baseline: "+12.3 %". "-" if one of the two is missing or does not fit.
 std::string reduction_text(const Result& result, const Result& baseline);
-/// By how much more the result does in the same time: baseline / result - 1.
+/// Gain in throughput, baseline / result - 1: "+12.3 %".
 std::string speedup_text(const Result& result, const Result& baseline);
 /// The ratio result / baseline: "0.83".
 std::string ratio_text(const Result& result, const Result& baseline);

@@ -7,8 +7,8 @@
 
 namespace trainyard::bench {
 
-/// The members of a tar archive (.tar, .tar.gz) whose names hold `part`, by name. Throws InputError ("published") where
-/// the file is none, or is cut short.
+/// Contents by name of the members of a tar archive (.tar, .tar.gz) whose names contain `part`. Throws InputError
+/// ("published") if the file is no tar archive or is truncated.
 std::map<std::string, std::string> tar_members(const std::filesystem::path& path, std::string_view part);
 
 }  // namespace trainyard::bench

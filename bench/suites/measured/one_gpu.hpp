@@ -11,22 +11,22 @@
 
 namespace trainyard::bench {
 
-/// A training step of a built-in network on one GPU, one op after another, by the standard costs; of several tensor
-/// ranks that of one.
+/// Predicted training step of a built-in network on one GPU, or on one of several tensor ranks: the sum of its op times
+/// by the standard costs.
 struct OneStep {
-  double passes = 0, update = 0;            // seconds: forward and backward; optimizer
-  std::vector<RankCollective> collectives;  // among the ranks: not part of the times
+  double passes = 0, update = 0;            // seconds of forward and backward pass; of the optimizer
+  std::vector<RankCollective> collectives;  // among the ranks; not included in the times
   double whole() const { return passes + update; }
-  std::string rests_on;  // the source of most of the passes' time: "form" (cost/op_cost.hpp)
+  std::string rests_on;  // cost source of most of the passes' time: "form" (cost/op_cost.hpp)
 };
 
-/// Steps of networks, each worked out once.
+/// Predicted steps of networks, with a cache.
 class OneGpu {
  public:
-  /// `roofline`: the costs of `--costs roofline` in place of kernel forms.
+  /// `roofline`: uses the costs of `--costs roofline` instead of kernel forms.
   explicit OneGpu(bool roofline = false) : roofline_(roofline) {}
-  /// At the row's kind of GPU and precision: fp32 without TF32, tf32, or 16 bit. Throws InputError where the kind is
-  /// not built in.
+  /// The step on the row's kind of GPU, in the row's precision: fp32 without TF32, tf32, or 16 bit. Throws InputError
+  /// if the kind is not built in.
   const OneStep& step(const std::string& network, const MeasuredRow& row, Optimizer optimizer = Optimizer::sgd,
                       std::size_t ranks = 1);
 

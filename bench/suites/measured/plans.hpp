@@ -9,19 +9,19 @@
 
 namespace trainyard::bench {
 
-/// Plans of published rows: equal layers, cut into equal stages. The row gives data, tensor and pipeline degree, batch
+/// Plan of a published row: equal layers, cut into equal stages. The row gives data, tensor and pipeline degrees, batch
 /// and microbatch.
 ParallelPlan plan_of(const MeasuredRow& row, std::size_t layers, PipelineSchedule schedule, std::size_t chunks = 1);
 
-/// What run_plan() takes, with no transfers, sums and updates: the caller adds its own.
+/// Costs for run_plan() in which transfers, all-reduces and updates take no time; the caller sets its own.
 PlanCosts bare_costs(const MeasuredRow& row, std::size_t layers, LayerCost layer);
 
-/// A layer's cost from times in seconds.
+/// Cost of a layer with these times, in seconds.
 LayerCost layer_cost(double forward, double input_gradient, double weight_gradient);
 
-/// run_plan() of as many tasks as are for a published row: cannot() beyond 10^7.
+/// check_plan() and run_plan(). Calls cannot() if the plan has more than 10^7 tasks.
 PlanStep run_row(const PlanCosts& costs, const ParallelPlan& plan);
-/// Seconds of the step.
+/// Step time of run_row() in seconds.
 double step_seconds(const PlanCosts& costs, const ParallelPlan& plan);
 
 }  // namespace trainyard::bench
