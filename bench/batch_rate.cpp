@@ -1,5 +1,6 @@
-// Placements a second of processor time of Batch on one thread, for python_batch.py: batch_rate GRAPH.json CLUSTER.toml
-// ROWS.int32
+// Prints the placements that Batch simulates per second of processor time on one thread. Used by python_batch.py.
+//
+//     batch_rate GRAPH.json CLUSTER.toml ROWS.int32
 #include <cstdint>
 #include <ctime>
 #include <fstream>

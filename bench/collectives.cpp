@@ -1,12 +1,12 @@
-// What a collective costs the simulator, beside a transfer.
+// Simulation time per collective, compared with that per transfer.
 //
-//     collectives [ROUNDS]        of ops; 20,000
+//     collectives [ROUNDS]        rounds of ops; 20,000 by default
 //
-// On N H100 of one host, in each round an op a device; each then waits for the op before it on its device alone, for
-// a tensor from the next device as well (N transfers a round), or for an all-reduce of all (one a round). The costs
-// of transfers and of collectives are what they add to the time of the first: medians of 15 runs in turn, in processor
-// time, of the engines that simulate() chooses under fifo and in strict order with links by priority, as plans have
-// them; and of the event loop, for the latter.
+// The workload has one op per device and round on N H100 of one host. An op waits only for the previous op on its
+// device, also for a tensor from the next device (N transfers per round), or for an all-reduce (one per round). The
+// costs of transfers and collectives are the times that they add to the first workload. They are medians in processor
+// time of 15 interleaved runs, for the engines that simulate() chooses under fifo and in strict order with links by
+// priority (as schedules of plans have them), and for the event loop in the latter case.
 
 #include <cstdio>
 #include <cstdlib>
@@ -26,7 +26,7 @@ using namespace trainyard::bench;
 
 namespace {
 
-/// `run(rounds)`: what simulates them.
+/// `run(rounds)` returns a function that simulates the rounds.
 void report(const char* engine, std::size_t rounds, std::size_t devices,
             const std::function<std::function<void()>(const Rounds&)>& run) {
   std::vector<Rounds> all;
@@ -38,7 +38,7 @@ void report(const char* engine, std::size_t rounds, std::size_t devices,
   for (int i = 0; i < 16; ++i) {
     std::vector<double> seconds;
     for (const auto& simulated : runs) seconds.push_back(thread_time_of(simulated));
-    if (i == 0) continue;  // allocates
+    if (i == 0) continue;  // warm-up: allocates
     const auto each = 1e9 / static_cast<double>(rounds);
     transfer.push_back((seconds[1] - seconds[0]) * each / static_cast<double>(devices));
     collective.push_back((seconds[2] - seconds[0]) * each);

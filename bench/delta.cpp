@@ -1,6 +1,7 @@
-// What a small change of a schedule costs, beside a full simulation (makespan only) in the same process: 1,000 single
-// ops put on random devices, one after the other and each rejected: of the shape's own placement, and of one with a
-// twentieth of its ops anywhere ("disturbed"). Every tenth result is held against the full simulation.
+// Time of an incremental simulation of a small change, compared with a full simulation (makespan only) in the same
+// process. 1,000 moves of single ops to random devices are tried one after the other, and each is rejected. The base is
+// the shape's own placement, or one with a twentieth of its ops on random devices ("disturbed"). Every tenth result is
+// checked against the full simulation.
 
 #include "trainyard/simulate/delta.hpp"
 
@@ -26,7 +27,7 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// False where a result differs.
+/// Returns false if a result differs from the full simulation.
 bool measure_moves(const Workload& workload, const Schedule& base, const std::vector<Schedule>& schedules,
                    const char* name) {
   const Problem& problem = workload.problem;

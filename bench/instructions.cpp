@@ -1,5 +1,5 @@
-// Runs each engine on fixed problems, so that callgrind can count instructions: count_instructions.py reads the lines
-// that this prints, and one dump per line. The count of a problem does not depend on the machine's speed.
+// Runs each engine on fixed problems, so that callgrind can count instructions. count_instructions.py reads the printed
+// lines and one callgrind dump per line. The counts do not depend on the speed of the machine.
 //
 //     instructions          prints "compiler NAME", then FORM PROBLEM OPS in the order of the runs
 
@@ -20,7 +20,7 @@
 using namespace trainyard;
 using namespace trainyard::bench;
 
-/// What is counted; callgrind knows it by its name.
+/// The function in which instructions are counted; callgrind finds it by its name.
 #ifdef __clang__
 #define UNCHANGED [[gnu::noinline]]
 #else
@@ -36,7 +36,7 @@ namespace {
 constexpr std::size_t kOps = 20'000;
 constexpr std::size_t kRuns = 4;  // placements
 
-/// The first run allocates; it is not counted. `ops`: of a run.
+/// Counts kRuns runs. The first call of `run` allocates and is not counted. `ops` is the number of ops per run.
 void count(const char* form, const std::string& problem, std::size_t ops, const std::function<void(std::size_t)>& run) {
   run(0);
   measured_run([&] {
@@ -64,7 +64,7 @@ void makespans(const char* form, const Workload& work, const std::vector<Schedul
   count(form, work, [&](std::size_t i) { keep(simulation.makespan(schedules[i])); });
 }
 
-/// Counts are of a round, of all devices: what transfers and collectives add to rounds without shows in the difference.
+/// Counts per round of all devices. Differences to rounds without transfers or collectives show the cost of these.
 void rounds(std::size_t devices) {
   constexpr std::size_t kRounds = 1'000;
   for (const auto& [name, waits] : {std::pair{"alone", Waits::alone}, std::pair{"transfers", Waits::transfers},

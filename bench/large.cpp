@@ -1,8 +1,8 @@
-// One large problem: how long a simulation takes, and what it holds in memory.
+// Simulation time and memory of one large problem.
 //
 //     large [SHAPE [OPS [DEVICES [FABRIC]]]]    layered, branched or transformer; 1000000; 1024; egress or hosts
 //
-// The graph is made first, from text; "peak" is that of what comes after: problem, floor, placements and simulation.
+// "peak while making them" is the peak memory while the workload is built, "resident while simulating" the peak after.
 
 #include <malloc.h>
 
@@ -24,7 +24,7 @@ double allocated_bytes() {
   return static_cast<double>(info.uordblks + info.hblkhd);
 }
 
-/// "VmHWM" or "VmRSS", in bytes; 0 where /proc does not say.
+/// "VmHWM" or "VmRSS" of the process in bytes; 0 if /proc does not give it.
 double memory_of_process(const char* key) {
   double kibibytes = 0;
   if (std::FILE* const status = std::fopen("/proc/self/status", "r")) {
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   const double without = memory_of_process("VmRSS");
   Simulation simulation{work.problem};
   keep(simulation.makespan(work.fifo[0]));
-  const double workspace = memory_of_process("VmRSS") - without;  // not all that it reserves is ever used
+  const double workspace = memory_of_process("VmRSS") - without;  // not all reserved memory is used
   std::vector<double> times;
   for (std::size_t i = 0; i < 2 * kRuns; ++i)
     times.push_back(thread_time_of([&] { keep(simulation.makespan(work.fifo[i % kRuns])); }));

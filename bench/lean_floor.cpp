@@ -49,7 +49,7 @@ LeanFloor::LeanFloor(const Workload& workload) {
   }
 
   state_.resize(ops_);
-  queue_.resize(ops_ + 1);  // branchless writes one beyond
+  queue_.resize(ops_ + 1);  // branchless() writes one element beyond the last op
   spans_.resize(ops_);
 }
 

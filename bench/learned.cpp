@@ -1,5 +1,5 @@
-// An episode of the learned placers on 128 groups and 4 devices: the run of the policy, the gradients of its decisions,
-// and the simulation of its placement. Medians over episodes, in ms of processor time of one thread.
+// Time of an episode of the learned placers on at most 128 groups and 4 devices: forward pass of the policy, gradients
+// of its decisions, and simulation of its placement. Medians over episodes, in ms of processor time of one thread.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -35,7 +35,7 @@ void measure(const learned::PlacementTask& task, const std::string& model, const
     auto sum = learn::zero_gradients(network->parameters);
     const double gradient = thread_time_of([&] { network->add_gradients(*trial, task, weights, 0.1, sum); });
     const double cost = thread_time_of([&] { bench::keep(evaluator.cost(trial->devices)); });
-    if (episode == 0) continue;  // warm
+    if (episode == 0) continue;  // warm-up
     runs.push_back(1e3 * run);
     gradients.push_back(1e3 * gradient);
     costs.push_back(1e3 * cost);

@@ -1,5 +1,7 @@
-// The throughput objective on workloads of msr-fiddle/dnn-partitioning: how long the exact contiguous split takes, what
-// the shortcut and the search find, and the memory of the whole process. Give it the files.
+// The throughput objective on workloads of msr-fiddle/dnn-partitioning: time of the exact contiguous split, values and
+// times of the linear shortcut (dpl) and of the search, and peak memory of the process.
+//
+//     load WORKLOAD.json...
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -42,7 +44,7 @@ int main(int count, char** words) {
     const double exact_time = thread_time_of([&] { exact = ideal_split(problem, blocks); });
     const double search_time = thread_time_of([&] { found = search_load(problem); });
     const double optimum = milliseconds(exact.value);
-    // The ratios of dpl and the search are to the contiguous optimum.
+    // The values of dpl and of the search are ratios to the contiguous optimum.
     fmt::print("{:<36} {:>6} {:>7} {:>11} {:>12.6f} {:>8.3f} {:>9.1f} {:>9.5f} {:>9.3f} {:>9.5f} {:>8.2f}\n",
                (path.parent_path().filename() / path.stem()).string(), blocks.size(), exact.ideals, exact.pairs,
                optimum, exact_time, static_cast<double>(exact.pairs) / exact_time * 1e-6,

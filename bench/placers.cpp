@@ -1,5 +1,5 @@
-// How long placers take: the curve of HEFT and DPOS over ops and devices, m-SCT, OS-DPOS on the networks of FastT's
-// Table 4, and Talos on ten models at once. One thread.
+// Search times of placers on one thread: HEFT and DPOS over numbers of ops and devices, m-SCT, OS-DPOS on the networks
+// of FastT's Table 4, and Talos on ten models at once.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ Graph training_graph_of(const std::string& network) {
   return training_graph(make_network(network), {.optimizer = Optimizer::adam});
 }
 
-/// The median of three runs, or the only one where it takes long.
+/// Seconds of placing: the median of three runs, or one run if it takes at least 2 s.
 double seconds_of(const Placer& placer, const Problem& problem, Schedule* schedule = nullptr,
                   const std::map<std::string, std::string>& parameters = {}) {
   std::vector<double> times;
@@ -41,7 +41,7 @@ double seconds_of(const Placer& placer, const Problem& problem, Schedule* schedu
   return median(times);
 }
 
-/// n log2 n x devices is what list scheduling may take; the last column must not grow.
+/// List scheduling should take O(n log n x devices), so the last column must not grow.
 void curve(std::size_t most) {
   fmt::print("{:<8} {:>9} {:>8} {:>9} {:>11} {:>17}\n", "placer", "ops", "devices", "seconds", "ns/op/dev",
              "ns/(n log2 n dev)");

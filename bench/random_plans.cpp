@@ -1,10 +1,10 @@
-// The placer `plan` against random plans of all its dimensions, simulated: whether one is shorter, and how far the
-// estimates of steps and of memory are off.
+// Compares the placer `plan` with random plans over all its dimensions, by simulation: whether a random plan is
+// shorter, and the errors of the estimates of step time and memory.
 //
 //     random_plans MODEL CLUSTER [batch=N] [plans=N] [seed=N] [memory=SHARE] [zero=STAGE] [extremes=FACTOR]
 //
-// memory: of what the placer's plan takes where memory is as the cluster has it. zero: of all plans, not any. extremes:
-// plans whose step is estimated by such a factor too long or too short are printed.
+// memory: capacity, as a share of the peak of the placer's plan on the unchanged cluster. zero: ZeRO stage of all
+// random plans; random by default. extremes: prints plans with a step estimate off by more than this factor.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ const T& one_of(Random& random, const std::vector<T>& items) {
   return items[random.below(items.size())];
 }
 
-/// Any plan whose numbers are in range; whether it can be is asked of check_plan().
+/// A random plan with numbers in range. It may be invalid; run_plan() and place_by_plan() check it.
 ParallelPlan random_plan(Random& random, const PlanCosts& costs, std::optional<std::size_t> zero) {
   ParallelPlan plan;
   const LayerDegree tensor = one_of(random, costs.layer_degrees);
@@ -72,7 +72,7 @@ ParallelPlan random_plan(Random& random, const PlanCosts& costs, std::optional<s
                                   random.chance(0.5) ? StageRecomputation::kAll : 1 + random.below(costs.layers));
   if (row == 1 || plan.schedule != PipelineSchedule::one_f_one_b || plan.experts * plan.context > 1) return plan;
   if (!random.chance(0.5)) return plan;
-  // Stages that differ.
+  // Stages with different degrees.
   std::size_t left = costs.devices;
   for (std::size_t i = 0; i < row; ++i) {
     StageDegrees each{one_of(random, divisors(plan.microbatch)), one_of(random, costs.layer_degrees)};
@@ -91,7 +91,7 @@ struct Asked {
   std::uint64_t seed = 1;
   double memory = 0;
   std::optional<std::size_t> zero;
-  double extremes = 0;  // estimates that are off by more, as a factor, are printed with their plans
+  double extremes = 0;  // prints plans whose estimate is off by more than this factor
 
   PlanPlacerOptions options() const { return {.batch = static_cast<std::int64_t>(batch)}; }
 };
@@ -144,7 +144,7 @@ Step simulated(const Problem& problem, const Schedule& schedule) {
   return {timeline.makespan, peak, timeline.fits()};
 }
 
-/// The least, the tenth, fiftieth and ninetieth percentile, and the most.
+/// Minimum, 10th, 50th and 90th percentile, and maximum.
 std::string spread(std::vector<double> ratios) {
   if (ratios.empty()) return "-";
   std::ranges::sort(ratios);
@@ -196,7 +196,7 @@ void compare(const Asked& asked) {
       ++fitting;
       if (placed && step.time < placed->plan_bound->simulated) ++below;
       if (!best || step.time < best->first.time) best = {step, plan};
-    } catch (const InputError&) {  // a plan that cannot be
+    } catch (const InputError&) {  // an invalid plan
     }
   }
   const bool better = best && (!own.fits || best->first.time < own.time);

@@ -1,11 +1,12 @@
-// Ranks of an MPI job, simulated as devices: to how many of them sweeps and searches scale.
+// Scaling of sweeps and searches with the number of ranks of an MPI job, by a simulation with ranks as devices.
 //
 //     ranks [ROW_US [COUNTER_US [ROUND_MS [KB [LATENCY_US [GB_PER_S]]]]]]
 //
-// A sweep: each rank asks rank 0 for the next row (COUNTER_US of a counter that serves one at a time), runs it (ROW_US
-// on average, exponentially distributed), and asks again. A search by auto: 24 rounds; an island's share of one takes
-// ROUND_MS (within 5 %), then each sends KB to all others, who wait for it. Messages take LATENCY_US, and leave a rank
-// one after the other at GB_PER_S. Efficiency: the time of one rank over ranks x time.
+// In a sweep, each rank repeatedly asks for the next row, from a counter that serves one request at a time in
+// COUNTER_US, and runs it in ROW_US on average, exponentially distributed. A search by auto has 24 rounds. An island's
+// share of a round takes ROUND_MS (within 5 %); then each island sends KB to all others, which wait for it. Messages
+// have a latency of LATENCY_US; those of a search leave a rank one after the other at GB_PER_S. Efficiency is the total
+// work over ranks x time.
 
 #include <algorithm>
 #include <cmath>
@@ -39,7 +40,7 @@ std::string numbered(const char* what, std::size_t i) { return what + std::to_st
 
 enum class Messages { at_once, in_turn };
 
-/// Ops on ranks, and on the counter: the device behind the last rank.
+/// Ops on ranks and on the counter, which is the device after the last rank.
 class Job {
  public:
   Job(std::size_t ranks, const Machine& machine, Messages messages) : ranks_(ranks) {
@@ -67,7 +68,7 @@ class Job {
     }
   }
 
-  /// An op that sends so many bytes to whatever reads it.
+  /// Adds an op whose output has `sent` bytes.
   void add(const std::string& name, std::size_t rank, Nanoseconds time, std::vector<std::string> inputs, Bytes sent) {
     builder_.add({.name = name, .times = {{kKind, time}}, .inputs = std::move(inputs), .outputs = {{name, sent}}});
     placement_.push_back(DeviceId{rank});
@@ -88,7 +89,7 @@ class Job {
   Nanoseconds work_{};
 };
 
-/// A rank's next row is the first that nobody has taken when it is done with its last.
+/// When a rank finishes a row, it takes the first row that is not yet taken.
 double sweep_efficiency(std::size_t ranks, std::size_t rows, const Machine& machine) {
   Job job{ranks, machine, Messages::at_once};
   Random random{1};
@@ -102,7 +103,7 @@ double sweep_efficiency(std::size_t ranks, std::size_t rows, const Machine& mach
     free.pop();
     free.push({at + us, rank});
     const std::string number = numbered("number", row), done = numbered("row", row);
-    // As many counters' times as there are rows: a part of the work of one rank too.
+    // The counter's time, once per row, counts as work, since a single rank would also need it.
     job.add(number, ranks, microseconds(machine.counter_us),
             last[rank].empty() ? std::vector<std::string>{} : std::vector{last[rank]}, kMessage);
     job.add(done, rank, microseconds(us), {number}, kMessage);
@@ -121,7 +122,7 @@ double search_efficiency(std::size_t ranks, std::size_t islands, const Machine& 
   };
   for (std::size_t round = 0; round < kRounds; ++round)
     for (std::size_t island = 0; island < islands; ++island) {
-      std::vector<std::string> all;  // of the round before
+      std::vector<std::string> all;  // outputs of all islands in the previous round
       if (round > 0)
         for (std::size_t other = 0; other < islands; ++other) all.push_back(share(round - 1, other));
       job.add(share(round, island), island % ranks,

@@ -10,7 +10,7 @@
 namespace trainyard::bench {
 namespace {
 
-/// About bell-shaped, between -1.5 and 1.5.
+/// A random number from -1.5 to 1.5 with an approximately normal distribution.
 double spread(Random& random) { return random.uniform() + random.uniform() + random.uniform() - 1.5; }
 
 void draw_costs(Sketch& sketch, Random& random) {
@@ -30,7 +30,7 @@ Sketch layered(std::size_t ops, std::size_t devices, std::size_t width) {
   Sketch sketch;
   sketch.ops.reserve(ops);
   sketch.edges.reserve(2 * ops);
-  // A random column is on another device with probability 1 - 1 / D.
+  // A random column is on another device with probability 1 - 1 / D, with D devices.
   const double anywhere = devices > 1 ? std::min(1.0, kCut / (1 - 1 / static_cast<double>(devices))) : 0.0;
   const auto first_column = [&](std::size_t device) { return (device * width + devices - 1) / devices; };
   for (std::size_t i = 0; i < ops; ++i) {
@@ -89,7 +89,7 @@ namespace {
 // Times in ns and sizes in bytes of the transformer's ops.
 constexpr std::uint32_t kActivation = 4'000'000, kShard = 1'000'000, kGradientNote = 100;
 
-/// One replica's stages and shards, and what the backward pass of a layer needs of the forward one.
+/// Builds the transformer's training step, by replica and microbatch.
 class TransformerStep {
  public:
   TransformerStep(std::size_t ops, std::size_t devices)
@@ -97,7 +97,7 @@ class TransformerStep {
         stages_(std::clamp<std::size_t>(devices / shards_, 1, 8)),
         replicas_(std::max<std::size_t>(1, devices / (shards_ * stages_))),
         microbatches_(std::max<std::size_t>(4, 2 * stages_)) {
-    const std::size_t per_layer = 3 * (4 + 8 * shards_);  // at least as many ops as forward and backward have
+    const std::size_t per_layer = 3 * (4 + 8 * shards_);  // at least the ops of forward and backward
     const std::size_t per_microbatch = replicas_ * per_layer;
     microbatches_ = std::clamp<std::size_t>(ops / per_microbatch, 1, microbatches_);
     layers_ = std::max(stages_, ops / (per_microbatch * microbatches_) / stages_ * stages_);
@@ -176,7 +176,7 @@ class TransformerStep {
       const std::uint32_t activation = op(on(s), 8'000, kActivation, {down});
       parts.push_back(op(on(s), 60'000, kActivation, {activation}));
       const std::uint32_t weights = op(on(s), 110'000, kGradientNote, {activation, layer.norm2});
-      std::uint32_t& sum = weight_gradient(replica, l, s);  // added up over the microbatches
+      std::uint32_t& sum = weight_gradient(replica, l, s);  // accumulated over the microbatches
       if (sum != kNone) sketch_.connect(sum, weights);
       sum = weights;
     }
@@ -194,7 +194,7 @@ class TransformerStep {
     return input;
   }
 
-  /// Replicas exchange gradients: all with all up to eight, around a ring beyond.
+  /// Replicas exchange gradients: each with each up to eight replicas, else each with its successor in a ring.
   void updates() {
     for (std::size_t l = 0; l < layers_; ++l)
       for (std::size_t s = 0; s < shards_; ++s)
@@ -227,7 +227,7 @@ Graph build_graph(Sketch& sketch, const std::string& name) {
   std::size_t edge = 0;
   for (std::size_t i = 0; i < sketch.ops.size(); ++i) {
     OpSpec spec;
-    spec.name = "o" + std::to_string(i);  // short: no allocation
+    spec.name = "o" + std::to_string(i);  // short, so that it needs no allocation
     spec.flops = Flops{static_cast<double>(sketch.ops[i].time)};
     for (; edge < edges.size() && edges[edge].first == i; ++edge)
       spec.inputs.push_back("t" + std::to_string(edges[edge].second));

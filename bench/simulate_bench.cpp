@@ -1,11 +1,11 @@
-// What each way to evaluate a schedule costs: ns per op, and how many times the floor (floor.hpp), measured in turn
-// with it in this process, in processor time. Each benchmark goes round in 32 placements. "Time" is one evaluation;
-// x_lean_floor: the same on arrays made for nothing else (lean_floor.hpp); more_x_floor: what memory peaks cost in
-// addition to the makespan, times the floor.
+// Time of each way to evaluate a schedule, in processor time: ns per op, and the ratio to the floor (floor.hpp), which
+// is measured alternately in this process. Each benchmark rotates through 32 placements. "Time" is that of one
+// evaluation. x_lean_floor is the ratio to the floor on specialised arrays (lean_floor.hpp); more_x_floor is the extra
+// time of memory peaks over the makespan alone, as a ratio to the floor.
 //
 //     simulate_bench --benchmark_filter=fifo
 //     simulate_bench --benchmark_filter=/1000000/
-//     simulate_bench --benchmark_filter=10000000      only where named: 9 GB while it is made
+//     simulate_bench --benchmark_filter=10000000      runs only if named: takes 9 GB while it is built
 
 #include <benchmark/benchmark.h>
 
@@ -32,10 +32,10 @@ using namespace trainyard;
 using namespace trainyard::bench;
 
 using Candidate = std::function<void(std::size_t)>;
-/// Given a workload, something that evaluates its i-th placement.
+/// Makes a function that evaluates the i-th placement of a workload.
 using MakeCandidate = std::function<Candidate(const Workload&)>;
 
-/// `make_base`: what is measured as an addition to it.
+/// Registers a benchmark. more_x_floor is relative to the candidate of `make_base`, if given.
 void add(const std::string& what, const Setting& setting, const MakeCandidate& make,
          const MakeCandidate& make_base = {}) {
   const auto run = [=](benchmark::State& state) {
@@ -93,8 +93,9 @@ Candidate checked(const Workload& work) {
   return [&work](std::size_t i) { keep(simulate(work.problem, work.fifo[i]).makespan); };
 }
 
-/// Equal schedules on one thread and on two, in turn: by the wall clock, which is right where two cores are free,
-/// and by the processor time of all threads, which shows what they cost each other where others use the cores too.
+/// Registers the speedup of a batch on two threads over one, measured alternately. x_one_thread is by wall-clock time,
+/// which is valid if two cores are free. x_one_thread_processor is by the processor time of all threads, which shows
+/// how much the threads slow each other down even on a busy machine.
 void add_threads(const Setting& setting) {
   const auto run = [=](benchmark::State& state) {
     const auto work = workload(setting);

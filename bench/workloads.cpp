@@ -43,7 +43,7 @@ class Fabricator {
       } else {
         device.name = name;
         device.device_class = "gpu";
-        device.peak = FlopsPerSecond{d % 2 == 0 ? 1e9 : 1e9 / 1.37};  // a FLOP is a nanosecond, or 37 % more
+        device.peak = FlopsPerSecond{d % 2 == 0 ? 1e9 : 1e9 / 1.37};  // a FLOP takes 1 or 1.37 ns
       }
       spec_.devices.push_back(device);
     }
@@ -113,7 +113,7 @@ class Fabricator {
     keep_to_pairs();
   }
 
-  /// 3 us over the direct link, 2 us by way of the NIC: the route within a host is given.
+  /// Gives the route within a host, since the path through the NIC takes 2 us, the direct link 3 us.
   void keep_to_pairs() {
     for (std::size_t a = 0; a < setting_.devices; ++a)
       for (std::size_t b = a / host_ * host_; b < std::min(setting_.devices, (a / host_ + 1) * host_); ++b)
@@ -137,7 +137,7 @@ class Fabricator {
   ClusterSpec spec_;
 };
 
-/// A GPT-2 of as many layers as make about `ops` ops.
+/// A GPT-2 with about `ops` ops, by its number of layers.
 Graph network_graph(std::size_t ops) {
   TrainingOptions options;
   options.granularity = Granularity::fine;
@@ -148,7 +148,7 @@ Graph network_graph(std::size_t ops) {
   return with(std::max<std::size_t>(2, 2 + (ops - std::min(ops, two)) / each));
 }
 
-/// Layers in the order of their first op, as many on each device; a colocation group goes where its first op is.
+/// Equal numbers of layers per device, in the order of their first ops. A colocation group follows its first op.
 Placement by_layers(const Problem& problem) {
   const Graph& graph = problem.graph();
   std::map<std::string, std::size_t> layers;

@@ -1,5 +1,5 @@
-// One table: Trainyard, a textbook event loop (textbook.hpp), and SimGrid on the same graph and placement, with the
-// same makespan, each by its own CPU time.
+// Table of simulation times of Trainyard, a textbook event loop (textbook.hpp) and SimGrid, each in its own CPU time.
+// All simulate one graph and placement, and their makespans must be equal.
 //
 //     peers [PATH OF simgrid_peer]
 
@@ -21,7 +21,7 @@ using namespace trainyard::bench;
 
 namespace {
 
-/// What simgrid_peer.cpp reads.
+/// Writes the input of simgrid_peer.cpp.
 void write_problem(const Problem& problem, const Schedule& schedule, std::FILE* out) {
   const Graph& graph = problem.graph();
   std::fprintf(out, "%zu %zu %zu 3000 200\n", problem.device_count(), graph.op_count(), graph.tensor_count());
@@ -64,7 +64,7 @@ void row(const char* name, double makespan_ns, double seconds, double ops, doubl
 
 int main(int argc, char** argv) {
   bool agree = true;
-  // Eight devices are one host: all links alike, as simgrid_peer has them.
+  // Eight devices are one host, in which all links are equal, as simgrid_peer assumes.
   for (const Setting& setting :
        {Setting{Shape::layered, Fabric::pairs, 20'000, 8}, Setting{Shape::branched, Fabric::pairs, 20'000, 8},
         Setting{Shape::layered, Fabric::pairs, 100'000, 8}}) {
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
     std::printf("%s, fifo\n", name_of(setting).c_str());
     Simulation simulation{work.problem};
     const auto makespan = static_cast<double>(simulation.makespan(work.fifo[0]).count);
-    // In turn, so that all see the same machine.
+    // Alternately, so that both run on the machine in the same state.
     constexpr std::size_t kRounds = 8, kRunsPerRound = 4;
     std::vector<double> our_times, textbook_times;
     for (std::size_t round = 0; round < kRounds; ++round) {

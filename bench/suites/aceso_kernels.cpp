@@ -16,9 +16,10 @@
 namespace trainyard::bench {
 namespace {
 
-/// Ops that the GPU could do in less are apart: about as long takes the host of that measurement to launch them.
+/// Ops whose roofline time is below this are in a class of their own, since the host of that measurement took about
+/// this long to launch an op.
 constexpr double kShort = 50e-6;
-constexpr double kTokens = 2048, kDecoderTokens = 512;  // a sample
+constexpr double kTokens = 2048, kDecoderTokens = 512;  // per sample
 
 struct Times {
   double forward, backward;  // seconds
@@ -26,8 +27,8 @@ struct Times {
 };
 using Ops = std::map<std::string, Times, std::less<>>;
 
-/// Microbatch and tensor ranks of "gpt_1_3B_mbs2_tp4_algo0.csv"; nothing for other names, and for algo1, which differs
-/// in ops that hold collectives alone.
+/// Microbatch and tensor ranks of "gpt_1_3B_mbs2_tp4_algo0.csv". None for other names and for algo1, which differs from
+/// algo0 only in ops that include collectives.
 std::optional<std::pair<double, double>> sizes_of(std::string_view name) {
   if (!name.ends_with("_algo0.csv")) return std::nullopt;
   const auto after = [&](std::string_view mark) {
@@ -120,7 +121,7 @@ struct Transformer {
   const char* name;
   double hidden, heads, head, inner;
 };
-// Widths as the files' weights have them; the first five GPTs are what the forms were fitted to.
+// Widths from the files' weights. The kernel forms were fitted to the first five GPTs.
 constexpr Transformer kTransformers[] = {
     {"gpt_350M", 1024, 16, 64, 4096},   {"gpt_1_3B", 2048, 32, 64, 8192},  {"gpt_2_6B", 2560, 32, 80, 10240},
     {"gpt_6_7B", 4096, 32, 128, 16384}, {"gpt_13B", 5120, 40, 128, 20480}, {"gpt_scale-layer", 512, 8, 64, 2048},
@@ -149,8 +150,8 @@ void add_transformer(Collected& to, const Transformer& net, double samples, doub
         if (forward) to.product("linear", false, 1, tokens, n, k, t, backward);
       });
     };
-    // Ranks sum what row-parallel products make, and the gradients of column-parallel ones. Not attention-qkv, which
-    // also lays out by heads what it makes.
+    // On several ranks, row-parallel products and the gradients of column-parallel ones include an all-reduce, so they
+    // are left out. attention-qkv is left out because it also rearranges its output by heads.
     linear("-attention-dense" + end, net.hidden, width, alone, alone);
     linear("-MLP-GEMM-1", inner, net.hidden, true, alone);
     linear("-MLP-GEMM-2", net.hidden, inner, alone, alone);
@@ -164,7 +165,7 @@ void add_transformer(Collected& to, const Transformer& net, double samples, doub
   attention("dec", "-2", kDecoderTokens, kTokens);
 }
 
-/// Bottlenecks of ResNet-50 on images of 224 x 224; the widths are what the weights' bytes say.
+/// Adds the bottleneck blocks of a wide ResNet-50 on images of 224 x 224. Widths follow from the weights' bytes.
 void add_resnet(Collected& to, double samples, const Ops& ops) {
   const auto convolution = [&](const std::string& op, double channels, double size, double filter, double stride) {
     const auto at = ops.find(op);
@@ -178,7 +179,7 @@ void add_resnet(Collected& to, double samples, const Ops& ops) {
     const double flops = 2 * out * channels * filter * filter;
     const double bytes = 4 * (samples * channels * size * size + out) + at->second.weights;
     to.add("conv, fp32", "Conv", fmt::format("({},{})->{}", x, w, y), flops, bytes, at->second.forward);
-    if (channels == 3)  // nothing needs the images' gradient
+    if (channels == 3)  // the gradient of the images is not needed
       to.add("conv back, fp32", "ConvGradW", fmt::format("({},{})->{}", y, x, w), flops, bytes, at->second.backward);
     else
       to.add("conv back, fp32", "ConvGrad", fmt::format("({},{},{})->{},{}", y, w, x, x, w), 2 * flops, 2 * bytes,
@@ -188,7 +189,7 @@ void add_resnet(Collected& to, double samples, const Ops& ops) {
   double channels = convolution("conv1", 3, 224, 7, 2), size = 56;
   for (int stage = 0; stage < 4; ++stage) {
     const double stride = stage == 0 ? 1 : 2;
-    // Later blocks have the times of the first, but where their shapes differ.
+    // Later blocks have the times of the first, except for ops with different shapes.
     const std::string first = fmt::format("block-{}-0-", stage), second = fmt::format("block-{}-1-", stage);
     const double narrow = convolution(first + "conv1", channels, size, 1, 1);
     const double wide = convolution(first + "conv2", narrow, size, 3, stride);

@@ -1,4 +1,4 @@
-// Collectives as NCCL does them: measured tables that others published, predicted from a few of their sizes.
+// NCCL's collectives: published tables of measured times, predicted from a few of their sizes.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// FastT's strong scaling: the samples a second of its strategy over those of data parallelism, on one machine with 8
-// V100. X. Yi et al.: Fast training of deep learning models over multiple GPUs. Middleware 2020, tables 1 and 4.
+// FastT's strong scaling: throughput of its strategy over that of data parallelism on one machine with 8 V100. X. Yi et
+// al.: Fast training of deep learning models over multiple GPUs. Middleware 2020, tables 1 and 4.
 #include <fmt/format.h>
 
 #include <string>
@@ -15,10 +15,10 @@ namespace {
 struct FasttRow {
   std::string network;
   std::string gain;                  // published, at the best number of GPUs
-  std::vector<std::string> seconds;  // published, of Algorithm 2 with 2, 4 and 8 GPUs
+  std::vector<std::string> seconds;  // published search times of Algorithm 2 with 2, 4 and 8 GPUs
 };
 
-// Global batch sizes that are common for these networks, not the paper's.
+// Global batch sizes are common ones for these networks, not the paper's.
 const std::vector<FasttRow> kFasttRows{
     {"lenet:batch=256", "+36.3 % (2 GPUs)", {"3.5 s", "8.7 s", "11.3 s"}},
     {"alexnet:batch=256", "+37.6 %", {}},

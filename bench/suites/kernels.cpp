@@ -1,4 +1,4 @@
-// Kernels of GPUs as published, one by one: how far the forms and the roofline are off, by class and GPU.
+// Published times of single GPU kernels: errors of the kernel forms and of the roofline, by class and GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ const std::map<std::string, std::string> kKinds{
     {"P100-PCIe", "P100-PCIe-16GB"},
 };
 
-/// Lines of a table with a header, by column.
+/// Rows of a CSV table with a header, by column name.
 std::vector<std::map<std::string, std::string>> read_rows(const fs::path& file) {
   std::istringstream text{read_input(file.string())};
   const auto cells = [](const std::string& line) {
@@ -143,7 +143,7 @@ PublishedKernel neusight_kernel(const std::string& table, const std::map<std::st
   return kernel;
 }
 
-/// DeepBench's convolutions: forward, and both gradients.
+/// The kernels of a DeepBench convolution: forward and both gradients, with their classes.
 std::vector<std::pair<std::string, PublishedKernel>> convolutions(const json& row) {
   const json& s = row.at("shape");
   const auto size = [&](const char* key) { return s.at(key).get<double>(); };

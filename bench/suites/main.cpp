@@ -1,4 +1,4 @@
-// The tables of papers: predicted numbers beside the published ones, one suite a paper.
+// trainyard-bench: tables of papers with predicted numbers beside the published ones, one suite per paper.
 #include <cstdio>
 #include <iostream>
 #include <string>

@@ -1,4 +1,4 @@
-// Pesto on two GPUs: step time against the expert's placement and Baechi's m-SCT. U. U. Hafeez, X. Sun, A. Gandhi,
+// Pesto on two GPUs: step time relative to the expert's placement and Baechi's m-SCT. U. U. Hafeez, X. Sun, A. Gandhi,
 // Z. Liu: Towards optimal placement and scheduling of DNN operations with Pesto. Middleware 2021, figure 7 and table 2.
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace {
 struct PestoRow {
   std::string title, network;
   std::string over_expert, over_baechi;  // published reductions of the step time
-  std::string search;                    // published: Baechi / Pesto
+  std::string search;                    // published search times: Baechi / Pesto
 };
 
 const std::vector<PestoRow> kPestoRows{

@@ -1,5 +1,5 @@
 // R. Addanki et al.: Placeto: learning generalizable device placement algorithms for distributed machine learning.
-// NeurIPS 2019: its experiments on this library's predictions, beside the published numbers.
+// NeurIPS 2019. Its experiments on this library's predictions, beside the published numbers.
 #include <fmt/format.h>
 
 #include <charconv>

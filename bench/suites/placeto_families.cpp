@@ -1,4 +1,4 @@
-// Placeto's Fig. 5: one policy on graphs that it has never seen; and what its placements are worth as starts of auto.
+// Placeto's Fig. 5: zero-shot placement of unseen graphs by one policy. Also auto with such placements as starts.
 #include <fmt/format.h>
 
 #include <optional>
@@ -37,7 +37,8 @@ double random_median(const PlacementTask& task, std::uint64_t seed) {
   return median_of(drawn);
 }
 
-/// Without a policy: four passes over the groups, each to the device where the step is shortest.
+/// Cost of a baseline without a policy: kPasses passes over the groups, each moved to the device with the shortest
+/// step.
 double descent(const PlacementTask& task) {
   learned::PlacementWalk walk{task, task.start};
   for (int pass = 0; pass < learned::kPasses; ++pass)

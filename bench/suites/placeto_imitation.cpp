@@ -1,5 +1,5 @@
-// What a policy that imitates placements of `auto` on some graphs of a family brings on others, over descent without a
-// policy, at equal numbers of evaluations.
+// Value of a policy that was trained to imitate placements of `auto` on some graphs of a family, on other graphs of the
+// family, against descent without a policy at equal numbers of evaluations.
 #include <fmt/format.h>
 
 #include <optional>
@@ -22,7 +22,7 @@ using Align = TextTable::Align;
 constexpr const char* kTeacherCluster = "4xV100";
 constexpr std::size_t kBudgets[] = {100, 400, 1600};  // evaluations
 
-/// What `auto` does op by op, without splits: of its placement, and of what groups leave of it.
+/// Placement of `auto` without rewrites: its devices by group, its step time, and the step time after grouping.
 struct Taught {
   Devices devices;
   double whole = 0, grouped = 0;  // ns
@@ -39,8 +39,8 @@ Taught taught_by_auto(const PlacementTask& task, const PlacetoEffort& effort) {
   return taught;
 }
 
-/// Passes over the groups, each to the device where the step is shortest then, until one changes nothing or so many
-/// placements have been simulated, the first one too.
+/// Descent from a placement: passes over the groups, each moved to the device with the shortest step, until a pass
+/// changes nothing or `evaluations` placements have been simulated, `from` included. Returns the cost.
 double descend(const PlacementTask& task, const Devices& from, std::size_t evaluations) {
   learned::PlacementWalk walk{task, from};
   for (bool moved = true; moved;) {

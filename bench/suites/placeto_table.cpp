@@ -18,8 +18,8 @@ namespace {
 using learned::PlacementCosts;
 using learned::PlacementTask;
 
-// Published: seconds a step on K80, 0: out of memory, negative: not given; placements evaluated until the best was
-// found, thousands.
+// Published numbers: seconds per step on K80 (0: out of memory; negative: not given), and thousands of placements
+// evaluated until the best was found.
 struct PlacetoRow {
   const char *title, *network;
   std::size_t gpus;

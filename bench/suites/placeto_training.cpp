@@ -1,5 +1,5 @@
-// Placeto trained on single graphs: what the order of visit, the parts of its network, and the rewards change; and what
-// the studies share.
+// Placeto trained on single graphs: effects of the order of visit, of the parts of its network, and of the rewards.
+// Also the functions that the studies share.
 #include <fmt/format.h>
 
 #include <numeric>

@@ -22,7 +22,7 @@ using Edges = std::vector<std::pair<std::size_t, std::size_t>>;
 constexpr std::size_t kHostDevices = 8;
 constexpr BytesPerSecond kNvlink{130e9}, kNetwork{25e9 / 8};
 
-/// The first topological order: of the nodes that are ready, the lowest.
+/// The lexicographically first topological order: of the ready nodes, the lowest comes first.
 std::vector<std::size_t> chain_order(std::size_t nodes, const Edges& edges) {
   std::vector<std::size_t> waits(nodes, 0), order;
   for (const auto& edge : edges) ++waits[edge.second];
@@ -42,12 +42,12 @@ std::vector<std::size_t> chain_order(std::size_t nodes, const Edges& edges) {
   return order;
 }
 
-/// Bytes over the cut before each layer of the order, and after the last: of each tensor once.
+/// Bytes that cross the cut before each layer of the order, and after the last layer. Each tensor counts once per cut.
 std::vector<Bytes> crossings(const std::vector<std::size_t>& order, const Edges& edges,
                              const std::vector<Bytes>& tensors) {
   std::vector<std::size_t> place(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
-  std::vector<std::size_t> last = place;  // reader of each
+  std::vector<std::size_t> last = place;  // position of the last reader of each node
   for (const auto& [from, to] : edges) last[from] = std::max(last[from], place[to]);
   std::vector<Bytes> bytes(order.size() + 1);
   for (std::size_t i = 0; i < order.size(); ++i)
@@ -62,10 +62,10 @@ Nanoseconds share(Nanoseconds time, std::size_t part, std::size_t whole) {
   return Nanoseconds{time.count * static_cast<std::int64_t>(part) / static_cast<std::int64_t>(whole)};
 }
 
-/// What one of n devices in a ring sends.
+/// Bytes that each of n devices sends in a ring all-reduce.
 Bytes ring_bytes(Bytes bytes, std::size_t n) { return share(2 * bytes, n - 1, n); }
 
-/// Replicas of a stage stand side by side, one stage behind the other.
+/// Host of a replica. Stages follow one another on the devices, each with its replicas side by side.
 std::size_t host_of(const ParallelPlan& plan, std::size_t stage, std::size_t replica) {
   return (plan.first_device(stage) + replica) / kHostDevices;
 }
@@ -128,7 +128,7 @@ PiperInput read_piper_input(const std::filesystem::path& path) {
     const json file = json::parse(read_input(path));
     const auto bytes_of = [](const json& number) { return Bytes{std::llround(number.get<double>())}; };
     std::vector<std::size_t> ids;
-    std::vector<std::vector<Node>> nodes;  // by tensor degree
+    std::vector<std::vector<Node>> nodes;  // by node and tensor degree
     PiperInput input{.costs = {.batch = file.at("mbsInBatch"), .devices = file.at("maxDevices")}, .least = {}};
     PlanCosts& costs = input.costs;
     costs.memory = bytes_of(file.at("maxMemoryPerDevice"));
@@ -197,10 +197,10 @@ PiperInput read_piper_input(const std::filesystem::path& path) {
 namespace {
 
 constexpr double kMebi = 1 << 20;
-/// The time of a layer with samples that were not profiled.
+/// Time of a layer for a number of samples that was not profiled.
 constexpr Nanoseconds kNever{10'000'000'000'000};
 
-/// The rows of comma-separated text behind its first line, in their order: numbers behind the first field.
+/// Rows of comma-separated text after its first line, in order: the first field, then numbers.
 using Rows = std::vector<std::pair<std::string, std::vector<double>>>;
 Rows rows_of(const std::map<std::string, std::string>& files, const std::string& name) {
   const auto file = files.find("profiler/" + name);
@@ -227,7 +227,7 @@ const std::vector<double>& row_of(const Rows& rows, const std::string& name) {
 
 Bytes mebibytes(double value) { return Bytes{std::llround(value * kMebi)}; }
 
-/// An op's columns.
+/// Columns of an op's row.
 enum : std::size_t {
   kForward,
   kBackward,
@@ -239,8 +239,8 @@ enum : std::size_t {
   kBackwardReserved
 };
 
-/// A layer of the chain begins here: halves of a transformer's layer, and of a decoder's a third that attends to the
-/// encoder; blocks of a ResNet; what stands before and behind these.
+/// Whether a layer of the chain begins with this op. Layers are the two halves of a transformer layer, in a decoder
+/// also the third part that attends to the encoder; the blocks of a ResNet; and the ops before and after these.
 bool begins_layer(const std::string& op) {
   static const std::set<std::string> kFirst{"encoder-embedding",   "decoder-embedding",
                                             "final-layernorm",     "enc-1st-layernorm",
@@ -251,7 +251,7 @@ bool begins_layer(const std::string& op) {
   return kFirst.contains(op) || (op.starts_with("block-") && op.ends_with("-conv1"));
 }
 
-/// A part of a transformer layer, which is profiled once.
+/// Whether the layer is part of a transformer layer, which is profiled once and repeated.
 bool is_repeated(const std::string& first_op) {
   return first_op.ends_with("-1st-layernorm") || first_op.ends_with("-2nd-layernorm") ||
          first_op.ends_with("-3rd-layernorm");
@@ -262,7 +262,8 @@ bool is_of_scores(const std::string& op) {
   return std::ranges::any_of(kParts, [&](const char* part) { return op.find(part) != std::string::npos; });
 }
 
-/// Layers as profiled, by their first ops, and the most that one op reserves in each pass, in MB.
+/// Profiled layers with the names of their first ops. `reserved` is the largest reserve of an op, summed over the
+/// passes, in MB.
 struct AcesoChain {
   std::vector<std::pair<std::string, LayerCost>> layers;
   double reserved = 0;
@@ -315,7 +316,7 @@ AcesoChain profiled_chain(const std::map<std::string, std::string>& profile, con
   return chain;
 }
 
-/// By layer of the network, which of the profile it is.
+/// For each layer of the network, the index of its layer in the profile.
 std::vector<std::size_t> places_in(const AcesoChain& chain, std::size_t repeats) {
   std::vector<std::size_t> places;
   for (std::size_t i = 0, end = 0; i < chain.layers.size(); i = end) {
@@ -353,7 +354,7 @@ PlanCosts checked_aceso_costs(const std::map<std::string, std::string>& profile,
     if (at == chains.end()) layer.forward = kNever;
     return layer;
   };
-  // GB/s at 1, 2, 4, ... MB, of which Aceso takes the one before that of the size.
+  // Bandwidths in GB/s at 1, 2, 4, ... MB. Aceso uses the entry before that of the size.
   const auto speeds_of = [&](const char* name) {
     const Rows rows = rows_of(profile, network.folder + "/" + name);
     std::vector<double> speeds = rows.at(0).second;
@@ -380,7 +381,7 @@ PlanCosts aceso_costs(const std::map<std::string, std::string>& profile, const A
                       std::size_t microbatch) {
   try {
     return checked_aceso_costs(profile, network, microbatch);
-  } catch (const std::logic_error& error) {  // no number, or an op, a column or a size of a sum that is not there
+  } catch (const std::logic_error& error) {  // a malformed number, or a missing op, column or all-reduce size
     throw InputError(
         {.code = "bad-profile",
          .message = "no profile of Aceso's for '" + network.family + "_" + network.size + "': " + error.what(),
@@ -392,7 +393,7 @@ namespace {
 
 constexpr std::size_t kSailorNode = 4;
 
-/// The only member whose name ends so.
+/// The archive member whose name ends with `end`, as JSON.
 json member(const std::map<std::string, std::string>& artifact, const std::string& end) {
   const auto at = std::ranges::find_if(artifact, [&](const auto& each) { return each.first.ends_with(end); });
   if (at == artifact.end())
@@ -461,7 +462,7 @@ PlanCosts checked_sailor_costs(const std::map<std::string, std::string>& artifac
   return costs;
 }
 
-/// What the artifact's JSON gives, or an error that says whose it should be.
+/// Calls `read` and turns JSON exceptions into InputError ("bad-profile").
 template <typename Read>
 auto read_sailor(const Read& read) {
   try {

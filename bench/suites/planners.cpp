@@ -1,5 +1,5 @@
-// What planners published: DAPPLE's layer profiles beside the plans of its paper, Piper's inputs beside what no plan
-// goes below, Aceso's and Sailor's profiles beside their steps, and Alpa's plans.
+// Inputs and plans that planners published: DAPPLE's layer profiles with the plans of its paper, Piper's inputs with a
+// lower bound, Aceso's and Sailor's profiles with their steps, and Alpa's plans.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,8 @@ namespace {
 
 using Align = TextTable::Align;
 
-/// A plan of DAPPLE's paper (Table 5, configuration A): 16 replicas, or two stages of 8, the second from this layer on.
+/// A plan of DAPPLE's paper (Table 5, configuration A): 16 replicas, or two stages of 8, the second from layer
+/// `second`.
 struct DappleRow {
   std::string profile;
   std::size_t profiled, batch;
@@ -46,14 +47,14 @@ const std::vector<DappleRow> kDapple{
     {"amoeba-36-pbs-1", 1, 128, "cell_24"},
 };
 const std::vector<std::string> kPiper{"bert32a100", "gnmt", "resnet"};
-/// A stage of Alpa's: how many of the network's equal parts, and its replicas and ranks; 0 replicas: so many devices,
-/// as replicas or as ranks, whichever its integer program chose.
+/// A stage of an Alpa plan: its number of the network's equal parts, its replicas (`data`) and its ranks. If `data` is
+/// 0, the stage has `ranks` devices, used as replicas or as ranks as Alpa's integer program chose.
 struct AlpaStage {
   std::size_t parts, data, ranks;
 };
-/// A plan of Alpa's on V100 with 16 GB in hosts of 8, one network card of 25 Gbit/s each (p3.16xlarge;
-/// alpa-projects/alpa b8078a9, benchmark/alpa/suite_auto_gpt.py, suite_auto_moe.py, suite_wresnet.py).
-/// Rematerialization of all blocks; sharded gradients.
+/// A plan of Alpa on V100 with 16 GB in hosts of 8, with one network card of 25 Gbit/s per host (p3.16xlarge;
+/// alpa-projects/alpa b8078a9, benchmark/alpa/suite_auto_gpt.py, suite_auto_moe.py, suite_wresnet.py). All blocks are
+/// rematerialized, and gradients are sharded.
 struct AlpaRow {
   std::string name, cluster, network;
   std::size_t batch, microbatches;
@@ -92,7 +93,7 @@ const std::vector<AlpaRow> kAlpa{
      {{4, 0, 8}, {4, 1, 8}, {4, 0, 8}, {4, 1, 8}, {4, 0, 8}, {4, 0, 8}, {5, 1, 8}, {4, 0, 8}}},
 };
 
-/// With the microbatch and the recomputation (of all stages, or of none) of its shortest step, of those that fit.
+/// Shortest step of the published plan that fits in memory, over microbatches and recomputation of all or no stages.
 std::optional<Nanoseconds> published_step(const PlanCosts& costs, ParallelPlan plan) {
   std::optional<Nanoseconds> best;
   for (const std::size_t microbatch : divisors(costs.batch / plan.data))
@@ -107,12 +108,12 @@ std::optional<Nanoseconds> published_step(const PlanCosts& costs, ParallelPlan p
 
 std::string cell(std::optional<Nanoseconds> step) { return step ? format_time(*step) : "-"; }
 
-/// The least step so far of `plan`, then of all planners; none where nothing of theirs fits.
+/// Least step so far of `plan`, then of each planner; none if no plan of theirs fits.
 using Steps = std::vector<std::optional<Nanoseconds>>;
 
 void keep_least(std::optional<Nanoseconds>& least, Nanoseconds step) { least = std::min(least.value_or(step), step); }
 
-/// The seconds of the search.
+/// Updates `steps` with the plans of `plan` and of all planners. Returns the seconds of the search of `plan`.
 double add_steps(Steps& steps, const PlanCosts& costs, PlanSearchOptions options) {
   steps.resize(1 + planners().size());
   options.stage_degrees = options.by_layer = true;
@@ -168,7 +169,7 @@ std::string piper_table(const SuiteOptions& options) {
   for (const std::string& name : kPiper) {
     const PiperInput input = read_piper_input(options.data / "formats/piper" / (name + ".json.gz"));
     const PlanCosts& costs = input.costs;
-    // Where stages differ, of the replicas of the stage that has the most.
+    // One sample per replica. If stages have different degrees, the stage with the most replicas counts.
     const auto one_sample = [](const ParallelPlan& plan) {
       std::size_t most = 1;
       for (const StageDegrees& each : plan.degrees) most = std::max(most, each.data);
@@ -184,11 +185,11 @@ std::string piper_table(const SuiteOptions& options) {
   return table.text();
 }
 
-/// All searches of a row, which Aceso took 45 to 200 s for: a proof under way ends later.
+/// Time limit for all searches of a row. Aceso took 45 to 200 s. A proof that is under way may exceed the limit.
 constexpr std::chrono::seconds kAcesoTime{40};
 
-/// In Aceso's cost model: beside its step as predicted and as measured (microsoft/SuperScaler fa80ad0, results/ref and
-/// the artifact's README) `plan` with what Aceso has, 1F1B without ZeRO, and with all.
+/// Table in Aceso's cost model: Aceso's predicted and measured steps (microsoft/SuperScaler fa80ad0, results/ref and
+/// the artifact's README), `plan` restricted to Aceso's options (1F1B without ZeRO), and `plan` with all options.
 std::string aceso_table(const SuiteOptions& options) {
   struct Row {
     AcesoNetwork network;
@@ -223,7 +224,7 @@ std::string aceso_table(const SuiteOptions& options) {
       try {
         const PlanStep run = search_plans(costs, search).best.front().run;
         if (run.excess(costs.memory) == Bytes{0}) keep_least(restricted, run.step);
-      } catch (const InputError&) {  // nothing of so many samples fits
+      } catch (const InputError&) {  // no plan with this microbatch fits
         continue;
       }
       search.schedules.push_back(PipelineSchedule::interleaved);
@@ -243,8 +244,8 @@ std::string aceso_table(const SuiteOptions& options) {
   return table.text();
 }
 
-/// In Sailor's cost model: its plan as predicted and as measured, `plan` with what Sailor has, 1F1B without ZeRO and
-/// recomputation, and with all.
+/// Table in Sailor's cost model: the measured and predicted steps of Sailor's plan, `plan` restricted to Sailor's
+/// options (1F1B without ZeRO and recomputation), and `plan` with all options.
 std::string sailor_table(const SuiteOptions& options) {
   const auto artifact = tar_members(options.data / "formats/sailor/sailor.tar.gz", "");
   TextTable table = table_of({{"plan of Sailor's"},
@@ -272,7 +273,7 @@ std::string sailor_table(const SuiteOptions& options) {
   return table.text();
 }
 
-/// Wide-ResNets in float32, the others in float16.
+/// The row's training problem. Wide-ResNets are in float32, the other networks in float16.
 Problem alpa_problem(const AlpaRow& of) {
   const bool is_float32 = of.network.starts_with("wide");
   const Model model = make_network(fmt::format("{},batch={}", of.network, of.batch));
@@ -286,8 +287,8 @@ Problem alpa_problem(const AlpaRow& of) {
           make_cluster(std::move(spec))};
 }
 
-/// Those that a row may mean: ranks may share the sequence or not, all replicas divide the experts or none, and stages
-/// that its integer program chose be replicas or ranks, all alike.
+/// All plans that a row may describe. It leaves open whether ranks share the sequence, whether all replicas or none
+/// divide the experts, and whether the stages decided by the integer program use replicas or ranks (the same for all).
 std::vector<ParallelPlan> plans_of(const PlanCosts& costs, const AlpaRow& of) {
   std::size_t parts = 0;
   for (const AlpaStage& stage : of.stages) parts += stage.parts;
@@ -329,7 +330,7 @@ std::vector<ParallelPlan> plans_of(const PlanCosts& costs, const AlpaRow& of) {
   return plans;
 }
 
-/// "60.2 s", "60.2 s (over)" beyond the memory; the best of what the row may mean.
+/// Step of the best plan that the row may describe: "60.2 s", or "60.2 s (over)" if it does not fit in memory.
 std::string alpa_step(const PlanCosts& costs, const AlpaRow& of) {
   std::optional<std::pair<Bytes, Nanoseconds>> best;
   for (ParallelPlan plan : plans_of(costs, of)) {

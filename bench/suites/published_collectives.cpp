@@ -17,7 +17,7 @@ namespace trainyard::bench {
 namespace {
 
 constexpr double kMebibyte = 1 << 20;
-constexpr double kNotRun = 1e9;                      // Aceso's word, in ms, for sizes that did not fit in memory
+constexpr double kNotRun = 1e9;                      // Aceso's mark, in ms, for sizes that did not fit in memory
 using Times = std::map<std::int64_t, std::int64_t>;  // nanoseconds by bytes
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
@@ -41,7 +41,8 @@ std::optional<double> number(const std::string& text) {
   }
 }
 
-/// Rows of a table of comma-separated numbers: bytes and nanoseconds by their columns, in these units.
+/// Times by size from comma-separated text: column 0 in units of `byte_unit` bytes, `time_column` in units of
+/// `time_unit` nanoseconds. Lines without both numbers, or with a time of kNotRun or more, are skipped.
 Times rows_of(const std::string& text, std::size_t time_column, double byte_unit, double time_unit) {
   Times times;
   std::istringstream in{text};

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kLeft = 330, kWidth = 460, kRow = 20, kTop = 34;
 
-/// A step of 1, 2 or 5 times a power of ten, with at most six of them in the range.
+/// Distance between ticks: 1, 2 or 5 times a power of ten, at most six of them in the range.
 double tick_step(double range) {
   for (double power = 1e-6;; power *= 10)
     for (const double digit : {1.0, 2.0, 5.0})

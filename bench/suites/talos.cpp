@@ -1,5 +1,5 @@
-// Talos: several networks at once on a CPU and GPUs, and the sum of their completion times.
-// "Talos: a weighted speedup-aware device placement of deep learning models": its numbers of packs, and affinities.
+// Talos: several networks at once on a CPU and GPUs, by the sum of their completion times. Published numbers of packs
+// and affinities are from "Talos: a weighted speedup-aware device placement of deep learning models".
 #include "trainyard/place/talos/talos.hpp"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ const std::string kTalosCluster = "cpu-2x2080ti";
 
 struct Network {
   std::string title, network;
-  std::array<int, 5> packs;  // published: for each of kPacks
+  std::array<int, 5> packs;  // published number of packs for each row of kPacks
 };
 
 const std::vector<Network> kTalosNetworks{
@@ -56,7 +56,7 @@ const std::vector<PackRow> kPacks{
 };
 
 struct Pair {
-  std::size_t a, b;  // of kTalosNetworks
+  std::size_t a, b;  // indices into kTalosNetworks
   std::string affinity;
 };
 

@@ -14,8 +14,8 @@ std::map<std::string, std::string> tar_members(const std::filesystem::path& path
   const std::string archive = read_input(path);
   std::map<std::string, std::string> members;
   for (std::size_t at = 0; at + 512 <= archive.size() && archive[at] != '\0';) {
-    const std::string name = archive.substr(at, 100).c_str();  // ends at the first zero
-    std::size_t size = 0;                                      // octal
+    const std::string name = archive.substr(at, 100).c_str();  // up to the first NUL
+    std::size_t size = 0;                                      // in octal digits
     for (const char digit : archive.substr(at + 124, 11)) {
       if (digit < '0' || digit > '7') refuse("no tar archive");
       size = size * 8 + static_cast<std::size_t>(digit - '0');

@@ -1,5 +1,5 @@
-// Tarnawski et al., NeurIPS 2020: the time per sample of a full pipeline on 6 accelerators (3 of BERT-3 and 6) and a
-// CPU, as ratios to the expert's split, or to one accelerator where there is none.
+// Tarnawski et al., NeurIPS 2020: time per sample of a full pipeline on 6 accelerators (3 for BERT-3 and BERT-6) and a
+// CPU, as ratios to one accelerator.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -21,10 +21,10 @@
 namespace trainyard::bench {
 namespace {
 
-/// Published by their programs on their inputs, in ms; 0: not published.
+/// Times published for the authors' programs on their inputs, in ms; 0: not published.
 struct TarnawskiRow {
   std::string file;     // in the folder of workloads
-  std::string network;  // of the zoo, where that is not there; may be empty
+  std::string network;  // network of the zoo that replaces a missing file; may be empty
   std::size_t accelerators;
   double one, expert, contiguous, linear, any;
 };
@@ -57,7 +57,7 @@ Value timed(const auto& work) {
   Value value;
   try {
     value.load = work();
-  } catch (const InputError&) {  // too many ideals, or no such split
+  } catch (const InputError&) {  // too many ideals, or no feasible split
   }
   value.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return value;

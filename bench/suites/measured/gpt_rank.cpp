@@ -12,16 +12,16 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr double kStreamShare = 0.88;  // of elementwise kernels on A100, NeuSight's
+constexpr double kStreamShare = 0.88;  // share of the bandwidth: elementwise kernels on A100, from NeuSight
 constexpr double kProductFloor = 10e-6, kOtherFloor = 8.2e-6;
-/// FlashAttention, of the peak, of the FLOPs of a causal mask: as sharded.cpp has it.
+/// Share of the peak that FlashAttention reaches, for the FLOPs of a causal mask (source: sharded.cpp).
 constexpr double kFusedAttention = 0.33;
 
 double product(double batch, double m, double n, double k, const RankGpu& gpu, bool wide = false) {
   return kProductFloor + half_product_seconds(gpu.products, {.batch = batch, .m = m, .n = n, .k = k}, gpu.unit, wide);
 }
 
-/// x[m,k] w[k,n] and its two gradients.
+/// Adds the product x[m,k] w[k,n] and its two gradients.
 void add_linear(PassTimes& times, double m, double n, double k, const RankGpu& gpu) {
   const double weights = product(1, k, n, m, gpu);
   times.forward += product(1, m, n, k, gpu, true);

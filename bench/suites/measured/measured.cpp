@@ -1,4 +1,4 @@
-// Published training steps: what is predicted of them beside what was measured, each source by its own rows.
+// Published training steps: predicted beside measured, by source.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -21,12 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What is shared by the sources.
+/// Calibration shared by the sources.
 struct Shared {
   AllReduceTimes all_reduce;
   double spread = 0;
-  LayerScale scale;                           // of Megatron-LM's layers
-  std::map<std::string, LayerScale> sharded;  // of fully sharded ones, by generation of GPU
+  LayerScale scale;                           // for Megatron-LM's layers
+  std::map<std::string, LayerScale> sharded;  // for fully sharded training, by generation of GPU
 };
 
 struct Family {
@@ -61,14 +61,14 @@ const Family kFamilies[] = {
     {"nvidia-nemo", &transformers},
 };
 
-/// Where there is a file of that name, compressed or not.
+/// Path of the file with that name, compressed or not, if it exists.
 std::optional<fs::path> find_file(const fs::path& folder, const std::string& name) {
   for (const char* end : {".json", ".json.gz"})
     if (const fs::path path = folder / (name + end); fs::exists(path)) return path;
   return std::nullopt;
 }
 
-/// The folder's, else the one that ships.
+/// Path of the folder's file, or of the file that ships with the project.
 fs::path calibrating_file(const fs::path& folder, const std::string& name) {
   return find_file(folder, name).value_or(fs::path{TRAINYARD_MEASURED_DATA} / (name + ".json.gz"));
 }
@@ -78,8 +78,8 @@ std::string figure(const std::optional<double>& share) { return share ? fmt::for
 struct Page {
   std::vector<MeasuredSource> sources;
   std::vector<Outcome> outcomes;
-  std::vector<Outcome> by_roofline;  // rows of one GPU
-  std::vector<std::string> missing;  // files
+  std::vector<Outcome> by_roofline;  // one-GPU rows, predicted by the roofline
+  std::vector<std::string> missing;  // names of missing files
 };
 
 Page predict_all(const fs::path& folder) {
@@ -114,7 +114,7 @@ Page predict_all(const fs::path& folder) {
   return page;
 }
 
-/// Steps of one GPU by the source of most of their op times: what `simulate` says of its own (study/summary.hpp).
+/// Errors on one GPU by the source of most of the op time, beside published_error() (study/summary.hpp).
 std::string sources_text(const Page& page) {
   using Align = TextTable::Align;
   TextTable table{{{"one GPU, op times rest mostly on"},

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kSide = 260, kMargin = 44;
 
-/// Powers of ten around all measured and predicted steps of a set.
+/// Logarithmic axis: powers of ten around all measured and predicted steps of a set.
 struct Decades {
   double first, last;
 
@@ -30,7 +30,8 @@ Decades decades(std::span<const Outcome> outcomes, const std::string& set) {
   return {first, std::max(first + 1, std::ceil(std::log10(most)))};
 }
 
-/// Measured to the right, predicted upward, in decades of seconds; the line is a perfect prediction.
+/// Scatter plot of a set on logarithmic axes: measured steps along x, predicted along y. The line is perfect
+/// prediction.
 std::string panel(std::span<const Outcome> outcomes, const ScoredSet& set) {
   const Decades scale = decades(outcomes, set.name);
   std::string out = fmt::format(

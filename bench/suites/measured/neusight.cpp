@@ -1,7 +1,7 @@
 // NeuSight's training steps: fp32 without TF32, forward and backward pass without optimizer (its Tracing/trace.py,
-// commit 6945927). Gradients are not zeroed between steps: each is added to that of the step before, 12 bytes a
-// parameter, as many as an SGD update moves; so does Megatron-LM on 4 GPUs. Models are those of Hugging Face's
-// transformers, on 4 GPUs Megatron-LM's.
+// commit 6945927). Gradients are not zeroed between steps. Each is added to that of the previous step, which moves 12
+// bytes per parameter, as many as an SGD update; Megatron-LM on 4 GPUs does so too. Models are those of Hugging Face's
+// transformers, and those of Megatron-LM on 4 GPUs.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -13,9 +13,9 @@
 namespace trainyard::bench {
 namespace {
 
-/// The network with a batch of so many samples. The table of gpt3_xl says 2,048 wide with 16 heads; the ops of its
-/// label are 3,072 wide with 24. GPT-2 spells its GELU out in transformers; Megatron-LM's is one
-/// kernel, as OPT's ReLU is.
+/// The row's network with `batch` samples. NeuSight's table gives gpt3_xl width 2,048 and 16 heads, but the ops under
+/// that label have width 3,072 and 24 heads. GELU takes several kernels in GPT-2 of transformers, and one in
+/// Megatron-LM, as OPT's ReLU does.
 std::string network_of(const MeasuredRow& row, double batch) {
   if (!row.layers || !row.hidden || !row.heads || !row.sequence)
     cannot("a mixture of experts whose sizes the source does not give");
@@ -28,12 +28,12 @@ std::string network_of(const MeasuredRow& row, double batch) {
                      row.vocabulary.value_or(50257), in_parts ? 1 : 0);
 }
 
-/// Forward and backward pass of so many samples, gradients added.
+/// Seconds of the forward and backward pass of `batch` samples, with the addition of gradients.
 double one_step(const MeasuredRow& row, double batch, OneGpu& gpu) {
   return gpu.step(network_of(row, batch), row).whole();
 }
 
-/// "gpt2_large-train-1024-4-pp4_1": M of ppN_M is the number of microbatches.
+/// Number of microbatches: M of ppN_M in "gpt2_large-train-1024-4-pp4_1", or else batch over microbatch.
 double microbatches(const MeasuredRow& row) {
   const auto at = row.where.rfind("-pp");
   const auto bar = at == std::string::npos ? at : row.where.find('_', at);
@@ -53,7 +53,7 @@ double pipeline(const MeasuredRow& row, OneGpu& gpu) {
                       plan_of(parted, layers, PipelineSchedule::one_f_one_b));
 }
 
-/// One of the ranks that divide each layer, one after the other its ops and the ranks' sums.
+/// Seconds of a step on one of the tensor ranks: its ops and the collectives, without overlap.
 double ranks(const MeasuredRow& row, OneGpu& gpu, const AllReduceTimes& all_reduce) {
   const OneStep& step = gpu.step(network_of(row, told(row.batch, "batch")), row, Optimizer::sgd, row.tensor);
   double time = step.whole();

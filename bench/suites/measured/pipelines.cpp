@@ -1,4 +1,4 @@
-// Pipeline schedules of the zero-bubble paper, as ratios to 1F1B at its calibrating row.
+// Pipeline schedules of the zero-bubble paper, as ratios to the calibrating 1F1B row of each model.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace trainyard::bench {
 namespace {
 
-/// Between neighbours: NVLink 3 within a node as servers with NVSwitch measure it; one 200 Gbit/s card a GPU between
-/// nodes, taken, as the source does not say.
+/// Bandwidths between neighbours in bytes/s. Within a node: NVLink 3 as measured on servers with NVSwitch. Between
+/// nodes: one 200 Gbit/s card per GPU, an assumption, since the source does not give it.
 constexpr double kInNode = 264e9, kBetweenNodes = 25e9;
 
 /// "1F1B", "interleaved 1F1B, one layer a chunk", "zero bubble, 1F1B memory", "zero bubble, 2x memory".
@@ -28,7 +28,7 @@ PipelineSchedule schedule_of(const MeasuredRow& row) {
   cannot(fmt::format("no schedule is '{}'", row.schedule));
 }
 
-/// A layer by the costs of the ops of the built-in GPT-2 in its first block.
+/// Cost of a layer: op costs of the first block of the built-in GPT-2.
 LayerCost layer_of(const MeasuredRow& row) {
   const DeviceKind* kind = find_device_kind(row.gpu_kind);
   if (kind == nullptr) cannot(fmt::format("no built-in kind of device is {}", row.gpu_kind));
@@ -53,15 +53,17 @@ LayerCost layer_of(const MeasuredRow& row) {
   return cost;
 }
 
-/// The longest time from a device's first task to the end of its last, which makes gradients of weights.
+/// The longest span of a device, from the start of its first task to the end of its last, which takes `last_task` and
+/// computes gradients of weights.
 Nanoseconds longest_span(const PlanStep& run, Nanoseconds last_task) {
   Nanoseconds longest{0};
   for (const auto& starts : run.starts) longest = std::max(longest, starts.back() + last_task - starts.front());
   return longest;
 }
 
-/// Stages are equal: the first and the last hold a layer less, for the embedding and the logits. Steps of zero-bubble
-/// schedules follow each other without a barrier (the paper's section 4), so one takes the span of a device.
+/// Seconds of a step. Stages are equal, since the first and the last have one layer less, in exchange for the embedding
+/// and the logits. Steps of zero-bubble schedules follow each other without a barrier (section 4 of the paper), so the
+/// step time is the longest span of a device.
 double step(const MeasuredRow& row, const LayerCost& layer) {
   const auto layers = static_cast<std::size_t>(told(row.layers, "layers")) + 2;
   const PipelineSchedule schedule = schedule_of(row);

@@ -45,7 +45,7 @@ void calibrate_with(const MeasuredSource& source, const std::function<void(const
     if (!row.calibrates() || !why_not(row).empty()) continue;
     try {
       use(row);
-    } catch (const InputError&) {  // its numbers do not go together
+    } catch (const InputError&) {  // the row's numbers are inconsistent
     }
   }
 }

@@ -1,4 +1,4 @@
-// GPT on one node by layer times that the calibrating rows of two GPUs give: vTrain.
+// vTrain's GPTs on one node, by layer times fitted to the calibrating rows of two GPUs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,34 +14,34 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr double kUpdate = 31.7 / 1555e9;  // seconds a parameter
+constexpr double kUpdate = 31.7 / 1555e9;  // seconds per parameter
 constexpr double kVocabulary = 128;        // padded to a multiple of this times the tensor degree
 
-/// Times of one microbatch, in seconds.
+/// Times of one microbatch in seconds.
 struct Profile {
   double layer = 0, rest = 0;  // one layer; embedding, logits and loss
 };
 
-/// Rows with equal layers.
+/// Key of rows with equal layers.
 using Shape = std::tuple<std::size_t, double, double, double>;  // tensor degree, hidden, microbatch, sequence
 
 Shape shape_of(const MeasuredRow& row) { return {row.tensor, *row.hidden, *row.microbatch, *row.sequence}; }
 
-/// On the stage that holds the vocabulary.
+/// Number of parameters on a rank of the stage that holds the vocabulary.
 double weights_held(const MeasuredRow& row) {
   const auto t = static_cast<double>(row.tensor), p = static_cast<double>(row.pipeline);
   const double words = std::ceil(*row.vocabulary / (kVocabulary * t)) * kVocabulary * t;
   return (12 * *row.layers * *row.hidden * *row.hidden / p + words * *row.hidden) / t;
 }
 
-/// Gradients' sum in half precision, and the update.
+/// Seconds of the all-reduce of the gradients in half precision and of the update.
 double after_backward(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
   const auto sum = all_reduce.seconds(row.gpu_kind, row.data, 2 * weights_held(row));
   if (!sum) cannot("no measured all-reduce of this GPU");
   return *sum + kUpdate * weights_held(row);
 }
 
-/// The step by 1F1B: layers are computed again, which their time includes; the last stage holds the rest besides.
+/// Seconds of a step by 1F1B. The layer time includes recomputation. The last stage also holds the rest.
 double step(const MeasuredRow& row, const Profile& profile, const AllReduceTimes& all_reduce) {
   const auto layers = static_cast<std::size_t>(*row.layers);
   PlanCosts costs = bare_costs(row, layers, {});
@@ -54,7 +54,7 @@ double step(const MeasuredRow& row, const Profile& profile, const AllReduceTimes
   return step_seconds(costs, plan_of(row, layers, PipelineSchedule::one_f_one_b));
 }
 
-/// Least squares of relative errors: steps are linear in both times, as long as the last stage is the slowest.
+/// Fits both times by least squares of relative errors. Steps are linear in them while the last stage is the slowest.
 Profile fit(const std::vector<const MeasuredRow*>& rows, const AllReduceTimes& all_reduce) {
   std::array<double, 5> sums{};  // xx, xy, yy, xt, yt
   for (const MeasuredRow* row : rows) {
@@ -73,9 +73,10 @@ Profile fit(const std::vector<const MeasuredRow*>& rows, const AllReduceTimes& a
 
 using Profiles = std::map<Shape, Profile>;
 
-/// The profile at a tensor degree t that no row gives, from those of 1 and 2 ranks: what is divided, c / t, and what is
-/// not, and the sums of activations, of which a layer that is computed again has six; not below the shortest layer of
-/// two ranks, which is what the host takes to launch it. Nothing where one of the two is missing.
+/// Extrapolates the profile to a tensor degree t without rows, from the profiles of 1 and 2 ranks. A layer is a part c
+/// / t that is divided among the ranks, a part that is not, and the all-reduces of activations, six in a recomputed
+/// layer. It takes at least the shortest layer of two ranks, which is the host's time to launch it. None if one of the
+/// two profiles is missing.
 std::optional<Profile> extrapolated(const MeasuredRow& row, const Profiles& profiles,
                                     const AllReduceTimes& all_reduce) {
   Shape shape = shape_of(row);

@@ -1,4 +1,4 @@
-// Replicas from the row of one GPU: DLPerf and NVIDIA DeepLearningExamples.
+// Replicas predicted from the row of one GPU: DLPerf and NVIDIA DeepLearningExamples.
 
 #include <algorithm>
 #include <cmath>
@@ -14,9 +14,9 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr double kBucket = 25.0 * 1024 * 1024;  // of PyTorch's DistributedDataParallel
+constexpr double kBucket = 25.0 * 1024 * 1024;  // bytes, PyTorch's DistributedDataParallel
 
-/// The row's, or of models whose rows do not say it what their READMEs do.
+/// Number of parameters from the row or, for models whose rows lack it, from their READMEs.
 std::optional<double> parameters_of(const MeasuredRow& row) {
   if (row.parameters) return row.parameters;
   if (row.model == "Transformer-XL base") return 192e6;
@@ -28,7 +28,7 @@ auto key_of(const MeasuredRow& row) {
   return std::tuple{row.model, row.framework, row.gpu_kind, row.precision, row.microbatch, row.sequence};
 }
 
-/// The gradients' sum among the replicas of a stage, which fill one node after another.
+/// Seconds of the all-reduce of gradients among the replicas of a stage, which fill one node after another.
 double sum_of_gradients(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
   const bool amp = row.precision.find("AMP") != std::string::npos || row.precision == "amp";
   const double bytes = told(parameters_of(row), "number of parameters") * (row.is_half() && !amp ? 2 : 4) /
@@ -40,13 +40,15 @@ double sum_of_gradients(const MeasuredRow& row, const AllReduceTimes& all_reduce
   return buckets * *node + 2 * (nodes - 1) / nodes * bytes / (kNetworkShare * network_of(row));
 }
 
-/// One microbatch as a chain of layers and what follows them, the head, which is V / (12 h + 2 s) of a layer's work;
-/// where layers are computed again, a fourth more than it.
+/// Cost of `units` parts of a microbatch that takes `one` seconds. With recomputation the forward pass is a fourth of
+/// it, else a third.
 LayerCost part_of(double one, double units, bool recomputes) {
   const double unit = one * units;
   return recomputes ? layer_cost(unit / 4, 3 * unit / 8, 3 * unit / 8) : layer_cost(unit / 3, unit / 3, unit / 3);
 }
 
+/// Seconds of a step by 1F1B. A microbatch is a chain of layers and the head, whose work is V / (12 h + 2 s) of a
+/// layer's, or 0.75 times that if the layers are recomputed.
 double pipeline(const MeasuredRow& row, double one) {
   const bool recomputes = row.recompute.starts_with("full");
   const auto layers = static_cast<std::size_t>(told(row.layers, "layers"));
@@ -99,7 +101,7 @@ std::vector<Outcome> predict_replicas(const MeasuredSource& source, const AllRed
     const auto n = static_cast<double>(row.gpus);
     return ideal * (1 + spread * normal_quantile((n - 0.375) / (n + 0.25))) + sum_of_gradients(row, all_reduce);
   };
-  // What each further GPU of a node adds, by model and framework: the mean of the calibrating rows of several GPUs.
+  // Extra time per further GPU of a node, by model and framework: mean over the calibrating rows of several GPUs.
   std::map<std::pair<std::string, std::string>, std::pair<double, double>> added;
   calibrate_with(source, [&](const MeasuredRow& row) {
     if (row.gpus == 1 || row.nodes() > 1 || row.tensor * row.pipeline > 1 || !row.seconds) return;

@@ -17,7 +17,7 @@ using namespace detail;
 
 constexpr double kMostCount = 1e6;
 
-/// The members of an object, or those of another that stand for the missing ones.
+/// The members of an object, with another object's members in place of missing ones.
 class Members {
  public:
   Members(JsonValue own, std::optional<JsonValue> common, FindingList& findings)
@@ -91,7 +91,7 @@ MeasuredRow read_row(JsonValue element, const std::optional<JsonValue>& common, 
   row.batch = of.positive("batch_global"), row.microbatch = of.positive("microbatch");
   row.zero = static_cast<std::size_t>(std::clamp(of.number("zero").value_or(0), 0.0, 3.0));
   row.shares_sequence = of.flag("sequence_parallel");
-  if (const auto chunks = of.number("vpp"); chunks && *chunks >= 1) row.chunks = chunks;  // -1: one layer each
+  if (const auto chunks = of.number("vpp"); chunks && *chunks >= 1) row.chunks = chunks;  // -1: one layer per chunk
   row.seconds = of.positive("step_seconds");
   if (row.family != "gpt-layer") return row;
   row.forward_seconds = of.also_seconds("forward_ms"), row.backward_seconds = of.also_seconds("backward_ms");
@@ -99,7 +99,7 @@ MeasuredRow read_row(JsonValue element, const std::optional<JsonValue>& common, 
   return row;
 }
 
-/// The elements of "data", which have to be objects, each with "common".
+/// Calls `each` with the root, the element and the findings for each element of "data". Elements must be objects.
 template <class Each>
 void read_elements(const std::filesystem::path& path, const Each& each) {
   const std::string text = read_input(path);

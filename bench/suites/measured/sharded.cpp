@@ -1,4 +1,4 @@
-// Fully sharded GPT: MosaicML's llm-foundry.
+// Fully sharded training of GPT: MosaicML's llm-foundry.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,15 +12,16 @@
 namespace trainyard::bench {
 namespace {
 
-/// Data sheets, and what is published of kernels and collectives.
+/// Rates from data sheets and from publications on kernels.
 struct Gpu {
   double peak, bandwidth;  // bf16, FLOP/s; bytes/s
-  double attention;        // share of the peak that fused attention reaches, of the FLOPs of a causal mask
-  double network;          // bytes/s of a node of 8
+  double attention;        // share of the peak that fused attention reaches, for the FLOPs of a causal mask
+  double network;          // bytes/s of a node of 8 GPUs
 };
 
 /// Attention: FlashAttention reaches 0.25 to 0.4 on A100 (T. Dao: FlashAttention-2, 2023), FlashAttention-2 0.35 on
-/// H100 (J. Shah et al.: FlashAttention-3, 2024). Nodes: 8 x 200 and 8 x 400 Gbit/s, taken, as the source does not say.
+/// H100 (J. Shah et al.: FlashAttention-3, 2024). Network: 8 x 200 and 8 x 400 Gbit/s per node, an assumption, since
+/// the source does not give it.
 std::optional<Gpu> find_gpu(const std::string& kind) {
   if (kind == "A100-SXM4-40GB") return Gpu{312e12, 1555e9, 0.33, 200e9};
   if (kind == "A100-SXM4-80GB") return Gpu{312e12, 2039e9, 0.33, 200e9};
@@ -28,32 +29,33 @@ std::optional<Gpu> find_gpu(const std::string& kind) {
   return std::nullopt;
 }
 
-constexpr double kBandwidthShare = 0.88;  // of large copies
-constexpr double kLogitBytes = 34;        // an element: in bf16, cast to fp32, its softmax and their gradients
-constexpr double kUpdateBytes = 28;       // a parameter, Adam
+constexpr double kBandwidthShare = 0.88;  // reached by large copies
+constexpr double kLogitBytes = 34;        // per logit: in bf16, cast to fp32, its softmax and their gradients
+constexpr double kUpdateBytes = 28;       // per parameter, Adam
 
-/// What the calibrating rows fit.
+/// Constants that are fitted to the calibrating rows.
 struct Fit {
-  double share = 0.8;  // of the peak, in linear layers
-  double bytes = 50;   // of everything else in a layer's forward pass, an element of b s h, in units of 2; backward 1.5
+  double share = 0.8;  // share of the peak that linear layers reach
+  double bytes = 50;   // other traffic of a layer's forward pass, in 2-byte units per element of b s h; backward: x 1.5
 };
 
 struct ShardedStep {
   const MeasuredRow& row;
   Gpu gpu;
-  double gather = 0;  // seconds in which all weights are gathered, or all gradients scattered
+  double gather = 0;  // seconds to gather all weights, or to scatter all gradients
 
   double tokens() const { return *row.microbatch * *row.sequence; }
   double bytes_time(double bytes) const { return bytes / (gpu.bandwidth * kBandwidthShare); }
 
-  /// One layer and direction: products and attention are `times` and `again` times the forward pass's.
+  /// Seconds of a layer in one pass. The arguments are its work in linear layers, attention and the rest, relative to
+  /// that of the forward pass.
   double pass(const Fit& fit, double products, double attention, double rest) const {
     const double h = *row.hidden, linear = 2 * tokens() * 12 * h * h;
     const double scores = 2 * tokens() * *row.sequence * h;
     return products * linear / (gpu.peak * fit.share) + attention * scores / (gpu.peak * gpu.attention) +
            rest * bytes_time(2 * tokens() * h * fit.bytes);
   }
-  /// The head and its gradients.
+  /// Seconds of the head and its gradients.
   double head(const Fit& fit) const {
     const double logits = tokens() * *row.vocabulary;
     return 6 * logits * *row.hidden / (gpu.peak * fit.share) + bytes_time(kLogitBytes * logits);
@@ -89,7 +91,7 @@ ShardedStep model_of(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
                                      {row.batch, "batch"},
                                      {row.microbatch, "microbatch"}})
     told(number, what);
-  // Half of an all-reduce: as many bytes go through each GPU once.
+  // Half of an all-reduce, since a gather moves the bytes through each GPU once.
   const double bytes = 2 * *row.parameters;
   const auto node = all_reduce.seconds(row.gpu_kind, std::min(row.gpus, row.gpus_per_node), bytes);
   if (!node) cannot("no measured all-reduce of this GPU");
@@ -98,7 +100,7 @@ ShardedStep model_of(const MeasuredRow& row, const AllReduceTimes& all_reduce) {
   return {row, *gpu, std::max(*node / 2, between)};
 }
 
-/// The least sum of squared errors over a grid.
+/// The constants with the least sum of squared relative errors on a grid.
 Fit fit_to(const std::vector<ShardedStep>& rows) {
   Fit best;
   double least = INFINITY;

@@ -20,26 +20,26 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr double kNvLink = 264e9;  // between two GPUs of a node of A100, as nvbandwidth measures it
-constexpr double kHost = 1.05e-3;  // to launch a layer's forward pass: the shortest layers of vTrain's rows of two GPUs
-constexpr double kAdamBytes = 31;  // a parameter, Adam in mixed precision
-constexpr double kGradientBytes = 6;                   // a parameter and microbatch: read, and added to the sum
-constexpr double kStateBytes = 18, kSharedBytes = 12;  // a parameter; of these what ZeRO 1 divides
+constexpr double kNvLink = 264e9;  // bytes/s between two GPUs of an A100 node, measured by nvbandwidth
+constexpr double kHost = 1.05e-3;  // s to launch a layer's forward pass: shortest layers of vTrain's rows of two GPUs
+constexpr double kAdamBytes = 31;  // per parameter, Adam in mixed precision
+constexpr double kGradientBytes = 6;                   // per parameter and microbatch: read, and added to the sum
+constexpr double kStateBytes = 18, kSharedBytes = 12;  // per parameter: all, and the part that ZeRO 1 shards
 constexpr double kGrouped = 8;                         // key heads of Llama 3
 
-/// How the software of a source runs a layer.
+/// Properties of a source's software.
 struct Stack {
   std::string_view source;
-  bool overlaps;   // Megatron-LM since 2022: ranks' sums beside the products that make gradients of weights, which add
-                   // to those of earlier microbatches
+  bool overlaps;   // Megatron-LM since 2022: the ranks' all-reduces overlap the products for gradients of weights, and
+                   // these products accumulate over the microbatches
   bool fused;      // attention is one kernel
-  bool sequence;   // ranks share the sequence, where the source does not say
-  bool recompute;  // what the source says of recomputation holds
-  double logit_bytes = 34;  // read and written of each: in 16 bit, cast to 32, its softmax and their gradients
+  bool sequence;   // default for sequence parallelism if the source does not give it
+  bool recompute;  // the source's statement on recomputation is used
+  double logit_bytes = 34;  // traffic per logit: in 16 bit, cast to 32, its softmax and their gradients
 };
-/// vTrain's rows of two GPUs cannot have the recomputation that its configurations name: they would reach 189 TFLOP/s,
-/// where Megatron-LM reaches 137 on wider layers. So recomputation is taken where nothing else fits. What these rows
-/// take beside their layers is 160 to 230 bytes a logit.
+/// vTrain's rows of two GPUs cannot have used the recomputation that its configurations name: they would reach 189
+/// TFLOP/s, while Megatron-LM reaches 137 on wider layers. Recomputation is therefore assumed only if the plan does not
+/// fit in memory without it. The time of these rows outside their layers corresponds to 160 to 230 bytes per logit.
 constexpr Stack kStacks[] = {
     {"korthikanti-2022", true, false, false, true},   {"megatron-sc21", false, false, false, true},
     {"large-llm-papers", true, false, true, true},    {"vtrain-multi-node", false, false, false, false, 200},
@@ -65,7 +65,7 @@ RankLayer rank_layer(const MeasuredRow& row, const Stack& stack) {
           .fused = stack.fused || row.precision.find("TE") != std::string::npos};
 }
 
-/// What the source does not say.
+/// Settings that the source may leave open.
 struct Choice {
   double samples = 1;
   std::size_t chunks = 1;
@@ -79,9 +79,9 @@ class Prediction {
 
   const RankGpu& gpu() const { return gpu_; }
   double forward_sums(const RankLayer& of) const { return 2 * ranks_sum(2 * of.tokens() * of.hidden); }
-  /// As many backward; where ranks share the sequence each is a gather and a scatter, and the rows of the forward pass
-  /// are gathered again. What hides behind the gradients of weights are the sums that columns make, half of all, and
-  /// that gather.
+  /// Seconds of the backward pass's collectives that are not hidden. They are as many as in the forward pass. With
+  /// sequence parallelism each is a gather and a scatter, and the rows of the forward pass are gathered again. The
+  /// all-reduces of column-parallel products (half of all) and that gather can overlap the gradients of weights.
   double backward_sums(const RankLayer& of, double weights) const {
     const double sum = forward_sums(of) / 2;
     if (!stack_.overlaps) return of.shares_sequence ? 3 * sum : 2 * sum;
@@ -105,7 +105,7 @@ class Prediction {
                                         : 0;
     PlanCosts costs = bare_costs(row, layers, {});
     costs.layer = [&](std::size_t number, std::size_t, LayerDegree) {
-      const double again = std::max(ahead, gather);  // alone: neither transfers nor the head
+      const double again = std::max(ahead, gather);  // the layer alone, without transfers and head
       double forward = again + hop, input = std::max(back, 2 * gather) - products + hop;
       double weights = products;
       if (number == 0) forward += sum;
@@ -128,8 +128,8 @@ class Prediction {
     return step_seconds(costs, plan);
   }
 
-  /// Bytes on the first stage: weights, gradients and state, and what its microbatches hold (Korthikanti et al.,
-  /// section 4.2: as many layers as the pipeline has, interleaved more).
+  /// Bytes on the first stage: weights, gradients, optimizer state, and activations of the microbatches in flight
+  /// (Korthikanti et al., section 4.2: those of as many layers as the network has, and more if interleaved).
   double memory(RankLayer of, const Choice& choice) const {
     of.samples = choice.samples;
     const auto p = static_cast<double>(row_.pipeline), v = static_cast<double>(choice.chunks);
@@ -154,8 +154,8 @@ class Prediction {
             told(row_.vocabulary, "vocabulary") * of.hidden) /
            static_cast<double>(row_.tensor);
   }
-  /// Seconds of a collective of `members` ranks that stand `apart` from each other, by NCCL's model where they are of
-  /// several nodes, whose cards the other groups use too.
+  /// Seconds of a collective by NCCL's model, for `members` ranks at a distance of `apart` from each other. Between
+  /// nodes, the node's cards are shared with the other groups.
   double between(CollectiveKind kind, double bytes, std::size_t members, std::size_t apart) const {
     const std::size_t node = row_.gpus_per_node;
     std::size_t nodes = std::min(members, (members * apart + node - 1) / node);
@@ -174,13 +174,14 @@ class Prediction {
     return measured ? *measured : between(CollectiveKind::all_reduce, bytes, members, apart);
   }
   double ranks_sum(double bytes) const { return row_.tensor > 1 ? sum_of(bytes, row_.tensor, 1) : 0; }
-  /// Seconds of the gathers of a layer's weights, where replicas share them.
+  /// Seconds to gather a layer's weights among the replicas; 0 without ZeRO 3.
   double gathers(double parameters) const {
     if (row_.zero < 3 || row_.data < 2) return 0;
     return between(CollectiveKind::all_gather, 2 * parameters / static_cast<double>(row_.tensor), row_.data,
                    row_.tensor);
   }
-  /// To the neighbour: a share from each rank, over its own card, then gathered among them, which both wait for.
+  /// Seconds of a transfer to the next stage: a share from each rank over its own card, then a gather among the ranks.
+  /// Sender and receiver both wait for it.
   double hop_seconds(const RankLayer& of) const {
     const double bytes = 2 * of.tokens() * of.hidden, share = bytes / static_cast<double>(of.ranks);
     const bool far = row_.gpus > row_.gpus_per_node;
@@ -208,7 +209,7 @@ std::vector<StageRecompute> recomputations(const MeasuredRow& row, const Stack& 
   return {StageRecompute::no};
 }
 
-/// What the source says, or all that may be: divisors, microbatches to 8.
+/// The source's settings; those left open take all valid values, with microbatches up to 8.
 std::vector<Choice> choices(const MeasuredRow& row, const Stack& stack) {
   const auto layers = static_cast<std::size_t>(told(row.layers, "layers"));
   const double batch = told(row.batch, "batch") / static_cast<double>(row.data);
@@ -243,7 +244,7 @@ std::string set_name(const MeasuredSource& source, const MeasuredRow& row) {
   return source.name == "nvidia-nemo" ? "GPT by NeMo and PAXML" : source.name;
 }
 
-/// One layer and microbatch, both passes.
+/// Seconds of both passes of one layer for one microbatch.
 double layer_seconds(const MeasuredRow& row, const std::string& source, const AllReduceTimes& all_reduce,
                      const LayerScale& scale) {
   const Stack& stack = stack_of(source);
@@ -281,12 +282,12 @@ LayerScale layer_scale(const MeasuredSource& source, const AllReduceTimes& all_r
 std::map<std::string, LayerScale> step_scales(const MeasuredSource& source, const AllReduceTimes& all_reduce,
                                               std::size_t gpus,
                                               const std::function<std::string(const MeasuredRow&)>& key) {
-  std::map<std::string, std::pair<double, double>> found;  // what is short, and what a scale of 2 would add
+  std::map<std::string, std::pair<double, double>> found;  // missing time, and the time that scale 2 would add
   calibrate_with(source, [&](const MeasuredRow& row) {
     if (row.gpus != gpus || row.family != "gpt") return;
     const auto step = [&](double scale) { return transformer_seconds(row, source.name, all_reduce, {scale, scale}); };
     const double one = step(1), more = step(2) - one;  // nearly linear
-    if (more < one / 2) return;                        // it rests on the host, or on collectives
+    if (more < one / 2) return;                        // dominated by the host or by collectives
     auto& [missing, added] = found[key(row)];
     missing += 1 - one / *row.seconds, added += more / *row.seconds;
   });
@@ -322,7 +323,7 @@ double transformer_seconds(const MeasuredRow& row, const std::string& source, co
   if (best < INFINITY) return best;
   const auto leanest =
       std::ranges::min_element(all, {}, [&](const Choice& choice) { return prediction.memory(layer, choice); });
-  // With all layers recomputed it did run: what is held is overestimated.
+  // The run took place, so with all layers recomputed the memory estimate is too high.
   if (leanest->recompute == StageRecompute::blocks) return prediction.step(layer, *leanest);
   cannot(fmt::format("the plan as the source has it does not fit: {:.0f} GB of {:.0f}",
                      prediction.memory(layer, *leanest) / 1e9, most / 1e9));

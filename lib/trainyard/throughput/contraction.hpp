@@ -41,9 +41,8 @@ struct Contraction {
 ///      an order and has no cost.
 ///   3. Forward nodes on a cycle, which contraction may create, become one node, with their backward nodes.
 ///   4. A forward node is merged with its neighbour if it takes below a nanosecond, its backward node (if any) does
-///   too,
-///      it has no edge to or from a backward node, and exactly one neighbour in the forward graph; repeated until no
-///      such node is left.
+///      too, it has no edge to or from a backward node, and exactly one neighbour in the forward graph; repeated until
+///      no such node is left.
 /// Costs remain those of the original tensors, each counted once per device. If the backward graph mirrors the forward
 /// graph, the backward pass of a device is contiguous too; this is not checked.
 ///
