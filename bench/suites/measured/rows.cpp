@@ -50,7 +50,7 @@ class Members {
     const auto member = find(key);
     return member && read(*member, value, findings_) ? std::optional{value} : std::nullopt;
   }
-  /// A number of milliseconds in the object "also".
+  /// Seconds from a number of milliseconds in the object "also".
   std::optional<double> also_seconds(const char* key) const {
     const auto also = find("also");
     if (!also || !expect(*also, JsonKind::object, findings_)) return std::nullopt;

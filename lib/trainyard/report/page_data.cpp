@@ -103,7 +103,7 @@ class GraphData {
       for (const TensorId tensor : graph_->outputs(OpId{i})) sum += graph_->bytes(tensor);
       return sum.count;
     });
-    // Producers as how many ops before the reader they stand: small numbers.
+    // A producer is written as its distance before the reader in ops, which is a small number.
     std::vector<std::int64_t> producers;
     const auto input_count = json_list(ops, [&](std::size_t i) {
       const std::size_t before = producers.size();
