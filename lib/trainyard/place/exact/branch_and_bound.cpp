@@ -26,7 +26,7 @@ using detail::kUnplaced;
 using detail::SearchState;
 using detail::Tasks;
 
-/// The outer search.
+/// Outer search, over placements.
 class PlacementSearch {
  public:
   PlacementSearch(const ExactModel& model, SearchState& state)
@@ -48,12 +48,12 @@ class PlacementSearch {
   }
 
   const std::optional<Schedule>& best() const { return realization_.best(); }
-  /// Below what the search has not looked.
+  /// Least lower bound among the parts of the search tree that are not settled.
   std::int64_t open() const { return open_; }
 
  private:
-  static constexpr std::size_t kMostUnreached = 64;      // leaves of one placement that are simulated in vain
-  static constexpr std::size_t kMostPlacements = 1'000;  // remembered for try_all_strict_orders
+  static constexpr std::size_t kMostUnreached = 64;      // unreachable solutions of one placement to simulate
+  static constexpr std::size_t kMostPlacements = 1'000;  // kept for try_all_strict_orders
 
   bool may_take(std::uint32_t device) const {
     if (groups_on_[device] > 0) return true;
@@ -95,7 +95,7 @@ class PlacementSearch {
       if (below >= state_.limit) return;
       if (state_.stopped) {
         open_ = std::min(open_, below);
-        return;  // the others are no lower
+        return;  // the remaining children's bounds are at least this
       }
       put(group, device);
       descend(depth + 1, below);
@@ -115,7 +115,8 @@ class PlacementSearch {
                        [&](std::uint32_t op) { return tasks_.tasks[op].duration + tasks_.tasks[op].tail; });
     realization_.try_priority(device_, by_urgency_);
 
-    // After some solutions that are out of reach the search goes on for the value of the relaxed problem alone.
+    // After kMostUnreached solutions that no schedule reaches, the search goes on without simulation, for the relaxed
+    // optimum.
     std::int64_t relaxed = kLongestTime.count, reachable = kLongestTime.count;
     std::size_t in_vain = 0;
     const bool complete = sequencing_.search(tasks_, [&](const std::vector<std::int64_t>& start, std::int64_t value) {
@@ -173,7 +174,8 @@ BranchAndBoundResult branch_and_bound(const Problem& problem, const BranchAndBou
 
   const ExactModel model(problem, options.fixed);
   SearchState state{.limit = limit, .most_nodes = options.most_nodes, .stop = options.stop};
-  // A node takes about as long as its ops on all devices, to each of which DeviceBound looks from all.
+  // A node costs about ops x devices, or ops x devices^2 with DeviceBound. The more it costs, the more often `stop` is
+  // polled.
   const std::size_t looks = detail::DeviceBound::worthwhile(model) ? model.devices * model.devices : model.devices;
   state.asked_every = std::clamp<std::uint64_t>(16'384 / std::max<std::size_t>(model.ops * looks, 1), 1, 256);
   PlacementSearch search(model, state);

@@ -10,7 +10,7 @@ namespace trainyard::detail {
 DeviceBound::DeviceBound(const ExactModel& model) : model_(model), group_(model.ops), left_(model.ops) {
   for (std::uint32_t g = 0; g < model.group_ops.size(); ++g)
     for (const std::uint32_t op : model.group_ops[g]) group_[op] = g;
-  // Several tensors between the same two ops would count an op twice: such ops have the simple bound alone.
+  // join() would count an op twice if it shared several tensors with the same op; those ops use the simple bound alone.
   const auto joins = [](const std::vector<ExactModel::Input>& edges) {
     std::set<std::uint32_t> others;
     for (const auto& edge : edges) others.insert(edge.from);
@@ -22,14 +22,15 @@ DeviceBound::DeviceBound(const ExactModel& model) : model_(model), group_(model.
   }
 }
 
-/// The time that one device needs for `together_`, which is sorted by descending release; then the header's least k.
+/// Least k of the class comment, for the ops in `neighbors_`. `together_` holds those that must share the device, by
+/// descending release.
 std::int64_t DeviceBound::join(std::int64_t gap) {
   std::int64_t least = 0;
   for (const Neighbor& n : neighbors_) least = std::max(least, std::min(n.end(), n.remote));
   if (neighbors_.size() < 2 || least >= kNever) return least;
   std::erase_if(neighbors_, [](const Neighbor& n) { return n.release == kNever; });
   std::ranges::sort(neighbors_, std::greater<>{}, &Neighbor::remote);
-  constexpr std::size_t kMostTogether = 16;  // what is beyond is neglected, which lowers the bound
+  constexpr std::size_t kMostTogether = 16;  // the others are ignored, which lowers the bound
   together_.clear();
   std::int64_t best = kNever;
   for (std::size_t i = 0;; ++i) {
@@ -46,7 +47,7 @@ std::int64_t DeviceBound::join(std::int64_t gap) {
   }
 }
 
-/// The head of the op on the device from its predecessors' (`before`), or the tail from its readers'.
+/// Head of the op on the device, from its predecessors (`before`), or its tail, from its readers.
 std::int64_t DeviceBound::longest(const std::vector<ExactModel::Input>& edges, std::size_t op, std::size_t device,
                                   bool before, const std::vector<std::int64_t>& release) {
   const std::size_t devices = model_.devices;
@@ -71,7 +72,7 @@ std::int64_t DeviceBound::longest(const std::vector<ExactModel::Input>& edges, s
   return (before ? joins_inputs_ : joins_outputs_)[op] ? std::max(least, join(model_.gap[device])) : least;
 }
 
-/// Takes away devices on which an op cannot be below the limit; true where there were some.
+/// Drops the devices on which an op would reach the limit, and raises `bound`. Returns whether any device was dropped.
 bool DeviceBound::drop(std::int64_t limit, std::int64_t& bound) {
   bool dropped = false;
   const std::size_t devices = model_.devices;
@@ -132,7 +133,7 @@ std::int64_t DeviceBound::operator()(const std::vector<std::uint32_t>& device, s
       least_time_[op] = std::min(least_time_[op], model_.time(op, d));
     }
     if (left_[op].size() == 1) decided_[op] = left_[op].front();
-    if (left_[op].empty()) return std::max(bound, limit);  // dropped in the last round
+    if (left_[op].empty()) return std::max(bound, limit);  // the last round dropped the last device
   }
   return bound;
 }

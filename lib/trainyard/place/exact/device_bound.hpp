@@ -8,28 +8,30 @@
 
 namespace trainyard::detail {
 
-/// Heads and tails of each op on each device that it may still be on, in a placement that is not complete yet:
+/// Lower bounds on the heads and tails of each op i on each device d that it may still use in a partial placement. With
+/// p(u, d) the duration of u on d, and c(u, i, d', d) the time of the transfer from u on d' to i on d:
 ///
-///     head(i, d) >= min over d' of head(u, d') + p(u, d') + (d' != d) c(u, i, d', d)     each direct predecessor u of
-///     i, head(i, d) >= the least k by which device d can have run, one after the other, all predecessors u of i that
-///                   could not have sent from any other device by k,
+///     head(i, d) >= min over d' of head(u, d') + p(u, d') + (d' != d) c(u, i, d', d)  for each predecessor u of i
+///     head(i, d) >= the least k by which device d can have run, one after the other, all predecessors of i whose
+///                   tensors cannot arrive from another device by k
 ///
-/// and the tails backwards in time. Proof: as chains_with_transfers (bound/chains.hpp), with op i on d given. A device
-/// with head + p + tail >= limit is one that no schedule below the limit has for the op; so it is dropped for all its
-/// group, and heads and tails are made again, a few times.
+/// The tails are bounded in the same way, backwards in time. The proof is that of chains_with_transfers
+/// (bound/chains.hpp), with op i on d given. If head + p + tail >= limit, no schedule below the limit has the op on
+/// that device; the device is dropped for the op's whole group. Heads and tails are then recomputed, for up to four
+/// rounds.
 class DeviceBound {
  public:
   explicit DeviceBound(const ExactModel& model);
 
-  /// Small enough: it goes through all pairs of devices for each edge.
+  /// Whether the problem is small enough: the bound goes through all pairs of devices for each edge.
   static bool worthwhile(const ExactModel& model) { return model.ops * model.devices * model.devices <= 200'000; }
 
-  /// The largest over ops of the least over devices of head + p + tail, at least `limit` where some op has no device
-  /// left. `device` by op, kUnplaced where it is open.
+  /// Returns the maximum over ops of the minimum over devices of head + p + tail, and at least `limit` if some op has
+  /// no device left. `device[op]` is kUnplaced if the op is undecided.
   std::int64_t operator()(const std::vector<std::uint32_t>& device, std::int64_t limit);
 
-  /// The device, after a result below the limit, where the op must be, kUnplaced where several devices are left; and
-  /// what holds on all that are left.
+  /// Valid after a call that returned less than the limit: the op's only remaining device, kUnplaced if several remain;
+  /// and its least head, tail and duration over the remaining devices.
   std::uint32_t device(std::size_t op) const { return decided_[op]; }
   std::int64_t head(std::size_t op) const { return least_head_[op]; }
   std::int64_t tail(std::size_t op) const { return least_tail_[op]; }
@@ -39,8 +41,8 @@ class DeviceBound {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
 
   struct Neighbor {
-    std::int64_t release, duration;  // on the op's own device; kNever where it cannot be there
-    std::int64_t remote;             // when its tensors are here from another device, at the earliest
+    std::int64_t release, duration;  // on the op's own device; kNever if it cannot be there
+    std::int64_t remote;             // earliest arrival of its tensors from another device
     std::int64_t end() const { return release == kNever ? kNever : release + duration; }
   };
 
@@ -51,9 +53,9 @@ class DeviceBound {
 
   const ExactModel& model_;
   std::vector<std::uint32_t> group_;                // of an op
-  std::vector<bool> joins_inputs_, joins_outputs_;  // of an op: whether join() holds for them
-  std::vector<std::vector<std::uint32_t>> left_;    // devices of an op, ascending
-  std::vector<std::int64_t> head_, tail_;           // op x device; of devices that are left
+  std::vector<bool> joins_inputs_, joins_outputs_;  // by op: whether join() is valid for the edges
+  std::vector<std::vector<std::uint32_t>> left_;    // remaining devices of an op, ascending
+  std::vector<std::int64_t> head_, tail_;           // op x device; valid for remaining devices
   std::vector<std::int64_t> least_head_, least_tail_, least_time_;
   std::vector<std::uint32_t> decided_, dropped_;
   std::vector<Neighbor> neighbors_, together_;

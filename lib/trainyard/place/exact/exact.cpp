@@ -39,7 +39,7 @@ std::optional<Schedule> best_quick_schedule(const Problem& problem, const std::f
           +[](const Problem&p, const Stop&s) { return dsc(p, {.stop = s}); },
           +[](const Problem&p, const Stop&s) { return m_etf(p, {.stop = s}); }})
       if (!stop || !stop()) consider(place(problem, stop));
-  } catch (const OutOfTime&) {  // the best so far
+  } catch (const OutOfTime&) {  // keep the best so far
   }
   if (best) best->plan.reset();
   return best;
@@ -52,7 +52,7 @@ BranchAndBoundResult exact_schedule(const Problem& problem, std::uint64_t most_n
   options.start = start ? &*start : nullptr;
   options.most_nodes = most_nodes > 0 ? most_nodes : 1'000'000 / std::max<std::size_t>(problem.op_count(), 1);
   options.stop = stop;
-  // Beyond this the search would only take memory: what is known stays.
+  // Larger problems would take memory without a gain: the quick schedule is returned.
   const bool searched = problem.device_count() <= 128 && problem.op_count() <= 20'000;
   const auto late = [&stop] { return stop && stop(); };
   const auto quick_bound = [&] { return late() ? Nanoseconds{0} : best_lower_bound(problem).value; };

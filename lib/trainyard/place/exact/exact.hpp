@@ -10,13 +10,14 @@
 
 namespace trainyard {
 
-/// The shortest schedule that fits of some quick placers (single, heft, etf, critical-path, cpop, peft, dsc, m-etf); of
-/// equals the first. None where none fits. `stop` leaves out those that were not asked by then, but for `single`.
+/// Returns the shortest schedule that fits in memory of some quick placers (single, heft, etf, critical-path, cpop,
+/// peft, dsc, m-etf), the first of them on a tie; nothing if none fits. Once `stop` returns true the placers not yet
+/// run are skipped, except `single`.
 std::optional<Schedule> best_quick_schedule(const Problem& problem, const std::function<bool()>& stop = {});
 
-/// branch_and_bound from best_quick_schedule. Where it finds nothing that fits, what `single` gives.
-/// `most_nodes` 0: a million divided by the number of ops, which takes a fraction of a second for
-/// small problems.
+/// branch_and_bound, started from best_quick_schedule. If no schedule fits in memory, the schedule of `single` is
+/// returned. `most_nodes` 0 stands for a million divided by the number of ops, which takes a fraction of a second for
+/// small problems. Problems with more than 128 devices or 20,000 ops are not searched.
 BranchAndBoundResult exact_schedule(const Problem& problem, std::uint64_t most_nodes = 0,
                                     const std::function<bool()>& stop = {});
 

@@ -12,7 +12,7 @@ constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
 std::uint32_t number(auto id) { return static_cast<std::uint32_t>(id.index()); }
 
-/// Transfers on it take turns.
+/// Whether transfers on the channel take turns.
 bool is_serial(const auto& channel) {
   if constexpr (requires { channel.fair; })
     return !channel.fair;
@@ -38,7 +38,7 @@ ExactModel::ExactModel(const Problem& of, const Placement& fixed)
     for (const TensorId tensor : graph.inputs(op)) add(number(tensor), graph.producer(tensor));
     for (const OpId earlier : graph.after(op)) add(kNoTensor, earlier);
   }
-  for (auto& readers : outputs) std::ranges::sort(readers);  // tensor by tensor
+  for (auto& readers : outputs) std::ranges::sort(readers);  // grouped by tensor
   for (const OpId op : graph.topological_order()) order.push_back(number(op));
   const Chains chains = chains_with_transfers(problem);
   for (const OpId op : problem.ops()) {
@@ -135,7 +135,7 @@ ExactModel::ExactModel(const Problem& of, const ExactWindow& window)
     for (const TensorId tensor : graph.inputs(op)) add(number(tensor), graph.producer(tensor));
     for (const OpId earlier : graph.after(op)) add(kNoTensor, earlier);
   }
-  for (auto& readers : outputs) std::ranges::sort(readers);  // tensor by tensor
+  for (auto& readers : outputs) std::ranges::sort(readers);  // grouped by tensor
   arrival = window.arrival;
   beyond = window.beyond;
   held = window.held;
@@ -145,7 +145,7 @@ ExactModel::ExactModel(const Problem& of, const ExactWindow& window)
   for (std::size_t c = 0; c < resource_of.size(); ++c)
     if (resource_of[c] != kNone) available[resource_of[c]] = window.available[devices + c];
 
-  // Colocation groups; one with an op elsewhere stays where it is.
+  // Colocation groups. A group with a fixed op is fixed.
   std::vector<std::uint32_t> group_of(problem.group_count(), kNone);
   for (std::uint32_t i = 0; i < ops; ++i) {
     std::uint32_t& group = group_of[problem.group(window.ops[i]).index()];
@@ -184,7 +184,7 @@ ExactModel::ExactModel(const Problem& of, const ExactWindow& window)
     head.push_back(earliest);
     tail.push_back(least);
   }
-  for (std::uint32_t d = 0; d < devices; ++d) twin.push_back(d);  // all else tells them apart
+  for (std::uint32_t d = 0; d < devices; ++d) twin.push_back(d);  // the ops outside make the devices distinct
 }
 
 bool interchangeable(const ExactModel& model, std::size_t a, std::size_t b) {

@@ -14,19 +14,19 @@ namespace trainyard::detail {
 
 inline constexpr std::uint32_t kUnplaced = std::numeric_limits<std::uint32_t>::max();
 
-/// Some ops of a schedule, to be decided anew while all others stay as they are. Times are those of the schedule.
+/// Ops of a schedule that are placed and ordered again while all others stay. Times are those of the schedule.
 struct ExactWindow {
-  std::vector<OpId> ops;                      // each after those of them that it depends on
-  std::vector<std::uint32_t> fixed;           // the device of each, kUnplaced: any
-  std::vector<std::int64_t> arrival, beyond;  // op x device: what it reads from elsewhere is there; what follows it
-  std::vector<std::int64_t> available;        // when each device is free, and each channel
-  std::vector<std::int64_t> held;             // resident bytes of the others on each device
+  std::vector<OpId> ops;                      // in topological order
+  std::vector<std::uint32_t> fixed;           // device of each op; kUnplaced: any
+  std::vector<std::int64_t> arrival, beyond;  // op x device: arrival of outside inputs; chain outside that follows
+  std::vector<std::int64_t> available;        // when each device, then each channel, is free
+  std::vector<std::int64_t> held;             // resident bytes of the ops outside, by device
 };
 
-/// The problem as branch and bound reads it: plain numbers. Resources are the devices, then the serialized channels.
+/// The problem in plain numbers, for branch and bound. Resources are the devices, then the serialized channels.
 struct ExactModel {
   ExactModel(const Problem& problem, const Placement& fixed);
-  /// The model of a window: ops are counted within it, and tensors are the problem's.
+  /// The model of a window. Ops are numbered within the window, tensors as in the problem.
   ExactModel(const Problem& problem, const ExactWindow& window);
 
   static constexpr std::uint32_t kNoTensor = std::numeric_limits<std::uint32_t>::max();
@@ -38,29 +38,29 @@ struct ExactModel {
   };
   struct PairRoute {
     std::vector<std::uint32_t> resources;
-    bool broadcast = false;  // the egress alone, and it broadcasts
+    bool broadcast = false;  // one link with one channel, which broadcasts
   };
 
   Problem problem;
   std::size_t ops, devices, resources;
-  std::vector<std::int64_t> duration;  // op x device; -1: never
+  std::vector<std::int64_t> duration;  // op x device; -1: cannot run
   std::vector<std::int64_t> shortest;
   std::vector<std::int64_t> gap;  // of a resource
   bool gaps = false;
   std::vector<std::uint32_t> order;         // topological
-  std::vector<std::vector<Input>> inputs;   // of an op; several tensors of one producer apart
+  std::vector<std::vector<Input>> inputs;   // of an op; one entry per tensor, even of one producer
   std::vector<std::vector<Input>> outputs;  // the reverse: `from` is the reader
   std::vector<PairRoute> routes;            // device x device
   std::vector<std::int64_t> head, tail;     // chains_with_transfers
 
   std::vector<std::vector<std::uint32_t>> group_ops;
   std::vector<std::vector<std::uint32_t>> able;  // devices of a group
-  std::vector<std::uint32_t> group_order;        // fixed ones first, then by the topological order
+  std::vector<std::uint32_t> group_order;        // fixed ones first; each part in topological order
   std::size_t fixed_groups = 0;
-  std::vector<std::int64_t> group_bytes, capacity;  // resident; of a device (largest number: unlimited)
-  std::vector<std::uint32_t> twin;                  // the lowest device that this one is interchangeable with
+  std::vector<std::int64_t> group_bytes, capacity;  // resident; of a device (int64 maximum: unlimited)
+  std::vector<std::uint32_t> twin;                  // lowest device that this one is interchangeable with
   bool limited = false;                             // some device has a capacity
-  // The window's own; empty otherwise.
+  // For a window only; otherwise empty.
   std::vector<std::int64_t> arrival, beyond;  // op x device
   std::vector<std::int64_t> available;        // of a resource
   std::vector<std::int64_t> held;             // of a device
@@ -78,11 +78,11 @@ struct ExactModel {
   }
 
  private:
-  std::vector<std::uint32_t> add_resources();  // of channels
+  std::vector<std::uint32_t> add_resources();  // by channel; the maximum: not serialized
 };
 
-/// True if to swap the devices changes nothing: durations, memory, gaps, and the channels of all routes but for their
-/// numbers.
+/// Whether swapping the two devices changes nothing: durations, memory and gaps are equal, and so are the channels of
+/// all routes, up to renumbering.
 bool interchangeable(const ExactModel& model, std::size_t a, std::size_t b);
 
 }  // namespace trainyard::detail

@@ -9,19 +9,19 @@
 
 namespace trainyard::detail {
 
-/// A task of a unary resource: not before `head`, with `tail` to follow.
+/// A task on a unary resource: it starts at `head` at the earliest, and `tail` follows its end.
 struct MachineJob {
   std::int64_t head, duration, tail;
 };
 
-/// The least possible max of (end + tail) if jobs could be preempted: Jackson's rule, always the one with the longest
-/// tail of those that are there. Equal to the maximum over sets S of (least head + sum of durations + least tail).
-/// J. Carlier: The one-machine sequencing problem. European J. Operational Research 11, 1982.
+/// Returns the least possible maximum of end + tail if jobs may be preempted. By Jackson's rule, the released job with
+/// the longest tail always runs. This equals the maximum over sets S of jobs of (least head + sum of durations + least
+/// tail). J. Carlier: The one-machine sequencing problem. European J. Operational Research 11, 1982.
 /// O(n log n); reorders the jobs. `waiting` is workspace.
 inline std::int64_t one_machine_bound(std::vector<MachineJob>& jobs,
                                       std::vector<std::pair<std::int64_t, std::int64_t>>& waiting) {
   std::ranges::sort(jobs, {}, &MachineJob::head);
-  waiting.clear();  // heap of (tail, what is left)
+  waiting.clear();  // heap of (tail, remaining duration)
   std::int64_t time = 0, bound = std::numeric_limits<std::int64_t>::min();
   std::size_t next = 0;
   while (next < jobs.size() || !waiting.empty()) {

@@ -29,7 +29,7 @@ std::int64_t PlacementBound::operator()(const std::vector<std::uint32_t>& device
   return bound >= limit ? bound : std::max(bound, shared_work());
 }
 
-/// Heads and tails with the crossings that are decided.
+/// Heads and tails with the durations and transfers decided so far.
 std::int64_t PlacementBound::chains() {
   const auto crossing = [&](std::uint32_t tensor, std::uint32_t from, std::uint32_t to) {
     const bool known = tensor != ExactModel::kNoTensor && device_[from] != kUnplaced && device_[to] != kUnplaced;
@@ -63,7 +63,7 @@ std::int64_t PlacementBound::resources() {
   for (std::uint32_t op = 0; op < model_.ops; ++op) {
     if (device_[op] == kUnplaced) continue;
     if (time(op) > 0) add(device_[op], head_[op], time(op), tail_[op]);
-    // Each tensor once to each device: the tail is that of its most urgent reader there.
+    // A tensor is sent once to each device, with the tail of its most urgent reader there.
     const auto& readers = model_.outputs[op];
     for (std::size_t i = 0; i < readers.size() && readers[i].tensor != ExactModel::kNoTensor;) {
       std::size_t last = i;

@@ -11,16 +11,16 @@
 
 namespace trainyard::detail {
 
-/// Lower bound of all schedules of a partial placement: heads and tails with the durations and transfers
-/// that are decided (DeviceBound where the problem is small enough), Carlier's bound on each resource, and the work
-/// between a head and a tail over all devices.
+/// Lower bound on the makespan of all schedules that complete a partial placement. It combines heads and tails with the
+/// durations and transfers decided so far (DeviceBound if the problem is small enough), Carlier's bound on each
+/// resource, and the total work of the ops beyond a given head and tail, spread over all devices.
 class PlacementBound {
  public:
   explicit PlacementBound(const ExactModel& model);
-  /// `device` by op, kUnplaced where it is open. Stops early at `limit`.
+  /// `device[op]` is kUnplaced if the op is undecided. Returns early once the bound reaches `limit`.
   std::int64_t operator()(const std::vector<std::uint32_t>& device, std::int64_t limit);
 
-  /// Tails of the ops in the last call; meaningful where that was below the limit.
+  /// Tails of the ops from the last call; valid if its result was below the limit.
   const std::vector<std::int64_t>& tails() const { return tail_; }
 
  private:
@@ -36,7 +36,7 @@ class PlacementBound {
   DeviceBound device_bound_;
   bool by_device_;
   std::int64_t limit_ = 0;
-  std::vector<std::uint32_t> device_;  // where each op must be, kUnplaced where it is open
+  std::vector<std::uint32_t> device_;  // where each op must be; kUnplaced: undecided
   std::vector<std::int64_t> head_, tail_, thresholds_;
   std::vector<std::uint32_t> by_tail_, sent_;
   std::vector<std::vector<MachineJob>> jobs_;

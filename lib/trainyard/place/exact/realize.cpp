@@ -53,7 +53,7 @@ std::int64_t Realization::try_order(const std::vector<std::uint32_t>& device, co
 
 namespace {
 
-/// Depth first over the orders; starts without waiting for links, to prune.
+/// Depth-first search over the orders. For pruning, start times ignore contention on links.
 class StrictOrders {
  public:
   StrictOrders(const ExactModel& model, const Tasks& tasks, const std::vector<std::uint32_t>& device,
@@ -97,7 +97,7 @@ class StrictOrders {
   bool is_free(std::uint32_t op) const {
     return std::ranges::all_of(model_.inputs[op], [&](const auto& input) { return end_[input.from] >= 0; });
   }
-  /// It could not stand earlier, before one of a higher id.
+  /// Whether the op could not move forward past an op of a higher id, which would be the same strict order.
   bool is_least(std::uint32_t op) const {
     for (std::size_t i = order_.size(); i-- > 0;) {
       const std::uint32_t other = order_[i];

@@ -11,15 +11,16 @@
 
 namespace trainyard::detail {
 
-/// Turns orders of ops into schedules of the simulator, and keeps the best that fits in memory.
+/// Turns orders of ops into schedules, simulates them, and keeps the best that fits in memory.
 class Realization {
  public:
   Realization(const ExactModel& model, SearchState& state);
 
-  /// The ops in the order of their starts, as Policy::strict and as Policy::priority. Returns the shorter makespan of
-  /// those that fit (kLongestTime: none does); one below the limit becomes the best, and the limit.
+  /// Tries the ops in the order of their starts, as Policy::strict and as Policy::priority. Returns the shorter
+  /// makespan. A schedule below the limit that does not fit in memory counts as kLongestTime; one that fits becomes the
+  /// best, and its makespan the limit.
   std::int64_t try_order(const std::vector<std::uint32_t>& device, const std::vector<std::int64_t>& start);
-  /// By descending priority.
+  /// One policy each; `order` lists all ops, the first to run or the highest priority first.
   std::int64_t try_priority(const std::vector<std::uint32_t>& device, const std::vector<std::uint32_t>& order);
   std::int64_t try_strict(const std::vector<std::uint32_t>& device, const std::vector<std::uint32_t>& order);
 
@@ -32,14 +33,14 @@ class Realization {
   const ExactModel& model_;
   SearchState& state_;
   Simulation simulation_;
-  std::vector<std::uint32_t> position_;  // in the topological order
+  std::vector<std::uint32_t> position_;  // of an op in the topological order
   Schedule strict_, priority_;
   std::vector<std::uint32_t> order_;
   std::optional<Schedule> best_;
 };
 
-/// Tries every strict order of the placement that could be shorter than the limit. Each once: of orders that differ
-/// only in how the devices take turns, the lexicographically least.
+/// Tries every strict order of the placement that could be shorter than the limit. Orders that differ only in how the
+/// devices interleave are tried once, as the lexicographically least of them.
 void try_all_strict_orders(const ExactModel& model, const Tasks& tasks, const std::vector<std::uint32_t>& device,
                            SearchState& state, Realization& realization);
 

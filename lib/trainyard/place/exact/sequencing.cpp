@@ -7,8 +7,8 @@
 namespace trainyard::detail {
 namespace {
 
-constexpr std::size_t kMostKeyed = 256;    // tasks that a key has room for
-constexpr std::size_t kMostSeen = 50'000;  // remembered states of one placement
+constexpr std::size_t kMostKeyed = 256;    // tasks that a Key has bits for
+constexpr std::size_t kMostSeen = 50'000;  // states remembered for one placement
 
 }  // namespace
 
@@ -104,7 +104,7 @@ std::int64_t Sequencing::node_bound() {
 
 bool Sequencing::dominated() {
   if (tasks_->tasks.size() > kMostKeyed) return false;
-  // Nothing that is left could start later than in a state that has been searched.
+  // Dominated if every remaining task could start at least as early in a state searched before.
   std::vector<std::int64_t> front{makespan_};
   for (std::uint32_t t = 0; t < start_.size(); ++t)
     if (start_[t] < 0) front.push_back(earliest(t));
@@ -148,10 +148,11 @@ void Sequencing::descend() {
     first = t;
   }
   std::int64_t before = first_end;
-  if (model_.gaps)  // what starts within a gap after the first one would also keep it from being moved to the front
+  if (model_.gaps)  // a task that starts within a gap after the first end also keeps it from moving to the front
     before += *std::ranges::max_element(model_.gap);
   std::erase_if(candidates, [&](const Candidate& c) { return c.start >= before && c.task != first; });
-  // With gaps everything counts, even what shares nothing with the first: it may lead to what starts within the gap.
+  // With gaps every candidate counts, even without a resource in common: it may lead to a task that starts within the
+  // gap.
   std::vector<char> touched(model_.resources, model_.gaps);
   for (const std::uint32_t r : tasks_->tasks[first].resources) touched[r] = 1;
   for (bool more = true; more;) {

@@ -14,15 +14,15 @@
 
 namespace trainyard::detail {
 
-/// State that the searches of one branch and bound share.
+/// State shared by the outer and inner search of one branch and bound.
 struct SearchState {
-  std::int64_t limit = 0;  // only shorter schedules are of use
+  std::int64_t limit = 0;  // only schedules below it are looked for
   std::uint64_t nodes = 0, most_nodes = 0;
   std::function<bool()> stop = {};
-  std::uint64_t asked_every = 256;  // nodes
+  std::uint64_t asked_every = 256;  // nodes between two polls of stop
   bool stopped = false;
 
-  /// Counts a node; false where the search has to end.
+  /// Counts a node; returns false if the search has to end.
   bool enter() {
     if (stopped) return false;
     if (++nodes > most_nodes || (nodes % asked_every == 0 && stop && stop())) stopped = true;
@@ -30,17 +30,17 @@ struct SearchState {
   }
 };
 
-/// The inner search of branch_and_bound: the order of the tasks of one placement.
+/// Inner search of branch_and_bound, over the orders of the tasks of one placement.
 class Sequencing {
  public:
   Sequencing(const ExactModel& model, SearchState& state) : model_(model), state_(state) {}
 
-  /// Calls `found(start of each task, makespan)` for every active schedule that is shorter than the limit, which
-  /// `found` may lower. Returns whether the search came to its end.
+  /// Calls `found(start of each task, makespan)` for every active schedule below the limit, which `found` may lower.
+  /// Returns false if the search was stopped early.
   using Found = std::function<void(const std::vector<std::int64_t>&, std::int64_t)>;
   bool search(const Tasks& tasks, const Found& found);
 
-  /// No schedule of the tasks is shorter.
+  /// Lower bound on the makespan of any order of the tasks.
   std::int64_t bound(const Tasks& tasks);
 
  private:
@@ -51,7 +51,7 @@ class Sequencing {
 
   void reset(const Tasks& tasks);
   void descend();
-  /// Starts the task as early as it can, and with it what then takes no time. Undone by `restore`.
+  /// Starts the task as early as possible, then the tasks without duration that become ready. Undone by `restore`.
   void schedule(std::uint32_t task);
   void finish(std::uint32_t task, std::int64_t start);
   std::int64_t earliest(std::uint32_t task) const;
@@ -72,7 +72,7 @@ class Sequencing {
   SearchState& state_;
   const Tasks* tasks_ = nullptr;
   const Found* found_ = nullptr;
-  std::vector<std::int64_t> ready_, start_;  // of a task; start -1: not yet
+  std::vector<std::int64_t> ready_, start_;  // of a task; start -1: not scheduled
   std::vector<std::int64_t> free_;           // of a resource
   std::vector<std::uint32_t> waits_;
   std::vector<std::uint32_t> done_;  // in the order of scheduling

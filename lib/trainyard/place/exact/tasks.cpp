@@ -26,7 +26,7 @@ void Tasks::build(const ExactModel& model, const std::vector<std::uint32_t>& dev
     tasks[op].beyond = model.follows(op, device[op]);
     tasks[op].tail = std::max(tails[op], tasks[op].beyond);
   }
-  std::vector<std::uint32_t> sent(model.devices);  // the transfer of the current tensor to a device
+  std::vector<std::uint32_t> sent(model.devices);  // transfer task of the current tensor, by destination
   for (std::uint32_t op = 0; op < ops; ++op) {
     std::uint32_t tensor = kNoTask, broadcast = kNoTask;
     for (const auto& [of, reader] : model.outputs[op]) {

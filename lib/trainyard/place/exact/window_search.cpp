@@ -54,7 +54,7 @@ class WindowPlacements {
   void sequence() {
     tasks_.build(model_, device_, model_.tail);
     if (sequencing_.bound(tasks_) >= state_.limit) return;
-    // One placement does not use up the nodes of all.
+    // Keeps one placement from using up all nodes.
     const std::uint64_t all = state_.most_nodes;
     state_.most_nodes = std::min(all, state_.nodes + options_.most_per_placement);
     sequencing_.search(tasks_, [&](const std::vector<std::int64_t>& start, std::int64_t value) {

@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-/// The longest time from each block's start to the end, on the fastest kind.
+/// Longest time from each block's start to the end, with every block on its fastest kind.
 std::vector<std::int64_t> heights(const LoadProblem& problem, const Contraction& blocks) {
   const std::size_t kinds = problem.kind_count();
   std::vector<std::int64_t> height(blocks.size(), 0);
@@ -37,7 +37,7 @@ std::vector<BlockId> linear_order(const LoadProblem& problem, const Contraction&
                                   std::uint64_t seed) {
   const bool by_height = kind == LinearOrder::height, from_front = by_height || kind == LinearOrder::breadth;
   const std::vector<std::int64_t> height = by_height ? heights(problem, blocks) : std::vector<std::int64_t>{};
-  std::set<std::tuple<std::int64_t, std::size_t, BlockId>> free;  // the highest first, then as they became free
+  std::set<std::tuple<std::int64_t, std::size_t, BlockId>> free;  // by height, then in the order of becoming free
   std::size_t count = 0;
   const auto add = [&](BlockId block) { free.emplace(by_height ? -height[block.index()] : 0, count++, block); };
   std::vector<std::size_t> awaited(blocks.size());

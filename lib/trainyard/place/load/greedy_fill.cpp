@@ -12,11 +12,11 @@
 namespace trainyard {
 namespace {
 
-/// The reverse of the order in which a depth-first walk from the first block on leaves the blocks.
+/// Reverse postorder of a depth-first walk from the first block on.
 std::vector<BlockId> depth_first(const Contraction& blocks) {
   std::vector<BlockId> order;
   std::vector<bool> seen(blocks.size(), false);
-  std::vector<std::pair<BlockId, std::size_t>> path;  // and its next successor
+  std::vector<std::pair<BlockId, std::size_t>> path;  // block, index of its next successor
   for (std::size_t root = 0; root < blocks.size(); ++root) {
     if (seen[root]) continue;
     seen[root] = true;
@@ -52,7 +52,7 @@ LoadPlacement greedy_fill(const LoadProblem& problem) {
     if (kind.memory) room[device.index()] = kind.memory->count;
   }
   std::vector<DeviceId> devices(blocks.size());
-  std::size_t current = 0;  // of the accelerators
+  std::size_t current = 0;  // index in `accelerators`
   for (const BlockId block : depth_first(blocks)) {
     const std::int64_t size = blocks.sizes[block.index()].count;
     const auto can = [&](DeviceId device) {

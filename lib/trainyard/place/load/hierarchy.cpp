@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::size_t kMostBlocks = 600;
 
-/// The bytes that a run of the chain receives and sends, by the side where the others are: in training both passes
-/// cross a cut.
+/// Transfer costs of a run of the chain, by the side of the other end: received from it, and sent to it. In training
+/// both passes cross a cut.
 struct Traffic {
   std::int64_t in_left = 0, in_right = 0;
-  std::int64_t out_left = 0, out_right = 0, out_both = 0;  // to the left alone, to the right alone, to both
+  std::int64_t out_left = 0, out_right = 0, out_both = 0;  // to the left only, to the right only, to both
 
   Traffic& operator+=(const Traffic& other) {
     in_left += other.in_left;
@@ -38,7 +38,7 @@ struct Run {
   Traffic traffic;
   bool fits = false;
 
-  /// in and out, without what crosses an end that is closed.
+  /// `left` and `right` say whether that end is open; transfers across a closed end are not counted.
   PassLoad load(bool left, bool right) const {
     return {time, Picoseconds{(left ? traffic.in_left : 0) + (right ? traffic.in_right : 0)},
             Picoseconds{(left ? traffic.out_left : 0) + (right ? traffic.out_right : 0) +
@@ -63,7 +63,7 @@ class HierarchicalDp {
  private:
   struct Machine {
     Picoseconds value = kInfiniteLoad;
-    std::vector<std::size_t> cuts;  // where its runs end, the last excluded
+    std::vector<std::size_t> cuts;  // ends of its runs, except the last
   };
 
   Run& run_of(std::size_t from, std::size_t to) { return runs_[from * (count_ + 1) + to]; }
@@ -89,16 +89,16 @@ class HierarchicalDp {
       count_tensor(place[blocks.tensors[t].producer.index()], readers,
                    blocks.costs[t * problem.kind_count() + kind_.index()].count);
     }
-    // From changes along `to` to the values.
+    // Prefix sums over the ends turn changes into values.
     for (std::size_t from = 0; from < count_; ++from)
       for (std::size_t to = from + 1; to < count_; ++to) run_of(from, to + 1).traffic += run_of(from, to).traffic;
   }
 
-  /// Adds a tensor to the traffic of all runs: as changes from one end to the next, for each beginning.
+  /// Adds a tensor to the traffic of all runs, as changes from one end to the next for each beginning.
   void count_tensor(std::size_t producer, const std::vector<std::size_t>& readers, std::int64_t cost) {
     const auto change = [&](std::size_t from, std::size_t first, std::size_t last, std::int64_t Traffic::*what) {
       first = std::max(first, from + 1);
-      if (first > last) return;  // for runs that end at `first` to `last`
+      if (first > last) return;  // changes runs that end at `first` to `last`
       run_of(from, first).traffic.*what += cost;
       if (last < count_) run_of(from, last + 1).traffic.*what -= cost;
     };
@@ -106,7 +106,7 @@ class HierarchicalDp {
       const auto next = std::ranges::lower_bound(readers, from);
       if (producer >= from) {
         const bool left = readers.front() < from;
-        const std::size_t last = readers.back();  // to the right of runs that end at it or before
+        const std::size_t last = readers.back();  // outside of runs that end at or before it
         change(from, producer + 1, last, left ? &Traffic::out_both : &Traffic::out_right);
         if (left) change(from, std::max(producer, last) + 1, count_, &Traffic::out_left);
         if (next != readers.end()) change(from, *next + 1, producer, &Traffic::in_right);
@@ -128,7 +128,7 @@ class HierarchicalDp {
     return PassLoad{load.compute, inner(load.in), inner(load.out)}.load(sum_);
   }
 
-  /// A(begin, end) for all runs.
+  /// Computes A(begin, end) for all runs.
   void solve_machines() {
     machines_.resize(runs_.size());
     const std::size_t width = count_ + 1;
@@ -136,7 +136,7 @@ class HierarchicalDp {
     std::vector<std::size_t> from(best.size());
     for (std::size_t begin = 0; begin < count_; ++begin) {
       std::ranges::fill(best, kInfiniteLoad);
-      // best[m, to]: begin to `to` on m devices, with more to come after it.
+      // best[m, to]: least load of `begin` to `to` on m devices, if more devices follow.
       for (std::size_t m = 1; m < hierarchy_.devices; ++m)
         for (std::size_t to = begin + 1; to < count_; ++to)
           for (std::size_t cut = m == 1 ? begin : begin + 1; cut < (m == 1 ? begin + 1 : to); ++cut) {
@@ -150,7 +150,7 @@ class HierarchicalDp {
       for (std::size_t end = begin + 1; end <= count_; ++end) {
         Machine& machine = machines_[begin * width + end];
         machine.value = device_load(begin, end, true, true);
-        std::size_t devices = 0, last = begin;  // before the last run
+        std::size_t devices = 0, last = begin;  // number of devices before the last run, and its start
         for (std::size_t m = 1; m < hierarchy_.devices; ++m)
           for (std::size_t cut = begin + 1; cut < end; ++cut) {
             const Picoseconds before = best[m * width + cut];

@@ -15,11 +15,11 @@ namespace trainyard {
 namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-constexpr double kSlack = 1 + 1e-9;  // for bounds in doubles
-/// Numbers of devices of each kind that are told apart: each ideal has a state for each.
+constexpr double kSlack = 1 + 1e-9;  // tolerance for bounds in doubles
+/// Limit on the combinations of device counts of the kinds. Each ideal has up to one state for each.
 constexpr std::uint64_t kMostStates = 100'000;
 
-/// So many devices of each kind, as one number.
+/// Numbers of devices of each kind, encoded as one integer.
 class DeviceCounts {
  public:
   explicit DeviceCounts(const LoadProblem& problem) : strides_(problem.kind_count()) {
@@ -81,11 +81,11 @@ class IdealDp {
 
  private:
   struct Origin {
-    std::uint32_t ideal = kNone, entry = kNone;  // what the part was added to
+    std::uint32_t ideal = kNone, entry = kNone;  // state that the part was added to
     std::uint16_t kind = 0, replicas = 0;
     Picoseconds load{};
   };
-  /// The best with these devices for an ideal.
+  /// The best split of an ideal onto these devices.
   struct Entry {
     std::uint32_t state;
     Picoseconds value;
@@ -95,8 +95,8 @@ class IdealDp {
     std::uint32_t ideal, step, rank;
   };
 
-  /// The least work in every ideal, in time of the first kind's devices: with any weight for each kind, what
-  /// devices can do within a time is no more than their weights together, times it.
+  /// Computes a lower bound on the work in every ideal, in device time of the first kind. For any weights of the kinds,
+  /// devices can do at most the sum of their weights times t within a time t.
   void measure_work(const Contraction& blocks) {
     const std::size_t kinds = problem_.kind_count();
     std::vector<double> weights(kinds, 1.0);
@@ -135,7 +135,7 @@ class IdealDp {
         capacity_[state] += weights[k] * static_cast<double>(counts_.count(state, k));
   }
 
-  /// States that can have done the ideal's work and leave enough devices for the rest.
+  /// Finds the states that can have done the ideal's work and leave enough devices for the rest.
   void find_useful(std::uint32_t ideal) {
     useful_.assign(counts_.size(), 0);
     const double all = capacity_.back(), limit = static_cast<double>(limit_.count) * kSlack;
@@ -181,7 +181,7 @@ class IdealDp {
     keep(ideal);
   }
 
-  /// The part that the interval holds, on each kind of device, after the best for `before`.
+  /// Adds the interval's blocks as one part, on each kind of device, to the best states of the ideal `before`.
   void relax(std::uint32_t before) {
     bool improved = false;
     for (std::uint16_t kind = 0; kind < problem_.kind_count(); ++kind) {
@@ -207,12 +207,12 @@ class IdealDp {
     if (improved) find_cap();
   }
 
-  /// The states that no other one makes superfluous.
+  /// Stores the states that are not dominated.
   void keep(std::uint32_t ideal) {
     const auto first = static_cast<std::uint32_t>(entries_.size());
     for (std::uint32_t state = 1; state < counts_.size(); ++state) {
       if (useful_[state] == 0 || from_[state].ideal == kNone) continue;
-      // Fewer devices of each kind are a smaller number, so what could stand in for this one is there already.
+      // Fewer devices of each kind make a smaller number, so a dominating state is stored before this one.
       bool superfluous = false;
       for (std::size_t at = first; at < entries_.size() && !superfluous; ++at)
         superfluous = entries_[at].value <= best_[state] && counts_.within(entries_[at].state, state);

@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-/// Sets of blocks as rows of words, found again by their contents.
+/// Hash table of sets of blocks, stored as rows of words.
 class SetTable {
  public:
   explicit SetTable(std::size_t members) : words_((members + 63) / 64), slots_(1024, kNone) {}
@@ -21,7 +21,7 @@ class SetTable {
   const std::uint64_t* set(std::size_t index) const { return sets_.data() + index * words_; }
   std::size_t words() const { return words_; }
 
-  /// The set's index; a new one goes to the end.
+  /// Returns the set's index. A new set is appended.
   std::size_t insert(const std::vector<std::uint64_t>& set) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     std::size_t slot = slot_of(set.data());

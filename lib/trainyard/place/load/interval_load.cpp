@@ -47,7 +47,7 @@ void IntervalLoad::set_cap(Picoseconds cap, std::size_t replicas) {
   constexpr double kMost = 0x1p62;
   const auto shared = static_cast<double>(cap.count) * static_cast<double>(replicas);
   for (Kind& kind : kinds_) {
-    // With replicas, half a picosecond each is lost or won in rounding.
+    // With replicas, rounding changes the time by half a picosecond per replica.
     const auto all = static_cast<std::int64_t>(replicas);
     kind.cap = shared >= kMost ? std::numeric_limits<std::int64_t>::max() : cap.count * all + (all > 1 ? all : 0);
     if (!kind.exists) kind.cap = 0;

@@ -10,17 +10,17 @@
 
 namespace trainyard {
 
-/// The load of a set of blocks on each kind of device, kept up to date as blocks come and go. In whole numbers, so that
-/// going back is exact.
+/// The load of a set of blocks on each kind of device, updated as blocks are added and removed. It uses integers, so
+/// that removal is exact.
 class IntervalLoad {
  public:
   IntervalLoad(const LoadProblem& problem, const Contraction& blocks, const IdealLattice& lattice);
 
-  /// Blocks by their rank in the lattice.
+  /// Add or remove a block, given by its rank in the lattice.
   void add(std::uint32_t rank) { change(rank, 1); }
   void remove(std::uint32_t rank) { change(rank, -1); }
 
-  /// Kinds on which even the time of the blocks alone is not below `cap`, shared by `replicas`, are out.
+  /// Excludes kinds on which the compute time of the blocks, shared by `replicas`, is not below `cap`.
   void set_cap(Picoseconds cap, std::size_t replicas);
   /// True if a device of the kind can run the blocks and hold them, and their time is below the cap.
   bool fits(std::size_t kind) const {
@@ -45,7 +45,7 @@ class IntervalLoad {
   struct Kind {
     std::int64_t time = 0, cap = 0, memory = 0;
     std::int32_t never = 0;   // blocks that cannot run there
-    std::uint32_t price = 0;  // which of the distinct costs it pays
+    std::uint32_t price = 0;  // index of its distinct column of transfer costs
     bool exists = true;
   };
   struct Tensor {
@@ -65,8 +65,8 @@ class IntervalLoad {
   void change(std::uint32_t rank, std::int64_t sign);
 
   std::vector<Kind> kinds_;
-  std::vector<std::int64_t> times_;  // by rank x kinds; -1: never
-  std::vector<Block> blocks_;        // by rank, and one more
+  std::vector<std::int64_t> times_;  // by rank x kinds; -1: cannot run
+  std::vector<Block> blocks_;        // by rank, and an end marker
   std::vector<Role> roles_;
   std::vector<Tensor> tensors_;
   std::vector<std::int64_t> costs_;     // tensors x prices
@@ -74,7 +74,7 @@ class IntervalLoad {
   std::int64_t size_ = 0;
 };
 
-/// The load that Replication gives, to the nearest picosecond.
+/// The load of a replicated part, as Replication defines it, to the nearest picosecond.
 Picoseconds replicated_load(Picoseconds whole, Bytes size, std::size_t replicas, BytesPerSecond bandwidth);
 
 }  // namespace trainyard

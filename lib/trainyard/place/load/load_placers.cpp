@@ -61,7 +61,7 @@ Schedule place_load_search(const Problem& problem, const LoadPlacerOptions& opti
 
 Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_t nodes,
                             const LoadPlacerOptions& options) {
-  if (!has_cbc()) solve_by_cbc({});  // says what is missing, before the work
+  if (!has_cbc()) solve_by_cbc({});  // throws MissingError before the work
   const LoadProblem load = load_problem(problem, options.model);
   LoadProgramOptions program{
       .goal = {options.sum, options.goal}, .contiguous = contiguous, .nodes = nodes, .most_columns = 3'000};
@@ -73,7 +73,7 @@ Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_
     program.start = search_load(load, {.goal = program.goal,
                                        .evaluations = options.evaluations,
                                        .seed = options.seed,
-                                       .stop = stop_of(options, 0.5)})  // half is for the program
+                                       .stop = stop_of(options, 0.5)})  // the other half is for the program
                         .placement;
   }
   const bool late = options.effort.late();

@@ -24,7 +24,7 @@ constexpr std::uint32_t kNoColumn = static_cast<std::uint32_t>(-1);
 constexpr double kUnbounded = LinearProgram::kInfinity;
 using Terms = std::vector<LinearProgram::Term>;
 
-/// Transfers between colors; tensors with the same producer, readers and pass are one.
+/// Transfers between colors. Tensors with the same producer, readers and pass are merged.
 struct TensorColumns {
   std::uint32_t producer;
   std::vector<std::uint32_t> readers;
@@ -57,10 +57,10 @@ class ProgramBuilder {
     unit_ = static_cast<double>(std::max<std::int64_t>(load_lower_bound(problem).count, 1));
   }
 
-  /// The columns of places. False: some color has no device.
+  /// Adds the columns x(c, i). Returns false if some color has no device.
   bool add_places() {
     places_.assign(problem_.color_count() * devices_, kNoColumn);
-    std::vector<std::size_t> within(devices_);  // of each device, its number in its kind
+    std::vector<std::size_t> within(devices_);  // number of each device within its kind
     for (const KindId kind : problem_.kinds())
       for (std::size_t i = 0; i < problem_.devices_of(kind).size(); ++i)
         within[problem_.devices_of(kind)[i].index()] = i;
@@ -79,7 +79,7 @@ class ProgramBuilder {
     }
     return true;
   }
-  /// As many columns as these will be with all others.
+  /// Number of columns, including those that are still to be added.
   std::size_t columns() const {
     std::size_t count = program_.linear.columns() + (options_.goal.goal == LoadGoal::apart ? 2 : 1);
     for (const TensorColumns& tensor : tensors_)
@@ -108,7 +108,8 @@ class ProgramBuilder {
     return placement;
   }
 
-  /// All columns of a placement, its devices renamed within their kinds as the program has them.
+  /// Values of all columns for a placement, its devices renumbered within their kinds to respect the symmetry breaking.
+  /// Empty if a color has no column on its device.
   std::vector<double> columns_of(const LoadPlacement& placement) const {
     std::vector<std::size_t> renamed(devices_, devices_), used(problem_.kind_count(), 0);
     std::vector<std::size_t> device_of(problem_.color_count());
@@ -175,7 +176,7 @@ class ProgramBuilder {
     }
   }
 
-  /// x(a, i) - x(b, i) <= column.
+  /// Adds the row x(a, i) - x(b, i) <= column.
   void add_difference(std::size_t a, std::size_t b, std::size_t device, std::uint32_t column) {
     if (place(a, device) == kNoColumn) return;
     Terms terms{{place(a, device), 1}, {column, -1}};
@@ -198,7 +199,7 @@ class ProgramBuilder {
       }
   }
 
-  /// The terms of one pass, or of both, on one device: compute, in, out.
+  /// Terms of one pass, or of both (nullopt), on one device: compute, in, out.
   std::array<Terms, 3> pass_terms(std::size_t device, std::optional<bool> backward) const {
     const KindId kind = problem_.kind_of(DeviceId{device});
     std::array<Terms, 3> terms;
@@ -220,7 +221,7 @@ class ProgramBuilder {
 
   static void append(Terms& to, const Terms& more) { to.insert(to.end(), more.begin(), more.end()); }
 
-  /// Rows that keep the load of these parts at or below `column`.
+  /// Adds rows that keep the load of these parts at or below `column`.
   void add_load(const std::array<Terms, 3>& parts, std::uint32_t column) {
     std::vector<Terms> sums{parts[0]};
     if (options_.goal.sum == LoadSum::channels) {
@@ -285,14 +286,14 @@ class ProgramBuilder {
     }
   }
 
-  /// z of a placement: from each op on, as long as no path has left the device.
+  /// Sets z for a placement: 1 for every forward op from which the device's work can be reached.
   void fill_reach(const std::vector<std::size_t>& device_of, std::vector<double>& x) const {
     if (!options_.contiguous) return;
     for (std::size_t i = 0; i < devices_; ++i) {
       std::vector<double> reach(problem_.op_count(), 0.0);
       const auto& order = problem_.topological_order();
       for (std::size_t at = order.size(); at-- > 0;) {
-        // The least that is allowed: what later ops on the device need.
+        // The least value that the rows allow: the maximum over the op itself and its readers.
         const OpId op = order[at];
         if (problem_.op(op).backward) continue;
         double need = device_of[problem_.op(op).color] == i ? 1 : 0;
@@ -305,7 +306,7 @@ class ProgramBuilder {
     }
   }
 
-  /// The least goal that all rows allow.
+  /// Sets the goal columns to the least values that all rows allow.
   void fill_goal(std::vector<double>& x) const {
     const LinearProgram& linear = program_.linear;
     for (std::size_t row = 0; row < linear.rows(); ++row) {
@@ -325,11 +326,11 @@ class ProgramBuilder {
   const LoadProgramOptions& options_;
   std::vector<TensorColumns> tensors_;
   std::size_t devices_;
-  double unit_ = 1;                   // picoseconds: times in the program are within a few powers of ten of 1
+  double unit_ = 1;                   // picoseconds; keeps times in the program within a few powers of ten of 1
   std::vector<std::uint32_t> order_;  // colors by descending time
   IntegerProgram program_;
   std::vector<std::uint32_t> places_;  // color x device
-  std::vector<std::uint32_t> moves_;   // tensor x device: in, and the column after it out
+  std::vector<std::uint32_t> moves_;   // tensor x device: column of in, followed by that of out
   std::uint32_t goal_ = kNoColumn, reach_ = kNoColumn;
 };
 
@@ -356,7 +357,7 @@ LoadProgramResult solve_load_program(const LoadProblem& problem, const LoadProgr
     result.infeasible = true;
     return result;
   }
-  const std::size_t columns = builder.columns();  // before there are rows, of which there are many more
+  const std::size_t columns = builder.columns();  // checked before the rows are added, which are many more
   if (columns > options.most_columns)
     refuse("too-large",
            fmt::format("the integer program would have {} columns, more than {}", columns, options.most_columns),
@@ -381,7 +382,7 @@ LoadProgramResult solve_load_program(const LoadProblem& problem, const LoadProgr
   using Status = IntegerSolution::Status;
   result.infeasible = solution.status == Status::infeasible && !result.placement;
   if (result.infeasible) return result;
-  // A relative 10^-6 is what the solver's tolerances leave of a proof.
+  // The solver's tolerances leave a relative 10^-6 of uncertainty in its bound.
   result.bound = load_lower_bound(problem);
   if (std::isfinite(solution.bound))
     result.bound = std::max(builder.time_of(solution.bound * (1 - 1e-6)), result.bound);
@@ -390,7 +391,7 @@ LoadProgramResult solve_load_program(const LoadProblem& problem, const LoadProgr
   const LoadReport report = evaluate_load(problem, found, options.goal);
   const double said = static_cast<double>(builder.time_of(solution.value).count);
   const double is = static_cast<double>(report.value.count);
-  if (!report.feasible() || is > said * (1 + 1e-6) + 1) return result;  // not what it says: rejected
+  if (!report.feasible() || is > said * (1 + 1e-6) + 1) return result;  // infeasible, or worse than the solver says
   take(found);
   result.optimal = solution.status == Status::optimal;
   return result;

@@ -21,9 +21,9 @@
 namespace trainyard {
 namespace {
 
-// Tried on the published workloads: larger swaps and colder ends find less.
+// Tuned on the published workloads: larger swaps and colder ends find less.
 constexpr std::uint64_t kLoadRounds = 8;
-constexpr std::uint64_t kMostWork = 50'000'000;  // seconds
+constexpr std::uint64_t kMostWork = 50'000'000;  // updated numbers; takes seconds
 constexpr double kSpread = 0.1, kCold = 1e-3;
 
 using Devices = std::vector<DeviceId>;  // of each color
@@ -47,7 +47,7 @@ std::vector<Devices> able_devices(const LoadProblem& problem) {
   return able;
 }
 
-/// Colors that hand something to each other.
+/// Colors that exchange tensors, by color.
 CompressedRows<OpId, std::uint32_t> color_neighbours(const LoadProblem& problem) {
   std::vector<std::set<std::uint32_t>> around(problem.color_count());
   for (const TensorId id : problem.tensors()) {
@@ -74,7 +74,7 @@ class Annealer {
         neighbours_(color_neighbours(problem)),
         random_(options.seed) {}
 
-  /// Colors dealt out by descending time, each to where the greatest load stays least.
+  /// Deals out the colors by descending time, each to the device with the least excess, then the least load.
   Devices dealt() const {
     Devices devices;
     for (const Devices& able : able_) devices.push_back(able.front());
@@ -122,7 +122,7 @@ class Annealer {
     record();
   }
 
-  /// One round of `steps` evaluations, from hot to cold; temperatures are shares of the value.
+  /// One annealing round of `steps` evaluations. Temperatures are shares of the value.
   void anneal(std::uint64_t steps, double hot, double cold) {
     const double scale = static_cast<double>(std::max<std::int64_t>(state_->value(options_.goal).count, 1));
     double energy = energy_now();
@@ -142,14 +142,14 @@ class Annealer {
     }
   }
 
-  /// From the best: moves and swaps of the busiest device's colors as long as one helps, then a few random changes, and
-  /// again, from where the last one ended unless that was worse.
+  /// Iterated descent from the best: moves and swaps of the busiest device's colors as long as one improves, then a few
+  /// random changes. Each round starts from the last local optimum that was no worse than the one before.
   void polish(std::uint64_t most) {
     const std::uint64_t last = evaluations_ + most;
     Devices base = best_devices_;
     double base_energy = 0;
     for (bool first = true; evaluations_ < last && !stopped(); first = false) {
-      ++evaluations_;  // also where there is nothing to move, so that it ends
+      ++evaluations_;  // also if nothing can be moved, so that the loop ends
       start(base);
       for (std::uint64_t i = 0; !first && i < 1 + random_.below(3); ++i)
         if (propose()) ++evaluations_;
@@ -161,7 +161,7 @@ class Annealer {
     }
   }
 
-  /// The evaluations asked for, or enough for the size of the problem.
+  /// The requested number of evaluations, or enough for the size of the problem.
   std::uint64_t budget() const {
     if (options_.evaluations > 0) return options_.evaluations;
     const std::uint64_t colors = able_.size();
@@ -169,13 +169,13 @@ class Annealer {
         std::clamp<std::uint64_t>(30 * colors * colors * problem_.device_count(), 20'000, 5'000'000);
     return std::clamp<std::uint64_t>(kMostWork / work_of_move(), 20'000, asked);
   }
-  /// How many numbers change when a color moves, on average.
+  /// Average number of values that change when a color moves.
   std::uint64_t work_of_move() const {
     std::uint64_t edges = 0;
     for (const TensorId tensor : problem_.tensors()) edges += 1 + problem_.tensor(tensor).consumers.size();
     return 1 + edges / able_.size();
   }
-  /// Whether the search is to end; asked every so many times, as that may read a clock.
+  /// Whether the search has to end. Polls `stop` on every 256th call, as it may read a clock.
   bool stopped() {
     if (!stopped_ && options_.stop && ++asked_ % 256 == 0) stopped_ = options_.stop();
     return stopped_;
@@ -185,8 +185,8 @@ class Annealer {
   std::uint64_t evaluations() const { return evaluations_; }
 
  private:
-  /// Loads beside the greatest count a little, so that a step toward balance is seen before the greatest one falls;
-  /// what does not fit counts more than anything.
+  /// The greatest load, plus a small share of the root mean square of all loads, so that a step toward balance counts
+  /// before the greatest load falls. Excess memory at least doubles the energy.
   double energy_now() const {
     double squares = 0, greatest = 0;
     for (const DeviceId device : problem_.devices()) {
@@ -252,7 +252,7 @@ class Annealer {
       }
     }
   }
-  /// Moves the color, and the other one to where it was; undone unless it helps.
+  /// Moves the color, and the other one to its place. Undone, with result false, unless the energy falls.
   bool helps(std::size_t color, DeviceId to, const std::uint32_t* other, double& energy) {
     const DeviceId from = state_->device(color);
     if (from == to) return false;
@@ -283,13 +283,13 @@ class Annealer {
     return device;
   }
 
-  /// Changes the state; false: it could not.
+  /// Makes a random move; returns false if none was made.
   bool propose() {
     moved_.clear();
     DeviceId from = random_.chance(0.6) ? busiest() : DeviceId{random_.below(problem_.device_count())};
     if (on_[from.index()].empty()) return false;
     const std::size_t color = on_[from.index()][random_.below(on_[from.index()].size())];
-    // Where a neighbour is, or anywhere.
+    // The target is the device of a neighbour, or any.
     const auto around = neighbours_[OpId{color}];
     DeviceId to = DeviceId::none();
     if (!around.empty() && random_.chance(0.6)) to = state_->device(around[random_.below(around.size())]);
@@ -312,7 +312,7 @@ class Annealer {
     if (other != except && state_->can_run(other, from)) shift(other, from);
   }
 
-  /// Neighbours on the same device, and their neighbours.
+  /// Moves up to 64 more colors from the same device, each a neighbour of the one before.
   void take_along(DeviceId from, DeviceId to, std::size_t color) {
     const std::size_t most = std::size_t{1} << random_.below(7);
     for (std::size_t taken = 0; taken < most; ++taken) {
@@ -338,7 +338,7 @@ class Annealer {
   Random random_;
   std::optional<LoadState> state_;
   std::vector<std::vector<std::uint32_t>> on_;  // colors of each device
-  std::vector<std::size_t> at_;                 // of each color, its place in that list
+  std::vector<std::size_t> at_;                 // index of each color in that list
   std::vector<std::pair<std::size_t, DeviceId>> moved_;
   double temperature_ = 0;
   Worth best_{Bytes{INT64_MAX}, kInfiniteLoad};
@@ -371,7 +371,7 @@ LoadSearchResult search_load(const LoadProblem& problem, const LoadSearchOptions
     const Contraction blocks = contract(problem);
     const Split split = dpl(problem, blocks, {.sum = options.goal.sum, .stop = options.stop});
     if (split.found()) starts.push_back(devices_of(problem, placement_of(split, blocks, problem)));
-  } catch (const OutOfTime&) {  // what is dealt out is there
+  } catch (const OutOfTime&) {  // the dealt start is available
   }
   for (const Devices& from : starts) search.start(from);
   const std::uint64_t steps = search.budget() / (kLoadRounds + 1);

@@ -16,7 +16,7 @@ LoadState::LoadState(const LoadProblem& problem, std::vector<DeviceId> placement
       producer_(problem.tensor_count(), DeviceId{0}),
       readers_(problem.tensor_count() * device_count_, 0),
       remote_(problem.tensor_count(), 0) {
-  // Everything starts on device 0, as if it could run there, and goes where it belongs.
+  // All colors start on device 0, as if it could run them, and are then moved to their devices.
   for (const DeviceId device : problem.devices())
     if (const auto& memory = problem.kind(problem.kind_of(device)).memory) room_[device.index()] = memory->count;
   for (const TensorId id : problem.tensors())

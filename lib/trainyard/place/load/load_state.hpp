@@ -9,8 +9,8 @@
 
 namespace trainyard {
 
-/// The loads of all devices under a placement of colors, kept up to date as colors move: O(edges of the color) a move,
-/// in whole numbers, so that going back is exact.
+/// The loads of all devices under a placement of colors, updated as colors move. A move takes O(edges of the color), in
+/// integers, so that undoing it is exact.
 class LoadState {
  public:
   /// `placement`: the device of each color; every color can run on its device.
@@ -19,12 +19,11 @@ class LoadState {
   const LoadProblem& problem() const { return *problem_; }
   DeviceId device(std::size_t color) const { return device_[color]; }
   const std::vector<DeviceId>& placement() const { return device_; }
-  /// The color can run there.
   bool can_run(std::size_t color, DeviceId device) const {
     return problem_->color_time(color, problem_->kind_of(device)) != kNeverLoad;
   }
   Bytes size(std::size_t color) const { return problem_->color_size(color); }
-  /// The color's time there, both passes.
+  /// Time of the color on the device, both passes.
   Picoseconds time(std::size_t color, DeviceId device) const {
     return problem_->color_time(color, problem_->kind_of(device));
   }
@@ -39,7 +38,7 @@ class LoadState {
     return both.load(sum);
   }
   Picoseconds value(const LoadOptions& options) const;
-  /// Beyond the capacities, all devices together.
+  /// Bytes over the capacities, summed over the devices.
   Bytes excess() const { return Bytes{excess_}; }
 
  private:
@@ -59,13 +58,13 @@ class LoadState {
   std::vector<DeviceId> device_;           // of each color
   std::vector<PassLoad> passes_;           // device x pass
   std::vector<std::int64_t> held_, room_;  // of each device
-  std::vector<DeviceId> producer_;         // of each tensor the device that makes it
+  std::vector<DeviceId> producer_;         // of each tensor, the device of its producer
   std::vector<std::uint32_t> readers_;     // tensor x device
-  std::vector<std::uint32_t> remote_;      // of each tensor: devices with readers, but for its producer's
+  std::vector<std::uint32_t> remote_;      // of each tensor, the number of other devices that read it
   std::int64_t excess_ = 0;
 };
 
-/// Every op where its color is.
+/// The placement with every op on the device of its color.
 LoadPlacement placement_of(const LoadState& state);
 
 }  // namespace trainyard
