@@ -56,13 +56,13 @@ class Fold {
     std::size_t from, to;  // stages
     std::size_t replica, rank;
     Colour colour;
-    std::uint32_t which;       // images of one task have one number
-    std::uint32_t first_held;  // of held_
+    std::uint32_t which;       // number shared by the images of one task
+    std::uint32_t first_held;  // index into held_
   };
   struct Held {
     ChannelId channel;
     std::uint32_t task;
-    Colour how;  // place in the route of a crossing, hops of a ring
+    Colour how;  // position in a crossing's route, or hops of a ring
   };
 
   [[noreturn]] void refuse(const std::string& why,
@@ -140,7 +140,7 @@ class Fold {
       for (std::size_t i = 0; i < devices.size(); ++i) add_hop(devices[i], devices[(i + step) % devices.size()], step);
     join_hops();
   }
-  /// Channels of the last task once each, with all hops over them.
+  /// Merges the channels of the last task: one entry for each channel, with all hops over it.
   void join_hops() {
     const auto first = held_.begin() + tasks_.back().first_held;
     std::sort(first, held_.end(), [](const Held& a, const Held& b) { return a.channel < b.channel; });
@@ -167,7 +167,7 @@ class Fold {
   }
 
   void check_meetings() const {
-    // Images of one task after the other: who of them held a channel last.
+    // In order of the task number, so that images of one task are consecutive. `holder`: last task on each channel.
     std::vector<std::uint32_t> order(tasks_.size()), begins(which_.size() + 1, 0);
     for (const Task& task : tasks_) ++begins[task.which + 1];
     std::partial_sum(begins.begin(), begins.end(), begins.begin());
@@ -218,7 +218,7 @@ class Fold {
     std::map<std::tuple<Kind, std::size_t, std::size_t, std::size_t>, const Task*> first;
     std::vector<Colour> of_replica(mesh_.replicas);
     for (const Task& task : tasks_) {
-      // Ranks of a replica are alike, and so are the collectives of its replicas.
+      // Tasks of a replica's ranks have one colour; so do the collectives of replicas with the same experts.
       const bool all = task.kind == Kind::same_experts;
       const auto [at, added] = first.try_emplace({task.kind, task.from, task.to, all ? 0 : task.replica}, &task);
       if (at->second->colour != task.colour)
@@ -256,7 +256,7 @@ class Fold {
            (task.kind == Kind::replicas || std::ranges::binary_search(classes.representatives, task.replica));
   }
 
-  /// Serial channels of tasks that are simulated: by the colours there, and by those that are simulated too.
+  /// Compares the colours on serial channels of simulated tasks, in the whole step and among simulated tasks.
   void check_shared(const FoldClasses& classes) const {
     IdMap<ChannelId, Colour> all(cluster_.channel_count(), 0), simulated(cluster_.channel_count(), 0);
     for (const Held& held : held_) {

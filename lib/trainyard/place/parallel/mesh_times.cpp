@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-/// Bytes of the parts whose additions are timed.
+/// Sizes of the parts whose additions are timed.
 constexpr Bytes kFew{1 << 20}, kMany{1 << 26};
 
 }  // namespace
@@ -88,8 +88,8 @@ std::size_t MeshTimes::sums_in_turn(const Mesh& mesh) const {
 MeshTimes::SumTime MeshTimes::sum_time(const Mesh& mesh, bool least, const AdditionTimes& additions) const {
   const std::vector<DeviceId> replicas = replicas_of(mesh, 0);
   const auto run = [&](CollectiveKind kind, Bytes bytes) { return collective_run(problem_, {kind, bytes}, replicas); };
-  // A step of a ring is the longest of several lines, so that one through two of its points is above it only between
-  // them. Rounded, in each of its steps.
+  // The time of a ring's step is the maximum of several linear functions of the bytes, so a line through two of its
+  // points is above it only between them. `rounded` is for the rounding of each step.
   const Bytes few{least ? std::int64_t{1} << 36 : 0}, many{std::int64_t{1} << (least ? 37 : 30)};
   const auto n = static_cast<double>(replicas.size()), rounded = least ? 3 * n : 0;
   const std::size_t hosts = host_count(problem_.cluster(), replicas);
@@ -197,7 +197,7 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
     return Mesh{plan.first_device(i), degrees.data, degrees.tensor.ranks};
   };
   costs.transfer = [=, this](const ParallelPlan& plan, std::size_t from, std::size_t to, Bytes bytes) {
-    // Replicas of another number take parts of it, at the same time.
+    // Stages with different numbers of replicas send parts at the same time, so the least time is 0.
     if (least && (bytes == Bytes{0} || !plan.degrees.empty())) return Nanoseconds{0};
     const Mesh a = mesh(plan, from), b = mesh(plan, to);
     const auto& [bandwidth, latency] =
@@ -215,7 +215,7 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
     const Mesh own = mesh(plan, device);
     if (own.replicas == 1) return Nanoseconds{0};
     const SumTime& sum = sum_of(own);
-    const bool half = plan.zero == 3;  // a ring's first one, as long as the other
+    const bool half = plan.zero == 3;  // the first half of a ring's sum, as long as the other
     const auto measured = [&](CollectiveKind kind, Bytes bytes) {
       return problem_.costs().collective_time(kind, bytes, own.replicas, sum.hosts);
     };
@@ -232,7 +232,7 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
     for (const auto& [kind, times] : std::initializer_list<std::pair<Kind, int>>{
              {Kind::all_reduce, 1}, {Kind::reduce_scatter, halves}, {Kind::all_gather, halves}}) {
       if ((kind == Kind::all_reduce && half) || (kind != Kind::all_reduce && plan.zero == 0)) continue;
-      for (std::int64_t parts = 1; parts <= 1024 && measured(kind, weights); parts *= 2)  // in parts of any size
+      for (std::int64_t parts = 1; parts <= 1024 && measured(kind, weights); parts *= 2)  // in buckets of any size
         shortest = std::min(shortest, times * parts * *measured(kind, Bytes{weights.count / parts}));
     }
     return shortest;
@@ -243,12 +243,12 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
   costs.ranks_share_links = [=, this](const ParallelPlan& plan, std::size_t device) {
     const Mesh own = mesh(plan, device);
     if (own.replicas == 1) return false;
-    // Those that share a sequence, or experts, are replicas.
+    // Devices that share a sequence or experts are replicas here.
     if (own.ranks == 1) return plan.context * plan.experts > 1;
     return known->ranks_share_links.of(own, [&] { return first_ranks_share_links(own); });
   };
   costs.expert_all_reduce = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
-    const Mesh all = mesh(plan, device);  // those that hold the same experts are as many replicas apart
+    const Mesh all = mesh(plan, device);  // replicas with the same experts are plan.experts apart
     const Mesh own{all.first, all.replicas / plan.experts, all.ranks * plan.experts};
     return Nanoseconds{static_cast<std::int64_t>(sum_of(own).links.of(weights, plan.zero == 0))};
   };

@@ -12,15 +12,15 @@
 
 namespace trainyard {
 
-/// Times of transfers and of gradients' sums between the devices of a plan's stages, for PlanCosts: of the meshes of
-/// plan_schedule.hpp.
+/// Times of transfers and of gradient sums between the devices of a plan's stages, for PlanCosts. The meshes are those
+/// of plan_schedule.hpp.
 ///
-///     transfer             the slowest route between the devices of two neighbours; least: the fastest, as long as it
-///                          holds links from others
+///     transfer             the slowest route between the devices of two neighbouring stages; least: the fastest route,
+///                          for as long as it holds links from others
 ///     gradients' sum       an all-reduce over the replicas of a stage (collective_run, without tables linear in the
-///                          bytes), as often as ranks have such sums over the same channels, each after the other, but
-///                          for the least; ZeRO 1 sends as much, ZeRO 3's sum half
-///     additions            of a ring's n - 1 steps, which each device makes as ops of its own where plans have rings
+///                          bytes), times the number of ranks whose sums share channels, since these run in turn
+///                          (least: once); ZeRO 1 sends as much, ZeRO 3's sum half
+///     additions            those in a ring's n - 1 steps, which each device runs as ops if the plan has rings
 class MeshTimes {
  public:
   /// Whether a plan's gradients are added by rings of sends and additions, not by whole collectives.
@@ -30,55 +30,60 @@ class MeshTimes {
   MeshTimes(const Problem& problem, std::vector<DeviceId> devices, HasRings has_rings = {})
       : problem_(problem), devices_(std::move(devices)), has_rings_(std::move(has_rings)) {}
 
-  /// Sets PlanCosts::transfer, ::all_reduce, ::additions, ::expert_all_reduce and ::ranks_share_links, likely or least;
-  /// the object must outlive them.
+  /// Sets PlanCosts::transfer, ::all_reduce, ::additions, ::expert_all_reduce and ::ranks_share_links to likely times,
+  /// or to least ones. The object must outlive them.
   void add_to(PlanCosts& costs, bool least) const;
   /// How long a collective holds its slowest hop from others.
   Nanoseconds holding(const CollectiveRun& run) const;
 
  private:
-  /// Devices of a stage: `ranks` of each replica, from `first` on.
+  /// Devices of a stage: `ranks` of each replica, from index `first` on.
   struct Mesh {
     std::size_t first, replicas, ranks;
     auto operator<=>(const Mesh&) const = default;
   };
   struct Known;
-  /// A time without bytes, and by how much longer each takes, of many.
+  /// Linear model of a time: `none` for no bytes, and `per_byte`, the slope for many bytes.
   struct LinearTime {
     double none = 0, per_byte = 0;
     double of(Bytes bytes) const { return none + per_byte * static_cast<double>(bytes.count); }
   };
-  /// In which each device adds two parts (CollectiveOps) of so many bytes; least: the fastest of all.
+  /// Time of each device to add two parts (CollectiveOps) of kFew and of kMany bytes. For least costs, that of the
+  /// fastest device.
   struct AdditionTimes {
     std::vector<Nanoseconds> of_few, of_many;
-    /// The slowest's.
+    /// The times of the mesh's slowest device.
     LinearTime on(const Mesh& mesh) const;
   };
-  /// By rings, and by trees, which ZeRO's halves of a sum are not (CollectiveRun); without trees, by rings twice.
+  /// Times by rings and by trees (CollectiveRun). ZeRO's halves of a sum have no trees. Without trees both are the
+  /// ring's.
   struct RingOrTree {
     LinearTime ring, tree;
     double of(Bytes bytes, bool trees) const { return std::min(ring.of(bytes), (trees ? tree : ring).of(bytes)); }
   };
-  /// The sum of gradients: on links, where the costs have no table, how long it holds them from others at least, and of
-  /// a ring the device's own additions.
+  /// Sum of gradients: its time on links if the costs have no table; the least time that it holds links from others;
+  /// and for a ring the device's own additions.
   struct SumTime {
     RingOrTree links, holding;
     LinearTime additions;
     std::size_t hosts, in_turn;  // sums_in_turn()
   };
 
-  /// The least bandwidth and the longest latency between the first ranks of replicas that have samples in common.
+  /// The least bandwidth and the longest latency between the first ranks of replicas that share samples.
   std::pair<BytesPerSecond, Nanoseconds> slowest_route(const Mesh& from, const Mesh& to) const;
-  /// The most and the shortest that transfers hold from each other.
+  /// The highest bandwidth and the shortest latency, counted only as far as transfers hold links from each other:
+  /// infinite without links, no latency unless a link is serial.
   std::pair<BytesPerSecond, Nanoseconds> fastest_route(const Mesh& from, const Mesh& to) const;
-  /// Devices that reach others as fast as all of the mesh, which are in the order of hosts, reach those of another
-  /// mesh: of a fabric, the first and the last on each leaf. A host in both has the one's last and the other's first.
+  /// Devices of the mesh, which are in the order of hosts, that reach another mesh as fast as all of its devices do. In
+  /// a fabric these are the first and the last device on each leaf. A host that two meshes share holds the last device
+  /// of one and the first of the other.
   std::vector<DeviceId> ends_of(const Mesh& mesh) const;
   SumTime sum_time(const Mesh& mesh, bool least, const AdditionTimes& additions) const;
   std::vector<DeviceId> replicas_of(const Mesh& mesh, std::size_t rank) const;
-  /// Ranks whose replicas' sums hold channels of the first one's, with that: they are due at once.
+  /// Number of ranks whose replicas' sum uses channels of the first rank's sum, itself included. All are due at once.
   std::size_t sums_in_turn(const Mesh& mesh) const;
-  /// Whether the first ranks and the first replicas hold one link each for all of a collective, which is the same.
+  /// Whether the collective of the first replica's ranks and that of the first ranks of all replicas share a channel of
+  /// their slowest hop, which they hold throughout.
   bool first_ranks_share_links(const Mesh& mesh) const;
   Sharing sharing(DeviceId from, DeviceId to) const;
   AdditionTimes addition_times(bool least) const;

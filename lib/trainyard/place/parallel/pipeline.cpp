@@ -70,7 +70,7 @@ class Pipelining {
   }
 
  private:
-  /// Equally many for each replica, no more than there are layers for.
+  /// Equally many devices for each replica, at most as many as there are layers for.
   std::vector<DeviceId> pipeline_devices() const {
     std::vector<DeviceId> devices = worthy_devices(problem_);
     const std::size_t replicas = options_.replicas;
@@ -95,7 +95,7 @@ class Pipelining {
                       "one stage a device",
                       name_of(options_.schedule), chunks_, layers_.size(), graph_.name(), mesh_.size(), worthy));
   }
-  /// A schedule that fills gaps with weights' gradients, of a graph that makes them with the inputs'.
+  /// Adds a note if the schedule fills gaps with weight gradients but no op of the graph makes them alone.
   void note_combined_gradients() {
     if (!splits_backward(options_.schedule) || !trains_parameters(graph_)) return;
     const IdMap<TensorId, bool> gradients = parameter_gradients(graph_);
@@ -116,7 +116,7 @@ class Pipelining {
     const std::size_t most = kManyOps / graph_.op_count() / mesh_.size();
     const std::size_t wanted = std::clamp<std::size_t>(most, chunks_ > 1 ? 2 : 1, 4) * row_;
     if (wanted <= samples()) return wanted;
-    // Where samples are few, as many as the schedule takes, or what it takes at least, which is refused by name.
+    // With few samples: as many as the schedule takes, or the least that it takes, which is refused by name.
     if (options_.schedule == PipelineSchedule::interleaved) return std::max(samples() / row_, std::size_t{1}) * row_;
     return options_.schedule == PipelineSchedule::dualpipe_v ? std::max(samples(), 2 * row_) : samples();
   }
@@ -128,7 +128,7 @@ class Pipelining {
   }
   std::size_t stage_count() const { return row_ * chunks_; }
 
-  /// How many microbatches to expect to be held: all, those of the first stage, one.
+  /// Assumptions for the number of microbatches held: all, those of the first stage, one.
   std::vector<std::size_t> held_microbatches() const {
     return {microbatches_, std::min(row_ * chunks_, microbatches_), 1};
   }

@@ -40,7 +40,7 @@ class TaskRun {
           end(OpId{number}), ++ended;
       }
       dispatch(false);
-      if (events_.empty()) dispatch(true);  // tasks wait for each other
+      if (events_.empty()) dispatch(true);  // tasks wait for each other in a cycle
       if (!events_.empty()) now_ = std::get<0>(events_.top());
     }
     schedule_.placement = placement_;
@@ -94,7 +94,7 @@ class TaskRun {
       device.running = op;
       schedule_.order[id].push_back(op);
       events_.emplace(now_ + problem_.duration(op, id), Event::end, op.index());
-      if (any) return;  // one is enough to go on
+      if (any) return;  // one op is enough to go on
     }
   }
 

@@ -8,18 +8,18 @@
 
 namespace trainyard {
 
-/// The task that each op is part of.
+/// The pipeline task that each op is part of.
 struct PipelineWork {
-  IdMap<OpId, DeviceId> home;     // the device whose task it is; the op may be placed elsewhere (its group is)
-  IdMap<OpId, std::size_t> task;  // position in its device's sequence; updates: behind them
-  std::size_t tasks = 0;          // of a device, at most
+  IdMap<OpId, DeviceId> home;     // device whose task it is; the op may be placed elsewhere, with its group
+  IdMap<OpId, std::size_t> task;  // position in its device's sequence; updates: after all tasks
+  std::size_t tasks = 0;          // per device, at most
 };
 
-/// Each device's ops in the order of its tasks: of one task those first that are ready first (ties: topological
-/// order), and no op of the next before all of one have started. Ops that are not at home, which are only there because
-/// their group is, run when they are ready. Made by running it without contention for links; where tasks wait for each
-/// other in a circle, which stages that hand activations back and forth can, one that is ready goes ahead, so there is
-/// always an order. The result is a strict schedule.
+/// Returns a strict schedule in which each device runs its ops in the order of its tasks. Within a task, ops run in the
+/// order in which they become ready (ties: topological order); all ops of a task start before any op of the next. Ops
+/// that are not at home, but placed with their group, run when they are ready. The order comes from a run without
+/// contention for links. Tasks may wait for each other in a cycle, if stages hand activations back and forth. A ready
+/// task then goes ahead, so there is always an order.
 Schedule in_task_order(const Problem& problem, const Placement& placement, const PipelineWork& work);
 
 }  // namespace trainyard

@@ -120,14 +120,14 @@ void PlanChain::order_by_posts() {
 std::vector<PlanChain::Again> PlanChain::again(const RepeatedSegments& repeated) const {
   const std::size_t n = graph_.op_count(), never = path_.size() + 1;
   const auto& order = graph_.topological_order();
-  IdMap<OpId, std::size_t> number(n, 0), reached(n, 0), awaited(n, never);  // on the path: its own, behind, ahead of
-  std::vector<Nanoseconds> until{Nanoseconds{0}};                           // by number, itself included
+  IdMap<OpId, std::size_t> number(n, 0), reached(n, 0), awaited(n, never);  // path positions: own, before, after
+  std::vector<Nanoseconds> until{Nanoseconds{0}};                           // path length, by position inclusive
   for (const OpId op : path_) {
     until.push_back(until.back() + time_[op] + collective_[op]);
     number[op] = until.size() - 1;
   }
   struct Way {
-    Nanoseconds length, collectives;  // up to an op's end, and since then
+    Nanoseconds length, collectives;  // up to an op's end; of collectives since then
   };
   IdMap<OpId, Way> way(n);
   for (const OpId op : order) {
@@ -183,7 +183,8 @@ std::vector<PlanChain::Again> PlanChain::again(const RepeatedSegments& repeated)
   return result;
 }
 
-/// The path is longer by recomputation of several blocks where it has what each replaces of it one behind the other.
+/// Recomputation of several blocks lengthens the path by all their additions only if the parts of the path that they
+/// replace do not overlap. Drops the additions of blocks that overlap.
 void PlanChain::leave_overlapping(std::vector<Again>& blocks, std::vector<Again>& scores) {
   std::size_t last = 0;
   for (std::size_t b = blocks.size(); b-- > 0;) {
@@ -193,9 +194,9 @@ void PlanChain::leave_overlapping(std::vector<Again>& blocks, std::vector<Again>
   }
 }
 
-/// What makes a gradient, the ops of the backward pass no later than the last post before that, and what makes
-/// gradients of weights of what was there before that post began: a device takes ops in the order in which they can
-/// start.
+/// Time of the ops that a device runs before and for a gradient: the op that makes it, the ops of the backward pass up
+/// to the last post before that op, and the ops that make weight gradients from inputs that were ready before that post
+/// began. A device takes ops in the order in which they can start.
 Nanoseconds PlanChain::ahead_of(OpId gradient) {
   const std::size_t place = behind_[gradient];
   if (place == 0) return time_[gradient];
@@ -215,16 +216,16 @@ Nanoseconds PlanChain::ahead_of(OpId gradient) {
   return sum + time_[gradient];
 }
 
-/// The path back until the last post before what makes a gradient, and that.
+/// Length of the backward path up to the last post before the op that makes a gradient, and that op.
 Nanoseconds PlanChain::along_path(OpId gradient) const {
   Nanoseconds sum = time_[gradient];
   for (std::size_t place = blocks_; place < behind_[gradient]; ++place) sum += along_[place];
   return sum;
 }
 
-/// Sums are of the stage whose first forward op with inputs is the last one before the first op of their group, in
-/// topological order. So a stage that begins with a block shares none with those before it where that op is behind all
-/// groups with weights of the blocks before, and ahead of its own and those behind it.
+/// By block: whether a stage that begins with it shares no gradient sum with earlier stages. Sums belong to the stage
+/// whose first forward op with inputs is the last such op before the first op of their group, in topological order. So
+/// that op must come after all groups with weights of earlier blocks, and before those of its own and later blocks.
 std::vector<bool> PlanChain::own_sums() const {
   const std::size_t n = graph_.op_count();
   IdMap<OpId, std::size_t> position(n);
@@ -275,7 +276,7 @@ void PlanChain::take_path(std::vector<LayerCost>& chain, std::vector<LeastWork>&
     work[b].accumulation = block.accumulation;
     work[b].input_gradient = block.input_gradient;
     work[b].weight_gradient = block.weight_gradient;
-    // Additions may run while ranks communicate, whichever task makes what they add.
+    // Additions may run while ranks communicate, whichever task makes the gradients that they add.
     if (ranks_ && path_back > inputs) {
       const Nanoseconds ops = block.input_gradient + block.accumulation,
                         whole = path_back > inputs + additions ? back : std::min(back, ops);
@@ -318,7 +319,7 @@ std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const s
     block.output = sent_[b];
     block.input = sent_[2 * blocks_ - 1 - b];
   }
-  std::vector<std::size_t> previous(posts_.size(), 0);  // 1 more than the place of the post before
+  std::vector<std::size_t> previous(posts_.size(), 0);  // 1 + place of the post before
   for (std::size_t place = 0, last = 0; place < posts_.size(); ++place) {
     previous[place] = last;
     if (!posts_[place].is_none()) last = place + 1;
@@ -328,7 +329,8 @@ std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const s
     work[b].has_own_sum = own[b];
     work[b].additions_take_time = additions_take_time_[b];
   }
-  // A block of no time keeps no device; the chain ends with what makes gradients of the first block's weights alone.
+  // A block without time occupies no device. The chain ends with the ops that make weight gradients of the first block
+  // only.
   for (std::size_t b = 0; b < blocks_; ++b)
     work[b].on_chain = !posts_[b].is_none() && (b == 0 || !posts_[2 * blocks_ - 1 - b].is_none());
   for (const OpId op : graph_.ops()) {
@@ -336,7 +338,7 @@ std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const s
     if (graph_.phase(op) == Phase::update) continue;
     if (weights_[op] && behind_[op] < previous[2 * blocks_ - 1 - b]) work[b].on_chain = false;
     (graph_.phase(op) == Phase::forward ? work[b].forward : work[b].backward) += time_[op];
-    if (!weights_[op]) {  // else once a step, of added gradients
+    if (!weights_[op]) {  // those run once a step, on accumulated gradients
       work[b].links += collective_[op];
       if (graph_.phase(op) == Phase::backward && collective_[op] > Nanoseconds{0}) {
         const Nanoseconds ahead = ahead_of(op) - time_[op];

@@ -27,18 +27,20 @@
 namespace trainyard {
 namespace {
 
-/// Tensor ranks at most of plans that are searched for; NVSwitch domains are larger.
+/// Limit on the tensor ranks of plans in the search. NVSwitch domains are larger.
 constexpr std::size_t kMostRanks = 64;
-/// The memory of a device without a limit, beside others that have one.
+/// Assumed memory of a device without a limit, if others have one.
 constexpr Bytes kUnlimited{std::int64_t{1} << 50};
-/// Any number of tensor ranks of one host up to so many; more where it divides the host, or heads of attention.
+/// On a single host any number of tensor ranks up to this one is searched; above it, powers of two and numbers that
+/// divide the host or the attention heads.
 constexpr std::size_t kAnyRanks = 4;
-/// Ranks at most that share a sequence: any number of one host up to the first, and powers of two.
+/// Limits on the ranks that share a sequence: any number up to kAnyContext on a single host, powers of two up to
+/// kMostContext.
 constexpr std::size_t kAnyContext = 8, kMostContext = 64;
 
 TensorParallel parallel_of(LayerDegree degree) { return {.ranks = degree.ranks, .sequence = degree.sequence}; }
 
-/// The graph with 1/parts of the batch, or of rows of a sequence that ranks share, and with a rank's experts.
+/// The graph with 1/parts of the batch, or of the rows of a shared sequence, and with a rank's experts.
 Graph share_of_batch(const Graph& graph, std::size_t parts, LayerDegree degree) {
   const ParameterUse use{graph, degree.context};
   const detail::ContextUse context{graph, degree.context, degree.exchange};
@@ -66,16 +68,16 @@ Graph share_of_batch(const Graph& graph, std::size_t parts, LayerDegree degree) 
   return std::move(builder).build();
 }
 
-/// Ops without what they read, and of each the op that it is charged to.
+/// Ops without inputs, and for each the op of another graph to which its time is charged.
 struct ChargedOps {
   Graph graph;
   IdMap<OpId, OpId> to{};
 };
 
-/// A lower bound of the time from the first device's begin to the first device's end, of a collective made of sends
-/// around a ring: the part that arrives last has passed each hop twice but for two in a row (all-reduce), or once but
-/// for one (all-gather, reduce-scatter). The ring's own time where all hops are alike; kLongestTime of other
-/// collectives.
+/// Lower bound on the time from the first device's start to the first device's end, of a collective made of sends
+/// around a ring. The part that arrives last has passed each hop twice except two consecutive ones (all-reduce), or
+/// each hop once except one (all-gather, reduce-scatter). If all hops are alike, this is the ring's own time. Returns
+/// kLongestTime for other collectives.
 Nanoseconds around_ring(const Problem& problem, const CollectiveTask& task, const CollectiveRun& run) {
   const bool twice = task.kind == CollectiveKind::all_reduce;
   const std::size_t n = run.hops.size();
@@ -93,8 +95,8 @@ Nanoseconds around_ring(const Problem& problem, const CollectiveTask& task, cons
   return (twice ? 2 : 1) * all - spared;
 }
 
-/// An op for each gradient that updates read, which adds to it those of the next microbatch (split_batch); to its
-/// maker.
+/// For each gradient that updates read, an op that adds that of the next microbatch to it (split_batch), charged to the
+/// op that makes the gradient.
 ChargedOps accumulations_of(const Graph& graph) {
   ChargedOps result;
   GraphBuilder builder{graph.name()};
@@ -118,15 +120,16 @@ struct Working {
   Bytes all{0}, net{0};
 };
 
-/// By backward op, the bytes that passes back hold while it runs besides gradients of weights: workspace, and tensors
-/// made by these ops and not yet read by all that do, one op at a time; net of what its block has kept of the forward
-/// pass and all of them have read by then. What makes gradients of weights alone may be late.
+/// By backward op, the bytes that the backward pass holds while it runs, except gradients of weights. `all` is its
+/// workspace and the tensors made by backward ops and not yet read by all their readers, with one op at a time. `net`
+/// is `all` minus the forward tensors of its block that all backward readers have read by then. Ops that make weight
+/// gradients alone may run late, so they never count as having read a tensor.
 IdMap<OpId, Working> working_of_backward(const Graph& graph, const ParameterUse& use, std::size_t blocks,
                                          const auto& block_of, const auto& makes_weight_gradients) {
   IdMap<OpId, Working> working(graph.op_count());
   std::vector<Bytes> gone(blocks, Bytes{0});
   IdMap<TensorId, std::size_t> readers(graph.tensor_count(), 0);
-  IdMap<TensorId, std::size_t> unread;  // by ops of the backward pass, or one more that is late
+  IdMap<TensorId, std::size_t> unread;  // backward readers; late ones count twice
   for (const TensorId tensor : graph.tensors()) {
     std::size_t ops = 0;
     for (const OpId reader : graph.consumers(tensor))
@@ -175,8 +178,8 @@ Nanoseconds ChainOfBlocks::Kind::time_anywhere(const Problem& problem, OpId op) 
   return own == Problem::kNever ? problem.shortest(op) : own;
 }
 
-/// By update op, the part of its time that any number of replicas that share its work each have: by its time and that
-/// of one of `parts` parts.
+/// By update op, the part of its time that every replica has, however many share its work. Computed from its time and
+/// that of one of `parts` parts.
 IdMap<OpId, Nanoseconds> ChainOfBlocks::launches_of_updates(const Problem& problem, const Kind& kind,
                                                             std::size_t parts) {
   const Graph& graph = problem.graph();
@@ -240,12 +243,12 @@ ChainOfBlocks::ChainOfBlocks(const Problem& problem, const Layers& layers, std::
       block_(layers.size()) {
   std::map<std::string_view, std::size_t> numbers;
   for (const LayerId layer : layers.ops.ids()) {
-    // Layers without a name of their own are blocks of their own.
+    // A layer without a block name is a block by itself.
     const std::string_view block = block_of(layers.names[layer.index()]);
     block_[layer] = block.empty() ? count_++ : numbers.try_emplace(block, count_).first->second;
     count_ = std::max(count_, block_[layer] + 1);
   }
-  // What comes again after another block is of that one: a chain has no way back.
+  // Layers of a block that come after another block belong to that one: a chain has no way back.
   for (LayerId layer : layers.ops.ids())
     if (layer.index() > 0) block_[layer] = std::max(block_[layer], block_[LayerId{layer.index() - 1}]);
   std::vector<std::size_t> used;
@@ -316,7 +319,8 @@ RepeatedSegments ChainOfBlocks::repeated(const TensorParallelGraph& ranks, const
   for (const auto& [part, at] : number)
     leave_results(graph, segments[at], [&, own = part](OpId reader) { return part_of(reader) == own; });
   auto [has_copy, triggers] = repeated_ops(graph, segments);
-  // What another segment reads may have a copy too where that is not recomputed, for which others wait.
+  // If another segment reads an op's result, the op may have a second copy for which other ops wait, depending on what
+  // is recomputed. No trigger is certain then.
   for (std::size_t at = 0; at < segments.size(); ++at)
     for (const OpId op : segments[at])
       for (const TensorId tensor : graph.outputs(op)) {
@@ -331,13 +335,13 @@ RepeatedSegments ChainOfBlocks::repeated(const TensorParallelGraph& ranks, const
   return result;
 }
 
-/// Where each block is on a device of its own, with copies of what it reads of another's parameters (tie_copies).
+/// Each block on a device of its own, with copies of the parameters that it reads from other blocks (tie_copies).
 struct ChainOfBlocks::Apart {
-  IdMap<OpId, bool> at_home;  // by op of a rank: it is with its block, and not where its colocation group begins
-  std::vector<Bytes> held;    // by block: of a microbatch
+  IdMap<OpId, bool> at_home;  // by op of a rank: whether it is in the block in which its colocation group begins
+  std::vector<Bytes> held;    // by block: for a microbatch
 };
 
-/// Notes tied weights.
+/// Also sets the costs of tied weights.
 ChainOfBlocks::Apart ChainOfBlocks::apart_by_block(const Problem& share, const TensorParallelGraph& ranks,
                                                    std::vector<LayerCost>& blocks) const {
   const Graph& graph = ranks.graph;
@@ -355,7 +359,7 @@ ChainOfBlocks::Apart ChainOfBlocks::apart_by_block(const Problem& share, const T
     Bytes resident{0};
     for (const OpId op : ops) {
       resident += problem.resident_bytes(op);
-      // A sum of several blocks' gradients is added once a step.
+      // Sums of several blocks' gradients, whose phase differs, are added once a step.
       if (problem.graph().phase(op) == graph.phase(original(op)))
         apart.at_home[original(op)] = block[original(op)] == home;
     }
@@ -393,7 +397,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   const auto block_of_op = [&](OpId op) { return block_[layers_.of[ranks.original[op]]]; };
   const std::vector<DeviceId> own(devices_.begin(), devices_.begin() + static_cast<std::ptrdiff_t>(degree.ranks));
   PlanChain least{share, count_};
-  IdMap<OpId, Nanoseconds> exchanges(share.op_count(), Nanoseconds{0});  // of forward ops, with other devices
+  IdMap<OpId, Nanoseconds> exchanges(share.op_count(), Nanoseconds{0});  // by op: its communication with other devices
   for (const RankCollective& each : ranks.collectives) {
     const std::size_t b = block_[layers_.of[each.made_by]];
     const CollectiveRun run = collective_run(problem_, {each.kind, each.bytes}, own);
@@ -431,7 +435,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
     communicates(block_of_op(maker), graph.phase(maker), time);
     exchanges[maker] += time;
   }
-  const auto makes_weight_gradients = [&](OpId op) {  // and nothing else
+  const auto makes_weight_gradients = [&](OpId op) {  // and no other outputs
     const auto made = graph.outputs(op);
     return graph.phase(op) == Phase::backward && !made.empty() &&
            std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{use.is_gradient[tensor]}; });
@@ -475,7 +479,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   for (LayerCost& block : blocks) block.scores = std::min(block.scores, block.saved);
   const IdMap<OpId, Working> working = working_of_backward(graph, use, count_, block_of_op, makes_weight_gradients);
   for (LayerCost& block : blocks) block.backward_memory = BackwardMemory{};
-  std::vector<bool> has_scores(count_, false);  // computed again
+  std::vector<bool> has_scores(count_, false);  // has read recomputed scores
   for (const OpId op : graph.topological_order()) {
     if (graph.phase(op) != Phase::backward) continue;
     const std::size_t b = block_of_op(op);
@@ -535,7 +539,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::in_slices(const Blocks& slice, std::size_t 
       cost.weight_gradient = n * cost.weight_gradient + (n - 1) * cost.accumulation;
       cost.accumulation = n * cost.accumulation;
       cost.scores_forward = n * cost.scores_forward;
-      cost.exchanged = Nanoseconds{0};  // behind the other slices
+      cost.exchanged = Nanoseconds{0};  // hidden behind the other slices
       if (cost.again) cost.again = n * *cost.again;
       for (Bytes* bytes :
            {&cost.input, &cost.output, &cost.saved, &cost.scores, &cost.backward_memory->working,
@@ -571,7 +575,7 @@ std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tens
   const std::size_t most = std::min({node, devices_.size(), kMostRanks});
   const bool one_host = devices_.size() <= node;
   std::vector<LayerDegree> degrees{{1}};
-  // Within a host, wherever the replica: of several hosts each is divided by the ranks.
+  // Ranks are within a host. If a plan spans several hosts, their number must divide a host.
   const auto shares_heads = [&](std::size_t t) {
     const HeadsShared heads = heads_shared(problem_.graph(), {.ranks = t});
     return heads.any && heads.whole.is_none();
@@ -664,7 +668,7 @@ LeastCosts ChainOfBlocks::least_costs() {
 std::optional<Bytes> ChainOfBlocks::read_forward_alone() const {
   const Graph& graph = problem_.graph();
   const ParameterUse use{graph};
-  // Ahead of the only loss: of what the backward pass begins with.
+  // `ahead`: before the only loss, which is what the backward pass begins with.
   IdMap<OpId, bool> ahead(graph.op_count(), false), read_back(graph.op_count(), false);
   std::size_t losses = 0;
   const auto& order = graph.topological_order();

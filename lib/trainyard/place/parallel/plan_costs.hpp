@@ -21,47 +21,48 @@ namespace trainyard {
 struct RepeatedSegments;
 struct TensorParallelGraph;
 
-/// A training step as a chain of layers that plans divide (PlanCosts), as placers see it: a link of the chain is a
-/// block of layers (block_of), in the order of their first forward ops; costs are those of the problem's ops for a
-/// share of the batch, of each on the slowest of the devices that a stage occupies.
+/// A training step as a chain of layers for plans to divide (PlanCosts). A link of the chain is a block of layers
+/// (block_of), in the order of their first forward ops. Costs are those of the problem's ops for a share of the batch,
+/// each on the slowest of the devices that a stage occupies.
 ///
-///     a layer's times      the sum of its ops' durations on a rank (tensor_parallel): forward, backward, and those of
-///                          the latter that make gradients of weights alone, and of adding these up over microbatches;
-///                          and of its ranks' collectives, also of those that share a sequence (ContextUse)
-///     of slices            as many times the larger of what a slice's ops take and what its ranks communicate, in
-///                          either pass
-///     bytes                tensors that cross from earlier blocks or to later ones; what MemoryLedger counts as held;
-///                          parameters and state; what the backward pass makes and reads again, one op at a time
+///     a layer's times      the sum of its ops' durations on a rank (tensor_parallel): forward; backward, with the ops
+///                          that make weight gradients alone; additions of these over microbatches; and the collectives
+///                          of its ranks, also of those that share a sequence (ContextUse)
+///     slices               their number times the longer of a slice's ops and its ranks' communication, in either pass
+///     bytes                tensors that cross from earlier blocks or to later ones; the bytes that MemoryLedger counts
+///                          as held; parameters and state; tensors that the backward pass makes and reads again, one op
+///                          at a time
 ///     links                MeshTimes
 ///     update               the blocks' update ops, divided among shards, each of which launches them all
 ///
-/// An estimate, by which plans are chosen before they are simulated: it has a head whose weights are the embedding's in
-/// the last block, and copies of them where stages divide the two (tie_copies); it knows no contention for links, and
-/// of overlap only that of slices, and of gradients' sums with the backward pass where there is one stage.
+/// This is an estimate, used to choose plans before they are simulated. A head that shares its weights with the
+/// embedding is in the last block, and the weights are copied if stages divide the two (tie_copies). Contention for
+/// links is not modelled. Overlap is modelled for slices only, and for gradient sums with the backward pass if there is
+/// one stage.
 class ChainOfBlocks {
  public:
-  /// `batch` samples; the graph does not say. Keeps a reference to the problem and the layers.
+  /// `batch`: samples of a step, which the graph does not tell. Keeps references to the problem and the layers.
   ChainOfBlocks(const Problem& problem, const Layers& layers, std::vector<DeviceId> devices, std::size_t batch,
                 MeshTimes::HasRings has_rings = {});
 
   /// Names of the blocks, in order: the first layer's name of each, up to the first "/".
   const std::vector<std::string>& names() const { return names_; }
-  /// The object must outlive them; of its own without what links cost, which is as much work as there are devices, and
-  /// with the tensor degrees of the plan that is asked for, which may be any, and reach over hosts.
+  /// Costs of plans, including any tensor degrees of the plan `asked`, also across hosts. The object must outlive them.
+  /// own_costs() leaves out the costs of links, which take work linear in the number of devices.
   PlanCosts costs(const ParallelPlan& asked = {});
   PlanCosts own_costs(const ParallelPlan& asked);
-  /// What simulated plans are not below (least_step): of a layer what plan_chain.hpp finds, the time of its ops on the
-  /// fastest device, and of links their bytes.
+  /// Lower bounds for simulated plans (least_step): the costs of layers from plan_chain.hpp, op times on the fastest
+  /// device, and the bytes on links.
   LeastCosts least_costs();
-  /// The stage of each layer, where stages begin at these blocks.
+  /// The stage of each layer, if stages begin at these blocks.
   IdMap<LayerId, std::size_t> stages(const std::vector<std::size_t>& cuts) const;
-  /// What each layer computes again; the plan says it of all stages.
+  /// What each layer recomputes according to the plan, which says it by stage.
   IdMap<LayerId, StageRecompute> recomputed(const ParallelPlan& plan) const;
 
  private:
-  /// By block.
+  /// Communication of ranks, by block.
   struct Exchange {
-    Nanoseconds forward{0}, backward{0};  // of LayerCost::forward and ::input_gradient, what ranks communicate
+    Nanoseconds forward{0}, backward{0};  // parts of LayerCost::forward and ::input_gradient
   };
   struct Blocks {
     std::vector<std::vector<LayerCost>> likely;  // by kind
@@ -72,28 +73,30 @@ class ChainOfBlocks {
   const Blocks& blocks(std::size_t samples, LayerDegree tensor);
   void prepare(const std::set<std::pair<std::size_t, LayerDegree>>& asked, unsigned threads);
   Blocks costs_of(std::size_t samples, LayerDegree degree) const;
-  /// Devices of different times, one of each, and what an op takes on the slowest, or the fastest, that can run it.
+  /// One device for each distinct column of op times in a set of devices. An op's time is that on the slowest of them,
+  /// or else the fastest, that can run it.
   struct Kind {
     std::vector<DeviceId> devices;
     bool slowest;
 
-    /// kNever where none can run it.
+    /// kNever if none can run it.
     Nanoseconds time(const Problem& problem, OpId op) const;
     Nanoseconds time_anywhere(const Problem& problem, OpId op) const;
   };
-  void find_kinds();  // of runs of devices, by the columns that they have
+  void find_kinds();  // one for each set of columns in a run of devices
   static IdMap<OpId, Nanoseconds> launches_of_updates(const Problem& problem, const Kind& kind, std::size_t parts);
   struct Apart;
   Apart apart_by_block(const Problem& share, const TensorParallelGraph& ranks, std::vector<LayerCost>& blocks) const;
   static Blocks in_slices(const Blocks& slice, std::size_t slices);
-  /// By recomputation of all blocks, or of these scores alone, as plan_schedule.hpp has it.
+  /// Segments if all blocks, or these scores only, are recomputed as in plan_schedule.hpp.
   RepeatedSegments repeated(const TensorParallelGraph& ranks, const IdMap<OpId, bool>* scores) const;
   PlanCosts costs(const ParallelPlan& asked, bool least);
   /// LeastCosts::read_forward_alone.
   std::optional<Bytes> read_forward_alone() const;
-  /// Tensor ranks by which parameters are shared: `tensor`, and powers of two within a host; where there is one, the
-  /// sequence too; with each of these as many ranks that share it throughout, a power of two or `context`, or any
-  /// number of replicas that experts divide among.
+  /// Layer degrees for the search. Tensor ranks by which parameters can be shared: `tensor`, divisors of a host, and on
+  /// a single host powers of two, small numbers and those that divide heads; each also with a shared sequence, if
+  /// possible. Each of these is combined with ranks that share the sequence throughout (a power of two, any small
+  /// number on a single host, or `context`), or with replicas that divide the experts.
   std::vector<LayerDegree> layer_degrees(std::set<std::size_t> tensor, std::size_t context) const;
 
   const Problem& problem_;
@@ -104,12 +107,12 @@ class ChainOfBlocks {
   IdMap<LayerId, std::size_t> block_;
   std::size_t count_ = 0;
   std::vector<std::string> names_;
-  std::vector<Kind> kinds_;  // all devices, the fastest; then of runs of them the slowest, if they differ
+  std::vector<Kind> kinds_;  // the fastest of all devices; then the slowest of runs of them, if they differ
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>>
-      kinds_from_;                                           // by device: of so many from it on, or more
+      kinds_from_;                                           // by first device: least length of the run, kind
   Memo<std::pair<std::size_t, LayerDegree>, Blocks> known_;  // by samples and ranks
-  std::vector<double> update_per_byte_;                      // of parameters, nanoseconds, by kind
-  double least_update_per_byte_ = 0;                         // of any block
+  std::vector<double> update_per_byte_;                      // nanoseconds per byte of parameters, by kind
+  double least_update_per_byte_ = 0;                         // the least of any block
 };
 
 }  // namespace trainyard

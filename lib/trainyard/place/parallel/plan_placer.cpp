@@ -31,13 +31,13 @@
 namespace trainyard {
 namespace {
 
-/// Small plans that are simulated at most.
+/// Limit on the small plans that are simulated.
 constexpr std::size_t kSmallTried = 256;
-/// On few devices plans are simulated though others are estimated to take so much less: estimates are so far off where
-/// collectives hold up each other, or kinds of devices are mixed.
+/// On few devices, plans within this factor of the best estimate are simulated: estimates are off by that much if
+/// collectives delay each other, or if kinds of devices are mixed.
 constexpr double kWithin = 1.1;
 constexpr std::size_t kFewDevices = 16;
-/// Slices of microbatches: two hide all that many can, where ops take longer than what ranks communicate.
+/// Slices of a microbatch. Two hide all communication that more would, if ops take longer than it.
 constexpr std::size_t kSlices = 2;
 
 bool has_weight_gradients(const Graph& graph, const ParameterUse& use) {
@@ -50,8 +50,8 @@ bool has_weight_gradients(const Graph& graph, const ParameterUse& use) {
   return false;
 }
 
-/// Those that fit by the estimate, in turn with those that almost do, and may as simulated; then the others. In: by
-/// bytes beyond the memory, then by step.
+/// Orders plans for simulation: those that fit by the estimate, alternating with those that exceed the memory by at
+/// most a fifth and may fit as simulated; then the others. `plans` are sorted by excess memory, then by step.
 std::vector<RatedPlan> by_likely_step(std::vector<RatedPlan> plans, std::optional<Bytes> memory) {
   if (!memory) return plans;
   const auto beyond =
@@ -72,8 +72,8 @@ std::vector<RatedPlan> by_likely_step(std::vector<RatedPlan> plans, std::optiona
   return turns;
 }
 
-/// Plans next to one that does not fit by the estimate: those that do with the fewest of ZeRO 1 to 3, a smaller
-/// microbatch, and attention or blocks of all stages computed again; of these the quickest.
+/// The nearest plan, by the estimate, that fits. It differs in the fewest of these: ZeRO 1 to 3, a smaller microbatch,
+/// and attention or blocks of all stages recomputed. The quickest one on a tie.
 std::optional<RatedPlan> nearest_that_fits(const PlanCosts& costs, const ParallelPlan& plan) {
   std::optional<RatedPlan> best;
   std::size_t fewest = 4;
@@ -94,7 +94,7 @@ std::optional<RatedPlan> nearest_that_fits(const PlanCosts& costs, const Paralle
           if (changes == fewest && best && rated.run.step >= best->run.step) continue;
           best = std::move(rated);
           fewest = changes;
-        } catch (const InputError&) {  // microbatches of fewer samples than replicas, for one
+        } catch (const InputError&) {  // e.g. fewer samples than replicas
         }
       }
   return best;
@@ -102,14 +102,14 @@ std::optional<RatedPlan> nearest_that_fits(const PlanCosts& costs, const Paralle
 
 Bytes peak_of(const PlanStep& run) { return *std::ranges::max_element(run.peaks); }
 
-/// The nearest plan that fits as simulated, of a few that fit by the estimate, and what it leaves of a device.
+/// The nearest plan that fits as simulated, among a few that fit by the estimate, and the memory that it leaves.
 std::optional<std::pair<ParallelPlan, Bytes>> nearest_simulated(PlanCosts costs, const PlanSetting& setting,
                                                                 const ParallelPlan& plan, const PlanStep& run,
                                                                 Bytes spare) {
   const Bytes memory = *costs.memory;
   RatedPlan last{plan, run};
   for (int tries = 0; tries < 4; ++tries) {
-    // Both grow alike.
+    // Assumes that estimated and simulated peaks are proportional.
     const double share = static_cast<double>(memory.count) / static_cast<double>((memory - spare).count);
     const Bytes full{static_cast<std::int64_t>(share * static_cast<double>(peak_of(last.run).count))};
     costs.memory = std::min(*costs.memory - Bytes{1}, full);
@@ -123,7 +123,7 @@ std::optional<std::pair<ParallelPlan, Bytes>> nearest_simulated(PlanCosts costs,
   return std::nullopt;
 }
 
-/// What to do about a plan that lacks memory as simulated; `run` is by the estimate.
+/// Note for a plan that lacks memory as simulated. `run` is the estimate.
 std::string beyond_memory(const PlanCosts& costs, const PlanSetting& setting, const ParallelPlan& plan,
                           const PlanStep& run, Bytes spare) {
   const Bytes memory = *costs.memory;
@@ -142,10 +142,10 @@ std::string beyond_memory(const PlanCosts& costs, const PlanSetting& setting, co
 
 struct SearchedPlans {
   PlannedSchedule best;
-  PlanBound bound;  // estimated 0 where time was up
+  PlanBound bound;  // estimated 0 if time was up
 };
 
-/// The best plan with this order of the devices.
+/// The best plan for this order of the devices.
 SearchedPlans plans_in_order(const Problem& problem, const PlanPlacerOptions& options, DeviceOrder order) {
   const Graph& graph = problem.graph();
   PlanSetting setting{problem, options, order};
@@ -184,7 +184,7 @@ SearchedPlans plans_in_order(const Problem& problem, const PlanPlacerOptions& op
     trials.improve(best);
     more = trials.search_with_more_zero(best.best->outcome, promised, found.bound);
     trials.improve(more);
-  } catch (const OutOfTime&) {  // the best so far
+  } catch (const OutOfTime&) {  // keep the best so far
   }
   best.add(std::move(more));
   SearchedPlans result{*std::move(best.best), {Nanoseconds{0}, found.bound}};
@@ -201,13 +201,13 @@ Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
   check_training(problem.graph());
   std::optional<SearchedPlans> best;
   std::optional<InputError> refusal;
-  PlanBound bound{kLongestTime, kLongestTime};  // of all orders
+  PlanBound bound{kLongestTime, kLongestTime};  // the least of all orders
   for (const DeviceOrder order : device_orders(problem)) {
     try {
       SearchedPlans each = plans_in_order(problem, options, order);
       bound = {std::min(bound.simulated, each.bound.simulated), std::min(bound.estimated, each.bound.estimated)};
       if (!best || each.best.outcome < best->best.outcome) best = std::move(each);
-    } catch (const InputError& error) {  // which another order may not lack memory for
+    } catch (const InputError& error) {  // another order may fit in memory
       if (!refusal) refusal = error;
     } catch (const OutOfTime&) {
       if (!best) throw;
@@ -249,7 +249,7 @@ Schedule place_by_planner(const Problem& problem, const Planner& planner, const 
                              .stop = options.stop,
                              .stage_degrees = setting.may_differ_by_stage()};
   std::optional<PlannedSchedule> found;
-  // Planners take devices for equal: for the slowest.
+  // Planners assume equal devices: the times are those of the slowest, the memory that of the smallest.
   if (costs.kind)
     costs.layer = [kind = costs.kind(0, costs.devices), layer = costs.layer](std::size_t i, std::size_t samples,
                                                                              LayerDegree degree) {
@@ -272,7 +272,7 @@ Schedule place_by_planner(const Problem& problem, const Planner& planner, const 
       made.schedule.notes.push_back(fmt::format("{}, by its own objective {}", describe(answer.plan),
                                                 format_time(nanoseconds_from_seconds(answer.objective / 1e9))));
       if (!found || made.outcome.excess == Bytes{0}) found = std::move(made);
-    } catch (const InputError&) {  // nothing fits in so little, or what does is too large
+    } catch (const InputError&) {  // no plan fits in so little, or one that fits is too large
       if (!found) throw;
       break;
     } catch (const OutOfTime&) {

@@ -29,7 +29,7 @@
 namespace trainyard {
 namespace {
 
-/// Buckets of a stage at most, and the ops that all rings together should not exceed; one of d replicas is 2 d (d + 1).
+/// Limit on the buckets of a stage, and on the ops of all rings together. A ring of d replicas has 2 d (d + 1) ops.
 constexpr double kBucketsOfStage = 32, kRingOps = 1 << 18;
 
 double collective_ops(std::size_t ranks, Collective collective) {
@@ -42,20 +42,20 @@ std::int64_t buckets_of_stage(std::size_t replicas, std::size_t stages, Collecti
       kRingOps / (static_cast<double>(stages) * collective_ops(replicas, collective)), 1.0, kBucketsOfStage));
 }
 
-/// The graph on the ranks of all replicas, with where each op comes from.
+/// The graph on the ranks of all replicas, with the origin of each op.
 struct RankedGraph {
   Graph graph;
-  IdMap<OpId, OpId> original;           // in the graph as it was given
+  IdMap<OpId, OpId> original;           // in the given graph
   IdMap<OpId, std::size_t> replica;     // from 0
   IdMap<OpId, std::size_t> rank;        // of a replica's tensor ranks, from 0
-  IdMap<OpId, std::size_t> stage = {};  // where stages have degrees of their own
+  IdMap<OpId, std::size_t> stage = {};  // if stages have degrees of their own
 };
 
-/// The rewritten graph, with where each op comes from.
+/// The rewritten graph, with the origin of each op.
 struct PlannedGraph {
   std::vector<Rewrite> rewrites;
-  Graph graph;                          // what apply_rewrites() makes by them
-  IdMap<OpId, OpId> original;           // in the graph as it was given
+  Graph graph;                          // result of apply_rewrites()
+  IdMap<OpId, OpId> original;           // in the given graph
   IdMap<OpId, std::size_t> replica;     // from 0
   IdMap<OpId, std::size_t> rank;        // of a replica's tensor ranks, from 0
   IdMap<OpId, std::size_t> microbatch;  // from 0
@@ -125,7 +125,7 @@ class Planning {
   }
 
  private:
-  /// The only stage of several devices, whose microbatches come one behind the other.
+  /// Whether there is a single stage, on several devices, so that its microbatches follow each other.
   bool by_priority() const { return row_ == 1 && plan_.replicas * plan_.tensor > 1; }
 
   static void simulate(const Problem& whole, PlannedSchedule& planned) {
@@ -166,17 +166,17 @@ class Planning {
   }
 
   std::size_t device_of(std::size_t stage) const { return trainyard::device_of(plan_.schedule, stage, row_); }
-  /// The first device of one in the row, and the ranks of its replicas.
+  /// For a device in the row: the index of its first device, and the ranks of each of its replicas.
   std::pair<std::size_t, std::size_t> mesh_of(std::size_t row) const {
     if (plan_.degrees.empty()) return {row * plan_.replicas * plan_.tensor, plan_.tensor};
     std::size_t first = 0;
     for (std::size_t i = 0; i < row; ++i) first += plan_.degrees[i].devices();
     return {first, plan_.degrees[row].tensor.ranks};
   }
-  /// Chunk 1 of a folded pipeline is the second half, else chunks are rounds.
+  /// Chunk 1 of a folded pipeline is the second half; otherwise chunks are rounds.
   std::size_t chunk_of(std::size_t stage) const { return stage / row_; }
 
-  /// The size of a stage's buckets of gradients.
+  /// Size of a stage's buckets of gradients.
   Bytes bucket(std::size_t replicas, std::size_t ranks) const {
     if (plan_.bucket > Bytes{0}) return plan_.bucket;
     Bytes parameters{0};
@@ -188,7 +188,7 @@ class Planning {
   }
 
   Replicate replicate() const {
-    // Inputs, such as labels, stand before all layers.
+    // Inputs, such as labels, come before all layers.
     std::vector<std::string> begins(row_ * plan_.chunks);
     for (const LayerId layer : layers_.ops.ids())
       for (const OpId op : layers_.ops[layer])
@@ -268,7 +268,7 @@ class Planning {
     return made;
   }
 
-  /// Copies of parameters for devices of a row that read them, but for that of the op that holds them.
+  /// Adds copies of parameters for devices in the row that read them, except that of the op that holds them.
   void tie(TensorParallelGraph& ranks, std::vector<Rewrite>& rewrites) const {
     IdMap<OpId, std::size_t> row;
     for (const OpId op : ranks.graph.ops()) row.push_back(device_of(plan_.stages[layers_.of[ranks.original[op]]]));
@@ -292,7 +292,7 @@ class Planning {
     const RankedGraph copies = plan_.degrees.empty() ? on_ranks(planned.rewrites) : on_meshes(planned.rewrites);
     using Part = std::tuple<std::size_t, std::size_t, std::string_view>;  // replica, stage, block
     std::map<Part, std::size_t> number;
-    std::vector<std::vector<OpId>> again;  // by segment, the ops that run again
+    std::vector<std::vector<OpId>> again;  // recomputed ops, by segment
     const IdMap<OpId, bool> scores = attention_scores(graph_);
     const auto part_of = [&](OpId op) {
       const LayerId layer = layers_.of[copies.original[op]];
@@ -302,7 +302,7 @@ class Planning {
     };
     for (const OpId op : copies.graph.ops()) {
       if (plan_.recompute.empty() || copies.graph.phase(op) != Phase::forward || copies.graph.type(op) == "Input")
-        continue;  // data is kept
+        continue;  // input data is kept
       const StageRecompute what = plan_.recompute[layers_.of[copies.original[op]]];
       if (what == StageRecompute::no || (what == StageRecompute::attention && !scores[copies.original[op]])) continue;
       const auto at = number.try_emplace(part_of(op), again.size()).first->second;
@@ -357,7 +357,7 @@ class Planning {
     for (const OpId op : whole.ops()) {
       const std::size_t stage = plan_.stages[layers_.of[planned.original[op]]], row = device_of(stage);
       const auto [first, ranks] = mesh_of(row);
-      // An op of another mesh's degrees, because its group is there, is not at home.
+      // An op that is on another stage's mesh with its group is not at home.
       work.home[op] = devices_[planned.row[op] == row ? first + planned.replica[op] * ranks + planned.rank[op] : first];
       work.task[op] = whole.graph().phase(op) == Phase::update
                           ? work.tasks
@@ -367,7 +367,8 @@ class Planning {
     return work;
   }
 
-  /// Updates, and what is handed on to these alone, whatever waits for room that it leaves.
+  /// Marks updates, and ops without duration whose results only updates use. Waiting ops of is_turn(), which wait for
+  /// room, do not count as users.
   IdMap<OpId, std::uint8_t> for_update(const Problem& whole, const Placement& placement) const {
     const Graph& graph = whole.graph();
     IdMap<OpId, std::uint8_t> result(whole.op_count(), 0);
@@ -384,7 +385,8 @@ class Planning {
     return result;
   }
 
-  /// Earlier tasks first; last what collectives bring for the update alone, so that no microbatch waits for it.
+  /// Priorities on links: earlier tasks first. Collectives for the update alone come last, so that no microbatch waits
+  /// for them.
   IdMap<OpId, double> urgencies(const Problem& whole, const IdMap<OpId, std::uint8_t>& last,
                                 const PipelineWork& work) const {
     IdMap<OpId, double> urgency(whole.op_count());
@@ -392,14 +394,14 @@ class Planning {
     return urgency;
   }
 
-  /// By op, the segment that it is of: what stands between two transfers or collectives, and takes longer than the
-  /// first of these, with the shorter ones behind it. While one slice's transfers are under way, a segment of another
-  /// has something to run; one that is too short for that had better be behind the slice's own.
+  /// By op, the number of its segment. A segment is the ops between two transfers or collectives, if they take longer
+  /// than the first of these, and the shorter such groups after it. While one slice's transfers are under way, a
+  /// segment of another slice can run. A group too short for that is better run right after the slice's own.
   IdMap<OpId, std::size_t> segments(const Problem& whole, const PlannedGraph& planned, const Placement& placement,
                                     const IdMap<OpId, std::uint8_t>& last) const {
     const Graph& graph = whole.graph();
     CollectiveRuns collectives{whole};
-    IdMap<OpId, std::size_t> hops(graph.op_count(), 0);  // transfers and collectives before it, one behind the other
+    IdMap<OpId, std::size_t> hops(graph.op_count(), 0);  // longest chain of transfers and collectives before it
     std::vector<Nanoseconds> arrival, ops;               // by hops, of one slice on one device
     for (const OpId op : graph.topological_order()) {
       Nanoseconds slowest{0};
@@ -431,8 +433,8 @@ class Planning {
     return result;
   }
 
-  /// With one stage earlier tasks first, of slices each segment of the first, then of the others. Sums of gradients and
-  /// updates bucket by bucket, at once; but where ranks communicate, behind all else.
+  /// Priorities for one stage: earlier tasks first; with slices, each segment of the first slice, then of the others.
+  /// Gradient sums and updates run at once, bucket by bucket; if ranks communicate, after all else.
   IdMap<OpId, double> turns(const Problem& whole, const PlannedGraph& planned, const Placement& placement,
                             const IdMap<OpId, std::uint8_t>& last, const PipelineWork& work) const {
     IdMap<OpId, double> position(whole.op_count(), 0);
@@ -452,7 +454,7 @@ class Planning {
     return turns;
   }
 
-  /// Behind a device's tasks what makes nothing but gradients that replicas then add: so these sums begin there.
+  /// Moves the ops that make only gradients for replicas to add behind a device's tasks, where the sums begin.
   void finish_gradients_last(const Problem& whole, const IdMap<OpId, std::uint8_t>& last, PipelineWork& work) const {
     const Graph& graph = whole.graph();
     for (const OpId op : whole.ops()) {
@@ -463,8 +465,8 @@ class Planning {
     }
   }
 
-  /// Where a host has ranks of several replicas, sums of gradients take links of the ranks, whose own sums each layer
-  /// waits for.
+  /// Whether gradient sums take links from the ranks' own sums, which each layer waits for: a host has ranks of several
+  /// replicas.
   bool sums_cross_ranks() const {
     const auto& fabric = problem_.cluster().spec().fabric;
     const std::size_t host = fabric ? fabric->devices_per_host : devices_.size();
@@ -472,7 +474,7 @@ class Planning {
            plan_.collective == Collective::whole;
   }
 
-  /// Backward ops that make gradients of parameters and nothing else, and what adds these, are of the weights' pass.
+  /// Backward ops that make only parameter gradients, and the ops that add these, belong to the weights' pass.
   Pass pass_of(const Graph& whole, OpId op, OpId original) const {
     if (whole.phase(op) == Phase::forward) return Pass::forward;
     const auto made = graph_.outputs(original);
@@ -503,9 +505,9 @@ double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t mic
     const auto [data, degree] = plan.degrees_of(i);
     const std::size_t made = fold ? 1 : data, ranks = fold ? 1 : degree.ranks;
     const double share = plan.degrees.empty() ? 1 : 1 / static_cast<double>(row);  // of the graph, and of its stages
-    // A quarter of the ops make what ranks have to add, as in transformers.
+    // As in transformers, a quarter of the ops make outputs that ranks have to add.
     const double each = degree.ranks == 1 ? 1 : static_cast<double>(ranks) + collective_ops(ranks, collective) / 4;
-    // A ring has steps and shifts of each attention.
+    // A ring adds steps and shifts for each attention.
     const double exchanges = degree.context == 1                        ? 0
                              : degree.exchange == ContextExchange::ring ? 0.8 * static_cast<double>(degree.context)
                                                                         : 0.8;
@@ -513,7 +515,7 @@ double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t mic
            static_cast<double>(graph.op_count());
     if (data == 1) continue;
     const std::size_t stages = plan.stages() * ranks;
-    const auto m = static_cast<double>(microbatches);  // with ZeRO half of a sum, the other half, or both, for each
+    const auto m = static_cast<double>(microbatches);  // halves of a sum: ZeRO 2 m + 1, ZeRO 3 3 m
     const double sums = plan.zero < 2 ? 1 : plan.zero == 2 ? (1 + m) / 2 : 3 * m / 2;
     all += share * sums * static_cast<double>(stages) *
            static_cast<double>(buckets_of_stage(made, stages, collective)) * collective_ops(made, collective);

@@ -20,14 +20,15 @@
 namespace trainyard {
 namespace {
 
-/// Devices at most whose order is looked for.
+/// Limit on the number of devices whose ring order is searched.
 constexpr std::size_t kMostInRing = 64;
-/// Samples for each device where the batch is not known.
+/// Samples for each device if the batch is unknown.
 constexpr std::size_t kSamples = 16;
 
 bool spans_hosts(const Cluster& cluster) { return cluster.spec().fabric && cluster.spec().fabric->hosts > 1; }
 
-/// How long all ops take, and the memory, less of which is worse; of a host, the worst of its devices.
+/// Weakness of a device: the time of all ops on it, and its negated memory. Across several hosts, that of a host's
+/// worst device.
 using Weakness = std::pair<Nanoseconds, std::int64_t>;
 
 std::vector<Weakness> weaknesses(const Problem& problem, const std::vector<DeviceId>& devices) {
@@ -91,7 +92,7 @@ StagePlan stage_plan(const ParallelPlan& plan, const ChainOfBlocks& chain, std::
 
 bool whole_collectives(PlanDetail detail) { return detail != PlanDetail::rings; }
 
-/// The row that the plan has, with its replicas side by side.
+/// The devices that the plan uses.
 std::vector<DeviceId> mesh_of(const ParallelPlan& plan, const std::vector<DeviceId>& devices) {
   return {devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(plan.devices())};
 }

@@ -13,19 +13,21 @@
 namespace trainyard {
 namespace {
 
-/// Plans that are simulated at most until as many fit as are asked for.
+/// Upper limit on the plans simulated while looking for the requested number that fit in memory.
 constexpr std::size_t kTried = 24;
-/// So many of the best simulated plans are improved by moves, each time the likeliest of them, of so many ops together.
+/// The kImproved best simulated plans are improved by moves: the kMoves likeliest each time (kAllMoves for the best
+/// plan), of kMovedOps ops together.
 constexpr std::size_t kImproved = 6, kMoves = 12, kAllMoves = 64;
 constexpr double kMovedOps = 800'000;
-/// Plans of so many ops together are all simulated, if they are kTried or more, and the best of these improved.
+/// If kTried or more plans have at most so many ops together, all are simulated, and the best of them improved.
 constexpr double kSmallOps = 100'000;
-/// A plan is tried with many sizes of buckets, and the best with all moves, where it has so many ops at most.
+/// Limit on the ops of a plan that is tried with many sizes of buckets and, if it is the best, with all moves.
 constexpr double kOftenOps = 20'000;
-/// Plans of so many ops together, which take a second or two, are simulated until one fits though the search took all
-/// the time.
+/// If the search has taken all the time, plans with this many ops together, which take a second or two, are still
+/// simulated until one fits.
 constexpr double kHastyOps = 250'000;
-/// Plans are simulated at once that have so many ops together, or one: a million take one or two gigabytes.
+/// Plans that are simulated at once have at most kOpsAtOnce ops together, unless it is a single plan: a million ops
+/// take one or two gigabytes.
 constexpr double kMostOps{limits::kRewrittenOps}, kOpsAtOnce = 2 * kMostOps;
 
 /// The result of simulating a plan.
@@ -33,8 +35,8 @@ struct Trial {
   enum class End : std::uint8_t { simulated, too_large, out_of_time };
   End end = End::simulated;
   Outcome outcome = {};
-  std::size_t fits = 0;                           // how often it was fitted before
-  std::vector<std::optional<Bytes>> spares = {};  // of each that was simulated
+  std::size_t fits = 0;                           // fitting steps before the outcome
+  std::vector<std::optional<Bytes>> spares = {};  // of each plan that was simulated
 
   template <class Archive>
   friend void archive_fields(Archive& archive, Trial& trial) {
@@ -101,7 +103,7 @@ SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::siz
       trial.end = Trial::End::too_large;
     }
   };
-  // As try_plan() has found it, on this rank or another.
+  // The plan that try_plan() has found, on this rank or another.
   const auto plan_of = [&](std::size_t i, const Trial& trial) {
     if (trial.fits == 0) return rated[i];
     Fitting fits{costs_, search_, rated[i], small_};
@@ -119,19 +121,19 @@ SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::siz
     std::vector<std::size_t> turn;
     for (double ops = 0; next < rated.size() && turn.size() < most; ++next) {
       if (fitting.contains(kind(next))) continue;
-      ops += std::min(ops_of(rated[next].plan), kMostOps);  // else folded to as many
+      ops += std::min(ops_of(rated[next].plan), kMostOps);  // larger plans are folded to this size
       if (!team && !turn.empty() && ops > kOpsAtOnce) break;
       turn.push_back(next);
     }
     std::vector<Trial> trials(turn.size());
     std::vector<Made> made(turn.size());
-    // The first at any time, if it is not too large: something is to be answered.
+    // The first plan is simulated even if time is up, unless it is too large, so that there is an answer.
     const double hasty_ops = std::exchange(answered_, true) ? 0 : kHastyOps;
     parallel_for(threads, turn.size(), [&](std::size_t t) {
       if (is_mine(team, t)) try_plan(turn[t], t == 0 ? hasty_ops : 0, trials[t], made[t]);
     });
     share_values(team, trials);
-    // One after the other again: what was done at once and too much does not count.
+    // Takes the trials in order. Surplus ones, which ran only because of parallelism, do not count.
     for (std::size_t t = 0; t < turn.size() && left > 0 && fitting.size() < candidates && !late; ++t) {
       if (fitting.contains(kind(turn[t]))) continue;
       --left;
@@ -150,7 +152,7 @@ SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::siz
   }
   if (late && !found) throw OutOfTime{};
   if (!found) return result;
-  if (!result.best) result.best = setting_.planned(best_plan);  // by another rank
+  if (!result.best) result.best = setting_.planned(best_plan);  // made by another rank
   std::ranges::stable_sort(result.all, {}, &SimulatedPlans::Plan::outcome);
   return result;
 }
@@ -164,7 +166,7 @@ void PlanTrials::search_with_less_memory(SimulatedPlans& found, std::vector<Rate
     std::vector<RatedPlan> plans;
     try {
       plans = search_plans(costs, search_).best;
-    } catch (const InputError&) {  // nothing fits in so little
+    } catch (const InputError&) {  // no plan fits in so little
       return;
     }
     promised = plans.front().run.step;
@@ -179,7 +181,7 @@ void PlanTrials::search_with_less_memory(SimulatedPlans& found, std::vector<Rate
 }
 
 SimulatedPlans PlanTrials::search_with_more_zero(const Outcome& found, Nanoseconds promised, Nanoseconds& bound) {
-  // Over hosts gathers hold NVLink as long as network cards.
+  // Across hosts, gathers hold NVLink as long as network cards.
   if (setting_.options.candidates == 1 || !costs_.memory || setting_.has_hosts()) return {};
   if (search_.stop && search_.stop()) return {};
   PlanCosts roomy = costs_;
@@ -211,7 +213,7 @@ void PlanTrials::improve(SimulatedPlans& found) {
   };
   double left = kMovedOps;
   SimulatedPlans::Plan now, best = found.all.front();
-  // Takes the best of these over where it is better than what came of this plan so far.
+  // Adopts the best of these if it improves on the current plan; returns whether it does.
   const auto is_better = [&](SimulatedPlans next) {
     if (!next.best || next.best->outcome >= now.outcome) return false;
     now = std::move(next.all.front());
@@ -223,7 +225,7 @@ void PlanTrials::improve(SimulatedPlans& found) {
   };
   const auto try_moves = [&](std::size_t most) {
     PlanCosts full = costs_;
-    if (costs_.memory && now.spare)  // a fiftieth more: as simulated they may fit
+    if (costs_.memory && now.spare)  // 2 % more: as simulated, moves may fit
       full.memory = Bytes{estimated_when_full(now.rated.run, *costs_.memory, *now.spare).count / 50 * 51};
     std::vector<RatedPlan> moves = moves_of(full, search_, now.rated.plan);
     std::erase_if(moves, [&](const RatedPlan& move) { return !setting_.detail_of(move.plan); });
@@ -254,7 +256,7 @@ void PlanTrials::improve(SimulatedPlans& found) {
       const auto [excess, makespan] = found.best->outcome;
       return now.outcome <= Outcome{excess, Nanoseconds{makespan.count / 100 * (100 + percent)}};
     };
-    // What estimates do not know of ranks, experts and stages: how sums and their exchanges hold up each other.
+    // Estimates do not know how sums and exchanges of ranks, experts and stages delay each other.
     const ParallelPlan& plan = now.rated.plan;
     if (ops_of(plan) <= kOftenOps && is_within(10) && (plan.devices() > plan.data || plan.experts > 1)) {
       try_sizes(distant_bucket_sizes_of(costs_, plan, false));

@@ -18,10 +18,10 @@
 
 namespace trainyard {
 
-/// Tenths of the memory that planners plan with at least, where their plans do not fit as simulated.
+/// Least share of the memory, in tenths, that planners plan with if their plans do not fit as simulated.
 inline constexpr std::int64_t kLeastTenths = 5;
 
-/// What came of simulating plans: the best one, nothing where all are too large, and all by their outcome.
+/// Results of simulating plans: the best, none if all are too large; and all of them, by outcome.
 struct SimulatedPlans {
   struct Plan {
     Outcome outcome;
@@ -30,7 +30,7 @@ struct SimulatedPlans {
   };
   std::optional<PlannedSchedule> best;
   std::vector<Plan> all;
-  std::optional<Finding> refusal = {};  // of the last one that is too large
+  std::optional<Finding> refusal = {};  // of the last plan that was too large
 
   void add(SimulatedPlans more) {
     if (!more.best) return;
@@ -40,7 +40,7 @@ struct SimulatedPlans {
   }
 };
 
-/// Plans of a graph, simulated.
+/// Simulates plans of a graph.
 class PlanTrials {
  public:
   PlanTrials(PlanSetting& setting, PlanSearchOptions search)
@@ -48,32 +48,34 @@ class PlanTrials {
 
   const PlanCosts& costs() const { return costs_; }
   const PlanSearchOptions& search() const { return search_; }
-  /// Leaves what is simulated of plans in this order: the first ones, and of small plans all of so many ops together,
-  /// of the same degrees and schedules too.
+  /// Decides which plans, in this order, are simulated. The plans are small if at least kTried of the first ones (or
+  /// all) have kSmallOps ops or fewer together. Only these are then kept and all are simulated, also those of equal
+  /// degrees and schedules.
   void choose(std::vector<RatedPlan>& plans);
-  /// The best of these plans: of small ones all are simulated, of others as many as are asked for, until so many fit.
-  /// Throws OutOfTime where none was done in time.
+  /// The best of these plans. Small plans are all simulated, others until the requested number fit. Throws OutOfTime if
+  /// none was simulated in time.
   SimulatedPlans best_of(const std::vector<RatedPlan>& rated) {
     return best_of(rated, small_ ? rated.size() : setting_.options.candidates, !small_, true);
   }
-  /// Where no plan is nearly as short as the estimate has `promised`, those that did so do not fit as simulated, and
-  /// what is no shorter by the estimate was not looked at: small plans that do with less memory by the estimate.
+  /// For small plans, searches with less memory and simulates the plans found. It applies while no plan is nearly as
+  /// short as the estimate `promised`: the plans of that estimate do not fit as simulated, and plans no shorter by the
+  /// estimate were not examined.
   void search_with_less_memory(SimulatedPlans& found, std::vector<RatedPlan> tried, Nanoseconds promised);
-  /// Where memory makes steps longer by the estimate: plans of ZeRO 2 and 3 with ranks or several stages that are
-  /// shorter by it than what was `found`; search() and `bound` cover these too then. They are searched for apart:
-  /// beside the usual plans they would be simulated in place of some that are shorter once simulated.
+  /// If memory makes steps longer by the estimate: simulates plans of ZeRO 2 and 3 with ranks or several stages that
+  /// are shorter by the estimate than what was `found`. search() and `bound` then cover these too. They are searched
+  /// separately: among the usual plans they would displace some that are shorter once simulated.
   SimulatedPlans search_with_more_zero(const Outcome& found, Nanoseconds promised, Nanoseconds& bound);
-  /// The best of the plans that were simulated, fitted to memory where they are not yet, and moves from them, simulated
-  /// too, as long as they make the step shorter; and for the best one the sizes of buckets.
+  /// Fits the best simulated plans to memory if that is not done yet, and simulates moves from them as long as the step
+  /// gets shorter; for the best plan also the sizes of buckets.
   void improve(SimulatedPlans& found);
 
  private:
   double ops_of(const ParallelPlan& plan) const;
-  /// By how it is simulated, which folds what is too large.
+  /// Ops of the plan as it is simulated, which is folded if it is too large.
   double simulated_ops_of(const ParallelPlan& plan) const;
-  /// The best of the plans in this order, simulated until `candidates` fit, of different degrees and schedules if
-  /// `different`; each thread, or rank of a team, simulates the next one, and if `fitted` what that is fitted to.
-  /// Throws OutOfTime where none was done in time.
+  /// The best of the plans in this order, simulated until `candidates` fit, which must differ in degrees and schedule
+  /// if `different`. Each thread, or rank of a team, simulates the next plan, and if `fitted` also the plans that it is
+  /// fitted to. Throws OutOfTime if none was simulated in time.
   SimulatedPlans best_of(const std::vector<RatedPlan>& rated, std::size_t candidates, bool different, bool fitted);
 
   const PlanSetting& setting_;

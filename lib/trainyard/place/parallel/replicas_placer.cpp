@@ -18,10 +18,10 @@
 namespace trainyard {
 namespace {
 
-/// `parallel` is the problem with that rewrite.
+/// `parallel` is the problem after the rewrite.
 Schedule placed(const Problem& problem, const Problem& parallel, const Replicate& replicate,
                 const std::vector<DeviceId>& devices, const Checkpoint& checkpoint) {
-  // The rewritten graph once more, with the replica of each op.
+  // Repeats the rewrite, for the replica of each op.
   const DataParallelGraph replicas = data_parallel(problem.graph(), replicate, true, 0, checkpoint);
   Schedule schedule{.placement = Placement(parallel.op_count()), .rewrites = {replicate}};
   IdMap<DeviceId, Bytes> held(problem.device_count());
@@ -46,7 +46,7 @@ Schedule placed(const Problem& problem, const Problem& parallel, const Replicate
   return schedule;
 }
 
-/// A circle through all devices by steps of at least `least`, by depth-first search.
+/// Depth-first search for a cycle through all devices by hops of at least `least`.
 class CircleSearch {
  public:
   CircleSearch(const Cluster& cluster, const std::vector<DeviceId>& devices, BytesPerSecond least, std::size_t& steps)
@@ -155,7 +155,7 @@ Schedule place_replicas(const Problem& problem, const ReplicasOptions& options) 
     replicate.per_node = options.per_node.value_or(nodes_of(problem, devices));
   std::optional<std::pair<Schedule, Outcome>> best;
   for (; replicate.zero <= 3; ++replicate.zero) {
-    if (best && is_too_large(problem.graph(), replicate)) continue;  // of the stages that share more
+    if (best && is_too_large(problem.graph(), replicate)) continue;  // higher stages make more ops
     try {
       Checkpoint checkpoint{options.stop};
       const Problem parallel = apply_rewrites(problem, {replicate}, checkpoint);
