@@ -13,9 +13,9 @@ namespace trainyard {
 
 using EdgeId = Id<struct EdgeTag>;
 
-/// A graph as Baechi sees it: at most one edge between two ops, which carries all tensors that the one reads of the
-/// other (none where it only runs after it). Edges are numbered by the op that they lead to, and of one op in the order
-/// in which it mentions its inputs.
+/// A graph as Baechi sees it: at most one edge between two ops, which carries all tensors that one reads from the other
+/// (none for a control dependency). Edges are numbered by the op that they lead to and, for one op, in the order in
+/// which it lists its inputs.
 class OpEdges {
  public:
   explicit OpEdges(const Graph& graph);
@@ -26,16 +26,16 @@ class OpEdges {
   std::span<const TensorId> tensors(EdgeId edge) const { return tensors_[edge]; }
 
   IdRange<EdgeId> into(OpId op) const { return {first_[op.index()], first_[op.index() + 1]}; }
-  /// By ascending id of the op that they lead to.
+  /// Edges out of the op, by ascending id of the op that they lead to.
   std::span<const EdgeId> out_of(OpId op) const { return out_[op]; }
 
-  /// All ops, first come, first served: those without inputs by ascending id, then each when the last op that it
+  /// All ops, first come, first served: ops without inputs by ascending id, then each op when the last one that it
   /// depends on has been taken.
   std::vector<OpId> fifo_order() const;
 
  private:
   std::vector<OpId> from_, to_;
-  std::vector<std::uint32_t> first_;  // by op, and one more
+  std::vector<std::uint32_t> first_;  // by op, and an end marker
   CompressedRows<EdgeId, TensorId> tensors_;
   CompressedRows<OpId, EdgeId> out_;
 };

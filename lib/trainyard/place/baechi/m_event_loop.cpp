@@ -35,7 +35,7 @@ class Run {
     }
   }
 
-  /// All ops in the order in which they were scheduled.
+  /// Returns all ops in the order in which they were scheduled.
   std::vector<OpId> run() {
     for (const OpId op : problem_.ops())
       if (waits_for_[op] == 0) make_ready(op);
@@ -66,16 +66,16 @@ class Run {
     OpId op;
     DeviceId device;
   };
-  /// Ready ops that may yet run on a device: heaps, from which those that do not any more are taken when they are met.
+  /// Ready ops that may still run on a device, in heaps. Ops that no longer may are removed when they reach the top.
   struct Queue {
-    /// By ready() when it was asked last: channels that move make it later, never earlier.
+    /// By the last known ready(), which transfers only make later.
     struct Waiting {
       Nanoseconds at;
       OpId op;
       bool operator<(const Waiting& other) const { return at > other.at; }
     };
     std::priority_queue<Waiting> waiting;
-    /// By rank: those that waited no longer than until now. Later ready() may be later again.
+    /// By rank: ops whose last known ready() was at or before `now`. It may be later again.
     struct Arrived {
       std::size_t rank;
       OpId op;
@@ -117,7 +117,7 @@ class Run {
     return placed(op) ? std::span{&group_device_.values()[group.index()], 1} : able_[group];
   }
 
-  /// Whether the op still waits for this device among others.
+  /// Whether the op is ready and may still go to this device.
   bool wants(OpId op, DeviceId device) const {
     return is_ready(op) && (!placed(op) || group_device_[problem_.group(op)] == device);
   }
@@ -134,7 +134,7 @@ class Run {
   /// The device must be allowed.
   Nanoseconds sched(OpId op, DeviceId device) { return std::max({arrival(op, device), devices_[device].free, now_}); }
 
-  /// The earliest, or the latest, sched over all devices that are allowed; kLongestTime where none is.
+  /// The earliest, or the latest, sched over all devices that are allowed; kLongestTime if none is.
   Nanoseconds earliest(OpId op) {
     Nanoseconds least = kLongestTime;
     for (const DeviceId device : devices_for(op))
@@ -213,7 +213,7 @@ class Run {
     return first;
   }
 
-  /// The time of the next event while no free device has a nomination; kLongestTime where there is none.
+  /// The time of the next event while no free device has a nomination; kLongestTime if there is none.
   Nanoseconds next_time() {
     Nanoseconds next = kLongestTime;
     for (const DeviceId device : problem_.devices()) {
@@ -233,7 +233,7 @@ class Run {
     return next;
   }
 
-  /// When the free device, which has no nomination, could start an op, if before `limit`.
+  /// When the free device, which has no nomination, could start an op, if before `limit`; otherwise `limit`.
   Nanoseconds next_start(DeviceId device, Nanoseconds limit) {
     auto& waiting = queues_[device].waiting;
     std::vector<Queue::Waiting> without_room;

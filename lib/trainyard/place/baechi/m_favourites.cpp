@@ -13,9 +13,9 @@
 namespace trainyard {
 namespace {
 
-/// An edge of the program: paths from node to node, the first node before every op, the last after. It takes `base`,
-/// and `cost` more unless it is relieved of it. Whose children and parents it counts for stays as it was when nodes
-/// are made one.
+/// An edge of the program, on paths from the first node, before every op, to the last, after every op. It takes `base`,
+/// and `cost` in addition unless it is relieved (x = 0). `parent` and `child`, in whose sums it counts, stay the same
+/// when nodes are merged.
 struct Arc {
   std::uint32_t from, to;
   ScaledTime base, cost;
@@ -23,15 +23,15 @@ struct Arc {
   std::uint32_t parent, child;
 };
 
-/// Limit of the work of our simplex method over all parts: some seconds.
+/// Limit on the work of the simplex method over all parts: some seconds.
 constexpr std::uint64_t kMostWork = 1'500'000'000;
 
-/// Share of the seconds after which the rest of the program is left: the plan takes time too.
+/// Share of the seconds after which the rest of the program is left unsolved, since the plan takes time too.
 constexpr double kProgramShare = 0.5;
 
 using Block = std::vector<Arc>;  // by ascending (from, to)
 
-/// Longest paths over a block, with the costs and without.
+/// Longest paths over a block, without costs and with all of them (full_).
 struct Lengths {
   std::vector<std::uint32_t> nodes;                          // ascending, the first and the last are on every path
   std::vector<ScaledTime> head, tail, full_head, full_tail;  // by position in nodes
@@ -112,7 +112,7 @@ class Relaxation {
     return block;
   }
 
-  /// The first two rules, until neither finds anything.
+  /// Applies the first two rules until neither changes anything.
   void simplify(Block& block) {
     for (bool changed = true; changed && !block.empty();) {
       const Lengths lengths{block};
@@ -140,7 +140,7 @@ class Relaxation {
     return changed;
   }
 
-  /// Cuts the block at the nodes that every path passes. False where there is none inside.
+  /// Cuts the block at the nodes that every path passes. Returns false if there is none inside.
   static bool cut(const Block& block, std::vector<Block>& parts) {
     std::vector<Block> found(1);
     std::uint32_t reach = block.front().from;
@@ -155,12 +155,12 @@ class Relaxation {
     return true;
   }
 
-  /// The last rule.
+  /// Applies the last rule.
   static void contract(Block& block) {
     const std::uint32_t first = block.front().from, last = std::ranges::max_element(block, {}, &Arc::to)->to;
     struct Node {
-      std::uint32_t in = 0, out = 0, onto = 0;  // onto: the node that it becomes one with
-      ScaledTime shift = 0;                     // how much later, or earlier, that one is
+      std::uint32_t in = 0, out = 0, onto = 0;  // onto: the node that it is merged into
+      ScaledTime shift = 0;                     // how much later, or earlier, that node is
       bool gone = false, kept = false;
     };
     std::vector<Node> nodes;
@@ -191,7 +191,7 @@ class Relaxation {
     }
   }
 
-  /// As a program of how much earlier than with all costs, t, each node is, so that 0 is feasible:
+  /// Solves for t, how much earlier each node is than with all costs, so that 0 is feasible. With y = 1 - x:
   ///
   ///     maximize t(last);  t(to) - t(from) - cost y <= full head(to) - full head(from) - base - cost;
   ///     sums of y <= 1;  t(last) <= full head(last) - longest;   all divided by the largest cost
@@ -265,7 +265,7 @@ class Relaxation {
   }
 
   void relieve_the_rest() {
-    IdMap<OpId, double> children(order_.size(), 1.0), parents(order_.size(), 1.0);  // what the sums leave
+    IdMap<OpId, double> children(order_.size(), 1.0), parents(order_.size(), 1.0);  // room in the sums
     std::vector<EdgeId> by_cost;
     for (const EdgeId edge : cost_.ids()) {
       children[edges_.from(edge)] -= 1 - result_.x[edge];
@@ -291,10 +291,10 @@ class Relaxation {
   const Effort& effort_;
   IdMap<EdgeId, ScaledTime> cost_;
   std::vector<OpId> order_;
-  std::vector<std::uint32_t> children_, parents_;  // by node: edges with a cost
+  std::vector<std::uint32_t> children_, parents_;  // by node: number of edges with a cost
   RelaxedFavourites result_;
   std::uint64_t work_left_ = kMostWork;
-  double missed_ = 0;  // ns that parts that were not solved might still yield
+  double missed_ = 0;  // ns that unsolved parts might still gain
 };
 
 }  // namespace

@@ -95,9 +95,9 @@ class Walk {
   MTopoOptions options_;
   AbleDevices able_{group_devices(problem_)};
   MemoryLedger ledger_{problem_};
-  IdMap<GroupId, Bytes> need_{problem_.group_count()};   // what the group adds to a device
-  IdMap<GroupId, Bytes> entry_{problem_.group_count()};  // what it has to have room for
-  bool strict_ = false;                                  // room is to be left over
+  IdMap<GroupId, Bytes> need_{problem_.group_count()};   // memory that the group takes on a device
+  IdMap<GroupId, Bytes> entry_{problem_.group_count()};  // memory that must be free for it
+  bool strict_ = false;                                  // some memory must be left over
   Bytes share_;
   IdMap<DeviceId, Bytes> limit_{problem_.device_count()}, used_{problem_.device_count()};
   std::size_t current_ = 0;

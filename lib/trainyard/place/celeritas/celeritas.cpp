@@ -38,7 +38,7 @@ std::vector<OpId> critical_depth_first(const Problem& problem) {
 Schedule celeritas(const Problem& problem, const CeleritasOptions& options) {
   const std::vector<OpId> order = critical_depth_first(problem);
   const auto parts = static_cast<std::int64_t>(options.clusters * problem.device_count());
-  // A run has what its groups need: all of a group counts at its first op.
+  // A group's memory counts in full at its first op.
   const MemoryLedger memory{problem};
   IdMap<OpId, RunWeight> weights(problem.op_count());
   RunWeight limit{};

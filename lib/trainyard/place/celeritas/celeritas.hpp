@@ -9,22 +9,24 @@
 
 namespace trainyard {
 
-/// A topological order that goes deep along critical paths: always one of the ops that the last op taken has made free,
-/// the one of the highest upward rank; where it has made none free, one of those before it. Ties go to the lower id.
+/// A topological order that goes deep along critical paths. The next op is the one of the highest upward rank among
+/// those that the last op has freed; if there is none, among those that an earlier op has freed, the latest first. Ties
+/// go to the lower id.
 std::vector<OpId> critical_depth_first(const Problem& problem);
 
 struct CeleritasOptions {
-  std::uint64_t clusters = 16;  // for each device: what a cluster may be of all work is 1 / (clusters x devices)
+  std::uint64_t clusters = 16;  // per device; a cluster is at most 1 / (clusters x devices) of all work
   ListOptions list = {};
 };
 
-/// Celeritas: ops in critical_depth_first() order, cut into clusters by sequential_partition() so that the fewest bytes
-/// cross; then, as in HEFT, ops by descending upward rank, and with the first op of a cluster all of it to the device
-/// on which it ends first and which has room for it (ClusterMapping::finish).
+/// Celeritas: cuts the ops in critical_depth_first() order into clusters by sequential_partition(), with the fewest
+/// bytes between clusters. Then, as in HEFT, takes the ops by descending upward rank. The first op of a cluster brings
+/// the whole cluster to the device with room for it on which it ends first (ClusterMapping::finish).
 ///
-/// Ours, where we do not have the paper's numbers: how large a cluster may be, in time and as the same share of the
-/// memories together; that colocation groups go with the cluster of their first op. Left out: measuring ops under a
-/// placement that is safe for memory (our times are given), and moving clusters off congested links afterwards.
+/// Choices where the paper's numbers are not known: the size of a cluster is limited in time and by the same share of
+/// all memories together, and colocation groups go with the cluster of their first op. Left out are the measurement of
+/// ops under a placement that is safe for memory (times are given here), and the later moves of clusters off congested
+/// links.
 ///
 /// H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: fast optimizer for large dataflow graphs. arXiv 2208.00184, 2022.
 Schedule celeritas(const Problem& problem, const CeleritasOptions& options = {});

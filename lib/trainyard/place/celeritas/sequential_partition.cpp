@@ -17,10 +17,10 @@ std::vector<std::size_t> sequential_partition(const Graph& graph, const std::vec
   };
   std::vector<Best> best(count + 1);
   best[0].bytes = 0;
-  std::vector<std::int64_t> crossing(count, 0), added(count, 0);  // by where the run begins
-  IdMap<TensorId, std::size_t> fresh(graph.tensor_count(), 0);    // the first run that would read it for the first time
+  std::vector<std::int64_t> crossing(count, 0), added(count, 0);  // by start of the run
+  IdMap<TensorId, std::size_t> fresh(graph.tensor_count(), 0);    // first start of a run that has not read it yet
   RunWeight weight{};
-  std::size_t first = 0;  // the longest run that ends here
+  std::size_t first = 0;  // start of the longest run that ends here
   for (std::size_t at = 0; at < count; ++at) {
     const OpId op = order[at];
     weight.time += weights[op].time;

@@ -10,20 +10,20 @@
 
 namespace trainyard {
 
-/// What adds up over a run of ops, and may not be more than a limit.
+/// Weight of a run of ops. It adds up over the run and has a limit.
 struct RunWeight {
   Nanoseconds time;
   Bytes bytes;
 };
 
-/// Optimal sequential partition: cuts an order of all ops, each after all that it depends on, into runs of ops that
-/// follow each other, none beyond the limit (but for an op that alone is), such that the bytes between runs are least:
-/// a tensor counts once for every run, not its producer's, that reads it. Returns the position at which each run
-/// begins. Among equals the fewest runs, then the earlier cuts.
+/// Optimal sequential partition. Cuts a topological order of all ops into runs of consecutive ops, none beyond the
+/// limit (except an op that exceeds it alone), such that the bytes between runs are least. A tensor counts once for
+/// every run that reads it, other than its producer's. Returns the position at which each run begins. Ties go to fewer
+/// runs, then to the earlier cuts.
 ///
 ///     F(j) = min over i of F(i) + c(i, j),  i..j-1 within the limit;   c: the tensors from before i that i..j-1 reads
 ///
-/// c is carried from j to j + 1: what op j reads first in a run adds to the runs that began after its producer and
+/// c is updated from j to j + 1: a tensor that op j reads adds to the runs that began after the tensor's producer and
 /// after its last reader before j. O(ops x the longest run + edges).
 ///
 /// B. W. Kernighan: Optimal sequential partitions of graphs. Journal of the ACM 18(1), 1971, where an edge counts, not

@@ -28,7 +28,7 @@ std::vector<std::uint8_t> all_on_side_1(const CutGraph& graph) {
 std::vector<std::uint8_t> cut_coarsest(const CutGraph& graph, const CutTargets& targets, Random& random) {
   std::optional<CutQuality> best;
   std::vector<std::uint8_t> sides;
-  const int growths = graph.size() > 20 * kCoarsest ? kGrowths / 8 : kGrowths;  // where matchings found little to merge
+  const int growths = graph.size() > 20 * kCoarsest ? kGrowths / 8 : kGrowths;  // matchings found little to merge
   for (int attempt = 0; attempt <= growths; ++attempt) {
     CutMoves moves{graph, targets, all_on_side_1(graph)};
     if (attempt == 0)
@@ -71,7 +71,7 @@ CoarserGraph merge_matching(const CutGraph& fine, std::int64_t most, Random& ran
   std::uint32_t count = 0;
   for (std::uint32_t v = 0; v < fine.size(); ++v)
     if (mate[v] >= v) coarser.merged_into[v] = coarser.merged_into[mate[v]] = count++;
-  std::vector<std::uint32_t> edge_to(count, kNone);  // where the edge to a vertex is, if at or behind the row's start
+  std::vector<std::uint32_t> edge_to(count, kNone);  // position of the edge to a vertex; valid from the row's start on
   for (std::uint32_t v = 0; v < fine.size(); ++v) {
     if (mate[v] < v) continue;
     const std::uint32_t self = coarser.merged_into[v];
@@ -103,7 +103,7 @@ CoarserGraph merge_matching(const CutGraph& fine, std::int64_t most, Random& ran
 
 std::vector<std::uint8_t> bisect(const CutGraph& graph, const CutTargets& targets, Random& random) {
   if (graph.size() == 0) return {};
-  // A vertex of the coarsest graph is at most a twentieth of a side, so that the sides can be filled.
+  // A vertex of the coarsest graph has at most a twentieth of a side's load, so that the sides can be filled.
   const std::int64_t most = std::max<std::int64_t>(1, std::min(targets.loads[0], targets.loads[1]) / 20);
   std::vector<CoarserGraph> levels;
   const CutGraph* coarsest = &graph;

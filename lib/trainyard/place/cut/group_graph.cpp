@@ -29,7 +29,7 @@ std::vector<Edge> edges_of(const Problem& problem) {
     for (const OpId reader : graph.consumers(tensor)) {
       const auto to = static_cast<std::uint32_t>(problem.group(reader).index());
       if (to == from) continue;
-      // A group that reads the tensor several times gets it once; large groups are few.
+      // A group that reads the tensor several times receives it once. Large groups are few, so a linear search will do.
       const bool known = problem.group_ops(GroupId{to}).size() > 1 &&
                          std::any_of(edges.begin() + static_cast<std::ptrdiff_t>(first), edges.end(),
                                      [&](const Edge& edge) { return edge.from == from && edge.to == to; });
@@ -43,7 +43,7 @@ std::vector<Edge> edges_of(const Problem& problem) {
   return edges;
 }
 
-/// How much the group shares with each device's groups.
+/// Total edge weight between the group and the groups on each device.
 void shared_with(const GroupGraph& graph, const GroupDevices& devices, GroupId group,
                  IdMap<DeviceId, std::int64_t>& shared) {
   std::ranges::fill(shared, 0);
@@ -78,7 +78,7 @@ void settle_groups(const Problem& problem, const GroupGraph& graph, int percent,
   MemoryLedger memory{problem, percent};
   IdMap<DeviceId, std::int64_t> loads(problem.device_count(), 0), shared(problem.device_count(), 0);
   struct Stay {
-    std::int64_t loss;  // what is cut more if the group leaves for the best other device
+    std::int64_t loss;  // increase of the cut if the group moves to the best other device
     GroupId group;
   };
   std::vector<Stay> stays;
@@ -106,7 +106,7 @@ void settle_groups(const Problem& problem, const GroupGraph& graph, int percent,
     loads[devices[stay.group]] += graph.time(stay.group, problem.column(devices[stay.group]));
   }
   for (const GroupId group : homeless) devices[group] = DeviceId::none();
-  // The largest first, while there is room.
+  // The largest groups first, while there is room.
   sort_by_descending(homeless, [&](GroupId group) { return memory.need(group).held; });
   std::vector<DeviceId> with_room;
   for (const GroupId group : homeless) {

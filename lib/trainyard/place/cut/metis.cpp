@@ -19,14 +19,14 @@ static_assert(sizeof(idx_t) == sizeof(std::int32_t), "scaled_weights() is for th
 
 std::vector<idx_t> whole(const std::vector<std::uint32_t>& values) { return {values.begin(), values.end()}; }
 
-/// METIS draws from the C library's generator, and prints on its standard output, which the whole process shares.
+/// METIS uses the C library's random generator and prints on standard output, which the whole process shares.
 std::mutex& metis_mutex() {
   static std::mutex mutex;
   return mutex;
 }
 
-/// Takes what METIS prints away for as long as it lives: METIS reports parts without vertices on standard output,
-/// amidst the program's own. C++ streams are not concerned.
+/// Discards METIS's output for as long as the object lives: METIS reports parts without vertices on standard output,
+/// amid the program's own output. C++ streams are not affected.
 class Silence {
  public:
   Silence() {
@@ -51,18 +51,18 @@ bool has_metis() { return true; }
 GroupDevices partition_by_metis(const Problem& problem, const GroupGraph& graph, const PartitionerOptions& options) {
   const std::size_t parts = problem.device_count();
   if (parts == 1) return GroupDevices(graph.size(), DeviceId{0});
-  // METIS fails where it runs out of vertices.
+  // METIS fails if it runs out of vertices.
   if (graph.size() < 4 * parts)
     return bisect_devices(problem, graph, {.imbalance = options.imbalance, .seed = options.seed});
 
-  // Constraints: time, and memory where it may bind.
+  // Constraints: time, and memory if it may bind.
   const bool memory_binds = memory_may_bind(problem) && std::ranges::all_of(problem.devices(), [&](DeviceId device) {
                               return problem.cluster().device(device).memory.has_value();
                             });
   const std::vector<std::int32_t> times = scaled_weights(free_times(graph, problem));
   std::vector<std::int32_t> bytes;
   double capacity = 0;
-  const auto room_of = [&](DeviceId device) {  // METIS wants no target of nothing
+  const auto room_of = [&](DeviceId device) {  // METIS requires positive targets
     return static_cast<double>(std::max<std::int64_t>(problem.cluster().device(device).memory->count, 1));
   };
   if (memory_binds) {
@@ -97,7 +97,7 @@ GroupDevices partition_by_metis(const Problem& problem, const GroupGraph& graph,
   METIS_SetDefaultOptions(settings.data());
   settings[METIS_OPTION_SEED] = static_cast<idx_t>(options.seed & 0x7fffffff);
   settings[METIS_OPTION_NUMBERING] = 0;
-  // Vertices without any edge confuse neither; a graph without edges has no arrays to point to.
+  // METIS accepts vertices without edges; a graph without any edge has no arrays to point to.
   if (neighbours.empty()) {
     neighbours.push_back(0);
     weights.push_back(1);

@@ -100,7 +100,7 @@ void CutMoves::grow(std::uint32_t from) {
     locked_[vertex] = 1;
     if (loads_[0] + graph_.loads[vertex][0] / 2 > targets_.loads[0] ||
         bytes_[0] + graph_.bytes[vertex] > targets_.bytes[0])
-      continue;  // a smaller one may still go
+      continue;  // a smaller vertex may still fit
     move(vertex);
     for (std::size_t e = graph_.starts[vertex]; e < graph_.starts[vertex + 1]; ++e) {
       const std::uint32_t other = graph_.neighbours[e];

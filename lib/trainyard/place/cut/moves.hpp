@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-/// Cost of a cut, compared in the order of the members; less is better.
+/// Cost of a cut, compared member by member; less is better.
 struct CutQuality {
   double beyond = 0;       // bytes above their limits and loads above theirs, as shares of these
   std::int64_t cut = 0;    // weight of the edges between the sides
@@ -22,18 +22,18 @@ struct CutQuality {
 
 /// A cut that is changed one vertex at a time.
 ///
-/// improve() makes passes of Fiduccia and Mattheyses (DAC 1982): the vertex whose move gains most moves, if the sides
-/// still hold what they should, and is locked; at the end of the pass everything behind the best cut on the way is
-/// taken back. Vertices wait in heaps rather than buckets, since weights are times. Where a side holds more than it
-/// should, what leaves it goes first, whatever it costs.
+/// improve() makes passes of Fiduccia and Mattheyses (DAC 1982). The vertex whose move gains most is moved, if the
+/// sides stay within their limits, and is locked. At the end of the pass all moves after the best cut are undone.
+/// Vertices wait in heaps instead of buckets, since weights are times. While a side exceeds its limits, only moves that
+/// reduce the excess are made, whatever they cost.
 class CutMoves {
  public:
   CutMoves(const CutGraph& graph, const CutTargets& targets, std::vector<std::uint8_t> sides);
 
-  /// Everything that is free is on side 1: side 0 grows from the vertex, always by the neighbour that gains most, to
-  /// its target; where there is no neighbour, by the next free vertex from there on.
+  /// Starts with all free vertices on side 1. Side 0 grows from the vertex to its target, always by the neighbour that
+  /// gains most; without a neighbour, by the next free vertex from `from` on.
   void grow(std::uint32_t from);
-  /// The free vertices in their order go to side 0 up to its target.
+  /// Moves the free vertices in their order to side 0, up to its target.
   void fill_in_order();
   void improve();
 
@@ -45,7 +45,7 @@ class CutMoves {
     std::int64_t gain;
     std::uint32_t vertex;
 
-    bool operator<(const Candidate& other) const {  // the top of a heap is the largest: ties to the lower id
+    bool operator<(const Candidate& other) const {  // the largest is on top; ties: the lower id
       return gain != other.gain ? gain < other.gain : vertex > other.vertex;
     }
   };
@@ -54,7 +54,8 @@ class CutMoves {
   bool improve_once();
   void move(std::uint32_t vertex);
   void offer(std::uint32_t vertex) { heaps_[sides_[vertex]].push({gains_[vertex], vertex}); }
-  /// Brings the best candidate of the side to the top, past what is out of date or would make things worse.
+  /// Brings the best candidate of the side to the top and drops those that are outdated or would exceed the limits.
+  /// Returns false if none is left.
   bool find_candidate(std::size_t side);
   double beyond_after(std::uint32_t vertex) const;
   double beyond(const std::array<std::int64_t, 2>& loads, const std::array<std::int64_t, 2>& bytes) const;
@@ -64,7 +65,7 @@ class CutMoves {
   const CutTargets& targets_;
   std::array<std::int64_t, 2> limits_{};  // of the loads
   std::vector<std::uint8_t> sides_;
-  std::vector<std::int64_t> gains_;   // by how much the cut shrinks if the vertex moves
+  std::vector<std::int64_t> gains_;   // decrease of the cut if the vertex moves
   std::vector<std::uint8_t> locked_;  // in this pass
   std::array<std::int64_t, 2> loads_{}, bytes_{};
   std::int64_t cut_ = 0;

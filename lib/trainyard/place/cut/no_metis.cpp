@@ -1,7 +1,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/cut/partitioners.hpp"
 
-// In place of metis.cpp where the build has no METIS.
+// Replaces metis.cpp if the build has no METIS.
 namespace trainyard {
 
 bool has_metis() { return false; }

@@ -1,7 +1,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/cut/partitioners.hpp"
 
-// In place of scotch.cpp where the build has no SCOTCH.
+// Replaces scotch.cpp if the build has no SCOTCH.
 namespace trainyard {
 
 bool has_scotch() { return false; }

@@ -11,14 +11,14 @@ namespace trainyard {
 
 namespace {
 
-constexpr double kLeastShare = 1e-4;  // libraries want no share of nothing
+constexpr double kLeastShare = 1e-4;  // libraries require positive shares
 
 }  // namespace
 
 std::vector<std::int32_t> scaled_weights(const std::vector<std::int64_t>& values) {
   double sum = 0;
   for (const std::int64_t value : values) sum += static_cast<double>(value);
-  const double room = std::max(1.0, 0x1p30 - static_cast<double>(values.size()));  // the ones added below
+  const double room = std::max(1.0, 0x1p30 - static_cast<double>(values.size()));  // leaves room for the ones below
   const double scale = sum > room ? room / sum : 1;
   std::vector<std::int32_t> scaled;
   for (const std::int64_t value : values)
@@ -28,7 +28,7 @@ std::vector<std::int32_t> scaled_weights(const std::vector<std::int64_t>& values
 
 namespace {
 
-/// The least time of all over the time on each device, of the groups that have a choice.
+/// Speed of each device: total least time over total time on the device, of the groups that have a choice.
 std::vector<double> device_speeds(const GroupGraph& graph, const Problem& problem) {
   std::vector<double> least(problem.column_count(), 0), own(problem.column_count(), 0);
   std::vector<std::uint8_t> seen(problem.column_count());
@@ -74,11 +74,12 @@ std::vector<double> device_shares(const GroupGraph& graph, const Problem& proble
       fixed[able.front().index()] += static_cast<double>(graph.time(GroupId{g}, problem.column(able.front())));
   double work = 0;
   for (const std::int64_t time : free_times(graph, problem)) work += static_cast<double>(time);
-  // The device with the least to do fixed first: as long as all would be done before the next one's are, that has none.
+  // Devices by ascending fixed work. A device takes part of the free work unless all devices before it would finish
+  // before its fixed work does.
   std::vector<std::size_t> order(speeds.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   sort_by(order, [&](std::size_t d) { return fixed[d]; });
-  double speed = 0, done = 0, end = 0;  // of those in use: sum of speeds, of speed x fixed; when all are done
+  double speed = 0, done = 0, end = 0;  // of the devices so far: sums of speed and of speed x fixed; their common end
   for (const std::size_t d : order) {
     if (speed > 0 && fixed[d] >= end) break;
     speed += speeds[d];

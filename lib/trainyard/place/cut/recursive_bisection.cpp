@@ -34,7 +34,7 @@ class Bisection {
  private:
   static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
 
-  /// Where the devices are halved: between two kinds, as near to the middle as can be, or in the middle.
+  /// Where the devices are halved: between two kinds, as near to the middle as possible; with one kind, in the middle.
   std::size_t middle_of(std::span<const DeviceId> devices) const {
     std::size_t best = 0;
     const auto off = [&](std::size_t at) {
@@ -45,7 +45,7 @@ class Bisection {
     return best == 0 ? devices.size() / 2 : best;
   }
 
-  /// The groups, each of which can run on one of the devices at least.
+  /// Divides the groups, each of which can run on at least one of the devices.
   void split(std::span<const DeviceId> devices, const std::vector<GroupId>& groups) {
     if (groups.empty()) return;
     if (devices.size() == 1) {
@@ -68,7 +68,7 @@ class Bisection {
     for (std::uint32_t v = 0; v < groups.size(); ++v) vertex_of_[groups[v]] = v;
     CutGraph cut;
     for (const GroupId group : groups) {
-      // On each side the mean over the devices there that can run it.
+      // On each side, the mean over the devices there that can run the group.
       std::array<std::int64_t, 2> sum{}, count{}, load{};
       for (const DeviceId device : graph_.able[group]) {
         if (side_of_[device] == kNone) continue;
@@ -90,8 +90,8 @@ class Bisection {
     return cut;
   }
 
-  /// With F the fixed load of a side, A what the free groups would take there, n its devices, and f the share of the
-  /// free groups on side 0, both sides are done at once where (F0 + f A0) / n0 = (F1 + (1 - f) A1) / n1.
+  /// With F the fixed load of a side, A the load of the free groups there, n its number of devices, and f the share of
+  /// the free groups on side 0, both sides finish at once if (F0 + f A0) / n0 = (F1 + (1 - f) A1) / n1.
   CutTargets targets(const CutGraph& cut, const std::array<std::span<const DeviceId>, 2>& halves) const {
     std::array<double, 2> fixed{}, free{}, count{};
     for (std::size_t v = 0; v < cut.size(); ++v)

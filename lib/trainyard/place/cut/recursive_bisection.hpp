@@ -8,14 +8,14 @@
 namespace trainyard {
 
 struct BisectionOptions {
-  double imbalance = 0.05;  // of each cut: how far above its share a side's op time may be
+  double imbalance = 0.05;  // of each cut: by how much a side's op time may exceed its share
   std::uint64_t seed = 1;
 };
 
-/// A device for each group, one that can run it: the devices are halved again and again (of several kinds the kinds
-/// first; alike ones by their ids, so that what is near each other stays together), and the groups with them (bisect),
-/// such that both halves would be done at the same time. What only one half can run is fixed there. Each half holds no
-/// more than its devices together.
+/// A device for each group, one that can run it. The devices are halved recursively (first between kinds; equal devices
+/// by id, so that near ones stay together), and the groups with them (bisect), such that both halves would finish at
+/// the same time. Groups that only one half can run are fixed there. Each half holds at most the memory of its devices
+/// together.
 GroupDevices bisect_devices(const Problem& problem, const GroupGraph& graph, const BisectionOptions& options = {});
 
 }  // namespace trainyard

@@ -16,7 +16,7 @@ void check(int result) {
   if (result != 0) throw std::runtime_error("SCOTCH failed");
 }
 
-/// SCOTCH's objects, each ended where it was begun.
+/// A SCOTCH object, initialized and released with its owner.
 template <class Object, auto begin, auto end>
 class Owned {
  public:

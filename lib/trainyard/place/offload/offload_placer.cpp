@@ -35,7 +35,7 @@ constexpr std::uint64_t kEvaluations = 400;
 
 bool is_host(const Problem& problem, DeviceId device) { return problem.cluster().device(device).device_class == "cpu"; }
 
-/// Everything on the device that it can run.
+/// Everything on the device that it can run, the rest on the fastest device that can.
 Schedule all_on(const Problem& problem, DeviceId device) {
   const auto able = group_devices(problem);
   Schedule schedule{.placement = Placement(problem.op_count())};
@@ -47,7 +47,7 @@ Schedule all_on(const Problem& problem, DeviceId device) {
   return schedule;
 }
 
-/// The first device of each kind of GPU; of all devices where there is none.
+/// The first device of each kind of GPU; without GPUs, the first device.
 std::vector<DeviceId> kinds_of_gpus(const Problem& problem) {
   std::vector<DeviceId> first;
   const auto is_new = [&](DeviceId device) {
@@ -62,7 +62,7 @@ std::vector<DeviceId> kinds_of_gpus(const Problem& problem) {
   return first;
 }
 
-/// The nearest host of each other device; none where there is no host.
+/// The nearest host of each other device; none if there is no host.
 IdMap<DeviceId, DeviceId> nearest_hosts(const Problem& problem) {
   IdMap<DeviceId, DeviceId> hosts(problem.device_count(), DeviceId::none());
   const Graph& graph = problem.graph();
@@ -89,7 +89,7 @@ struct Candidate {
   Outcome outcome;
 };
 
-/// The choice of what leaves, for one placement.
+/// Chooses the tensors that leave, for one placement.
 class OffloadSearch {
  public:
   OffloadSearch(Problem problem, const Schedule& start, const IdMap<DeviceId, DeviceId>& hosts, const Effort& effort,
@@ -136,8 +136,8 @@ class OffloadSearch {
         better |= take(other);
       }
     }
-    // One of a pair may be no tensor.
-    constexpr std::size_t kDraws = 4;  // of each pair, on average, before it ends
+    // Either one of a pair may be no tensor.
+    constexpr std::size_t kDraws = 4;  // of each pair, on average and without success, before it ends
     const std::size_t none = allowed_.size();
     Random random{seed};
     for (std::size_t failed = 0, most = 1; failed < most && !effort_.over(evaluations_);) {
@@ -154,7 +154,7 @@ class OffloadSearch {
   }
 
  private:
-  /// As few of the first of the list as it takes.
+  /// Tries as few of the first tensors of the list as suffice, and all of them.
   void try_first(const std::vector<std::size_t>& list) {
     const auto first = [&](std::size_t count) {
       std::vector<bool> allowed(list.size(), false);
@@ -163,7 +163,7 @@ class OffloadSearch {
     };
     const IdMap<DeviceId, Bytes> none(problem_.device_count(), Bytes{0});
     if (!plan_.plan(first(list.size()), none)) return;
-    std::size_t low = 0, high = list.size();  // enough: high
+    std::size_t low = 0, high = list.size();  // `high` is enough
     while (low < high) {
       const std::size_t middle = (low + high) / 2;
       if (plan_.plan(first(middle), none))
@@ -175,9 +175,9 @@ class OffloadSearch {
     if (high < list.size()) take(first(list.size()));
   }
 
-  /// Whether these are better than the best so far.
+  /// Evaluates the plan with these tensors. Returns whether it is better than the best so far.
   bool take(const std::vector<bool>& allowed) {
-    // What arrives at other times than in the run at hand takes room of its own.
+    // Transfers that arrive at other times than in the given run take memory, which is then left free.
     IdMap<DeviceId, Bytes> less(problem_.device_count(), Bytes{0});
     constexpr int kRounds = 4;
     bool better = false, over = true;
@@ -215,17 +215,17 @@ class OffloadSearch {
   std::optional<Candidate> best_;
 };
 
-/// A problem and a run of it to start from.
+/// A problem and a schedule of it to start from.
 struct OffloadStart {
   Problem problem;
   Schedule schedule;
 };
 
-/// Forward ops to run again: those that do little but read and write, with others in a row that no one else reads
-/// from; or each block of layers.
+/// Forward ops to recompute: ops bound by memory access, joined to the op before if no other forward op reads from
+/// that; or each block of layers.
 enum class RunAgain { cheap, blocks };
 std::vector<std::vector<OpId>> segments_of(const Graph& graph, RunAgain what) {
-  constexpr double kMostFlops = 4;  // of a byte
+  constexpr double kMostFlops = 4;  // per byte
   const Layers layers = find_layers(graph);
   std::map<std::string_view, std::size_t> blocks;
   IdMap<OpId, std::size_t> segment(graph.op_count(), graph.op_count());
@@ -251,8 +251,8 @@ std::vector<std::vector<OpId>> segments_of(const Graph& graph, RunAgain what) {
   return segments;
 }
 
-/// What may run again, together: the last quarters of the cheap segments; of the blocks; of the blocks, and what is
-/// cheap before them.
+/// Sets of segments to recompute together: the last quarters of the cheap segments; of the blocks; of the blocks, with
+/// the cheap segments outside them.
 std::vector<std::vector<std::vector<OpId>>> choices_of_segments(const Graph& graph) {
   const auto cheap = segments_of(graph, RunAgain::cheap), blocks = segments_of(graph, RunAgain::blocks);
   const auto last = [](const std::vector<std::vector<OpId>>& segments, std::size_t quarters) {
@@ -276,7 +276,7 @@ std::vector<std::vector<std::vector<OpId>>> choices_of_segments(const Graph& gra
   return choices;
 }
 
-/// The start with these segments run again where they ran; nothing where no op of them is.
+/// The start with these segments recomputed where they ran; nothing if none of their ops is recomputed.
 std::optional<OffloadStart> recomputing(const Problem& problem, const Schedule& start,
                                         std::span<const std::vector<OpId>> segments) {
   const Graph& graph = problem.graph();
@@ -347,7 +347,7 @@ Schedule place_offload(const Problem& problem, const OffloadOptions& offloading,
   try {
     if (!effort.late()) add(heft(problem, {.stop = [&effort] { return effort.late(); }}));
   } catch (const OutOfTime&) {
-    add(m_topo(problem));  // one walk over the ops, which minds the memories
+    add(m_topo(problem));  // one pass over the ops, within the memories
   }
 
   std::uint64_t evaluations = 0;

@@ -26,7 +26,7 @@ OffloadPlan::OffloadPlan(const Problem& problem, const Placement& placement, con
   for (const DeviceId device : problem.devices()) find_tensors(device);
 }
 
-/// The first op that has not ended by then.
+/// Position of the first op that ends after `time`.
 std::size_t OffloadPlan::first_after(const Lane& lane, Nanoseconds time) const {
   const auto at = std::ranges::upper_bound(lane.ops, time, {}, [&](OpId op) { return timeline_.ops[op].end; });
   return static_cast<std::size_t>(at - lane.ops.begin());
@@ -97,10 +97,10 @@ std::optional<std::vector<std::pair<std::size_t, OffloadPlan::Stay>>> OffloadPla
     opens[tensors_[t].last_forward + 1].push_back(t);
     closes[std::min(tensors_[t].first_backward, ops)].push_back(t);
   }
-  // Upwards, as if all came back as late as they can.
+  // Upwards, as if all tensors came back as late as they can.
   std::vector<Stay> stay(lane.last - lane.first, {kNever, kNever});
   const auto of = [&](std::size_t t) -> Stay& { return stay[t - lane.first]; };
-  std::set<std::size_t> here;  // that could leave, as they were made
+  std::set<std::size_t> here;  // may leave, in the order in which they were made
   std::int64_t away = 0;
   for (std::size_t i = 0; i < ops; ++i) {
     for (const std::size_t t : closes[i]) {
@@ -115,7 +115,7 @@ std::optional<std::vector<std::pair<std::size_t, OffloadPlan::Stay>>> OffloadPla
       away += tensors_[t].bytes.count;
     }
   }
-  // Downwards, the one that is read last first.
+  // Downwards: tensors that are read last stay away first.
   const auto later = [&](std::size_t a, std::size_t b) {
     return std::pair{tensors_[b].first_backward, a} < std::pair{tensors_[a].first_backward, b};
   };
@@ -198,8 +198,8 @@ Schedule OffloadPlan::schedule(const Problem& rewritten, const Leaving& leaving,
                                const IdMap<DeviceId, DeviceId>& hosts) const {
   Schedule schedule{.placement = placement_, .policy = Policy::strict, .rewrites = rewritten.rewrites()};
   const OpIndex index{problem_.graph()};
-  // The new ops are behind all others, two for each tensor: one just before what waits for it, one just behind what it
-  // waits for.
+  // The new ops come after all others, two for each tensor. One runs just before the op that waits for it, the other
+  // just after the op that it waits for.
   IdMap<OpId, std::size_t> turn(problem_.op_count());
   for (std::size_t i = 0; i < by_start_.size(); ++i) turn[by_start_[i]] = 2 * i + 1;
   std::vector<std::pair<std::size_t, OpId>> all;

@@ -15,57 +15,58 @@
 
 namespace trainyard {
 
-/// A tensor that can leave the device that made it between the forward and the backward pass. Positions are those of
+/// A tensor that can leave the device that made it between the forward and the backward pass. Positions are indices of
 /// the ops that take time on that device, by their starts.
 struct Offloadable {
   TensorId tensor;
   DeviceId device;
   Bytes bytes;
-  std::size_t last_forward, first_backward;  // positions: it can be away in between, both excluded
-  Nanoseconds idle;                          // the time from the one to the other
+  std::size_t last_forward, first_backward;  // it can be away between these positions, both excluded
+  Nanoseconds idle;                          // time between the two
 };
 
-/// What offloading can do for a run of a placement that holds too much: each device keeps the order in which it ran its
-/// ops, so what it holds while an op runs is known but for the times of transfers:
+/// What offloading can do for the run of a placement that exceeds memory. Each device keeps the order in which it ran
+/// its ops, so the bytes that it holds while op i runs are known, except for the times of transfers:
 ///
 ///     held(i)  =  M(i)  -  sum of the bytes of the tensors with  b <= i <= e,     M(i): without offloading
 ///
-/// where op b waits until the tensor is away, and it comes back after op e. plan() finds b and e with held(i) within
-/// the capacity for all i. Transfers have the more time the fewer wait for them and the earlier they may come back, so
-/// each b is as late and each e as early as the others let it be:
+/// Op b waits until the tensor is away, and the tensor comes back after op e. plan() finds b and e such that held(i) is
+/// within the capacity for all i. Transfers have more time if fewer ops wait for them and if they may come back
+/// earlier, so each b is as late and each e as early as the others allow:
 ///
-///   * upwards, where i holds too much, tensors go in the order in which they were made, which is that of the link;
-///   * downwards, where i holds too much, of those tensors the ones that are read last stay away, and what is never
+///   * upwards, while i holds too much, tensors leave in the order in which they were made, which is that of the link;
+///   * downwards, while i holds too much, the leaving tensors that are read last stay away. A tensor that never
+///     needs to stay away does not leave.
 ///     needed to stay away does not leave.
-///
-/// Both hold for a chain of layers, a stack, for which O. Beaumont, L. Eyraud-Dubois and A. Shilova look for the same
-/// order (Optimal GPU-CPU offloading strategies for deep neural network training. Euro-Par 2020). Memory that arrives
+/// Both orders suit a chain of layers, whose tensors form a stack. O. Beaumont, L. Eyraud-Dubois and A. Shilova look
+/// for the same order (Optimal GPU-CPU offloading strategies for deep neural network training. Euro-Par 2020). Memory
+/// that arrives from other devices is taken as in the given run.
 /// from other devices is taken as in the run at hand.
 class OffloadPlan {
  public:
-  /// `timeline`: the placement's run. All three must outlive it.
+  /// `timeline` is the run of the placement. All three must outlive the object.
   OffloadPlan(const Problem& problem, const Placement& placement, const Timeline& timeline);
 
-  /// Tensors on devices with a capacity that are not of class cpu; by device, then in the order in which they were
-  /// made.
+  /// Tensors that may leave: those on devices with a capacity that are not of class cpu; by device, then in the order
+  /// in which they were made.
   const std::vector<Offloadable>& tensors() const { return tensors_; }
 
-  /// What leaves, by when it is needed again.
+  /// Tensors that leave, by when they are needed again.
   struct Leaving {
-    std::vector<std::size_t> tensors;  // of tensors()
+    std::vector<std::size_t> tensors;  // indices into tensors()
     std::vector<Offload> rewrites;     // one for each
   };
-  /// A plan by which only `allowed` tensors (as tensors()) leave; nothing if it does not come out. `less`: by device,
-  /// bytes of its capacity that are not to be counted on.
+  /// A plan in which only `allowed` tensors (indexed as tensors()) leave; nothing if there is none. `less`: by device,
+  /// bytes of its capacity that must stay free.
   std::optional<Leaving> plan(const std::vector<bool>& allowed, const IdMap<DeviceId, Bytes>& less) const;
 
-  /// By how much the device is beyond its capacity with all of tensors() away wherever they can be, and the op then
-  /// running; nothing where it fits.
+  /// How far a device exceeds its capacity, and the op running then.
   struct Excess {
     DeviceId device;
     std::string op;
     Bytes bytes;
   };
+  /// The largest excess with all of tensors() away whenever they can be; nothing if all devices fit.
   std::optional<Excess> excess() const;
 
   /// A schedule of the rewritten problem: each device in the order of the run, the new ops on `hosts` by device.

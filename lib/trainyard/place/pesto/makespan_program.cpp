@@ -207,7 +207,7 @@ void MakespanProgram::add_op_pairs(double limit) {
 void MakespanProgram::add_transfer_pairs(double limit) {
   const Graph& graph = problem_.graph();
   const detail::ExactModel model(problem_, Placement{});
-  // The one reader of a tensor; none where there are several.
+  // The only reader of a tensor; none if there are several.
   const auto only_reader = [&](const Crossing& crossing) {
     const auto readers = graph.consumers(crossing.tensor);
     return readers.size() == 1 ? readers.front() : OpId::none();
@@ -231,7 +231,7 @@ void MakespanProgram::add_transfer_pairs(double limit) {
           const auto &route = model.route(from.index(), a.to.index()),
                      &other_route = model.route(other.index(), b.to.index());
           if (a.tensor == b.tensor && route.broadcast && other_route.broadcast) continue;  // one transfer
-          double gap = -1;  // the largest of the links that both hold
+          double gap = -1;  // largest gap of the links that both hold
           for (const std::uint32_t link : route.resources)
             for (const std::uint32_t same : other_route.resources)
               if (link == same) gap = std::max(gap, in_units(Nanoseconds{model.gap[link]}));

@@ -13,22 +13,22 @@
 namespace trainyard {
 
 struct MakespanProgramOptions {
-  /// A makespan that some schedule has: the constant that switches constraints off, and the cutoff.
+  /// An upper bound on the makespan: the big-M constant that switches constraints off, and the cutoff.
   Nanoseconds limit;
-  /// Columns of the program are times in this unit; whole numbers at 1.
+  /// Unit of all times in the program, in nanoseconds. With 1 they are whole numbers.
   double unit_ns = 1;
-  /// Refused beyond ("too-large").
+  /// Throws InputError "too-large" for programs with more columns.
   std::size_t most_columns = 20'000;
 };
 
-/// Pesto's integer program of placement and order with congestion, after U. U. Hafeez, X. Sun, A. Gandhi, Z. Liu:
-/// Towards optimal placement and scheduling of DNN operations with Pesto. Middleware 2021, section 3.2; for any number
-/// of devices.
+/// Pesto's integer program of placement and order with congestion, for any number of devices. After U. U. Hafeez, X.
+/// Sun, A. Gandhi, Z. Liu: Towards optimal placement and scheduling of DNN operations with Pesto. Middleware 2021,
+/// section 3.2.
 ///
-/// x(g, d) = 1: group g is on device d; on two devices one column serves, x(g, 1), and x(g, 0) = 1 - x(g, 1), which
-/// gives the paper's program for two GPUs. S(i): the start of op i, p(i) = sum of p(i, d) x(i, d) its duration, g(d)
-/// and g(l) gaps. For each tensor t of op u and each device d where a reader could be: T(t, d) the start of its
-/// transfer there, and z(t, s, d) = 1 where it comes from s:
+/// x(g, d) = 1 if group g is on device d. On two devices one column serves, x(g, 1), and x(g, 0) = 1 - x(g, 1), which
+/// gives the paper's program for two GPUs. S(i) is the start of op i, p(i) = sum of p(i, d) x(i, d) its duration; g(d)
+/// and g(l) are the gaps of devices and links. For each tensor t of op u and each device d where a reader could be,
+/// T(t, d) is the start of its transfer there, and z(t, s, d) = 1 if it comes from s:
 ///
 ///     minimize C
 ///     C >= S(i) + p(i) + tail(i),  S(i) >= head(i)
@@ -42,13 +42,13 @@ struct MakespanProgramOptions {
 ///     sum over g of W(g) x(g, d) <= M(d)                            resident bytes
 ///     sum over i of p(i, d) x(i, d) <= C                            each device (a cut: the work)
 ///
-/// The paper prints the signs of the second pair of constraints wrong ("+ Ms d" in equation 10): with them no two ops
-/// could ever share a device. It only balances memory. M is the limit and a gap, which is enough where no duration is
-/// longer than the limit: ops and transfers for which it is so somewhere cannot be there, and are in no pair there.
-/// What an egress broadcasts may start at several times here. Ops and transfers of zero duration take no resource. Of
-/// devices that are interchangeable the first group takes the first.
+/// The paper's second pair of constraints has wrong signs ("+ Ms d" in equation 10), with which no two ops could ever
+/// share a device. The paper only balances memory. M is the limit plus a gap, which is enough unless a duration exceeds
+/// the limit. Ops and transfers that take longer than the limit on some device or route cannot be there, and are in no
+/// pair there. A broadcast of an egress may start at several times here. Ops and transfers of zero duration take no
+/// resource. Among interchangeable devices the first group takes the first one, to break the symmetry.
 ///
-/// Links may wait and reorder here, which the simulator's do not: its answers are simulated again.
+/// Links may wait and reorder here, which the simulator's links do not, so solutions are simulated again.
 class MakespanProgram {
  public:
   MakespanProgram(const Problem& problem, const MakespanProgramOptions& options);
@@ -56,12 +56,12 @@ class MakespanProgram {
   const IntegerProgram& program() const { return program_; }
   /// Names of the columns, for files that people read: "C", "S_conv1", "x_conv1_gpu0".
   const std::vector<std::string>& names() const { return names_; }
-  /// The unit of all times.
+  /// Unit of all times, in nanoseconds.
   double unit_ns() const { return unit_; }
-  /// A value for each column from a simulated schedule; empty where it breaks the symmetry that the program excludes.
-  /// Throws InputError as check_sizes() does.
+  /// A value for each column from a simulated schedule; empty if the schedule violates the program's symmetry breaking
+  /// or limit. Throws InputError as check_sizes() does.
   std::vector<double> columns_of(const Schedule& schedule, const Timeline& timeline) const;
-  /// Placement and start times of the solution. Throw InputError ("size") unless each column has a value.
+  /// Placement and start times (in units) of a solution. Both throw InputError "size" unless each column has a value.
   Placement placement_of(const std::vector<double>& x) const;
   IdMap<OpId, double> starts_of(const std::vector<double>& x) const;
 
@@ -71,14 +71,14 @@ class MakespanProgram {
     TensorId tensor;
     DeviceId to;
     std::uint32_t start;
-    std::vector<std::uint32_t> active;  // by source device; kNoColumn
+    std::vector<std::uint32_t> active;  // by source device; kNoColumn: not from there
     std::vector<double> time;           // by source device
   };
   struct Pair {
     std::size_t first, second;
-    std::uint32_t column;  // 1: first comes first
+    std::uint32_t column;  // 1 if `first` comes first
   };
-  /// A sum of columns with a constant.
+  /// A linear expression: a constant and terms in columns.
   struct Sum {
     double constant = 0;
     std::vector<LinearProgram::Term> terms = {};
@@ -102,7 +102,7 @@ class MakespanProgram {
   IntegerProgram program_;
   std::vector<std::string> names_;
   std::vector<std::vector<bool>> follows_;  // op x op
-  std::vector<std::uint32_t> places_;       // group x device; kNoColumn: cannot, or (two devices) the other's opposite
+  std::vector<std::uint32_t> places_;       // group x device; kNoColumn: cannot, or (two devices) 1 - the other
   bool two_ = false;
   std::vector<std::uint32_t> starts_;
   std::vector<Crossing> crossings_;

@@ -45,7 +45,7 @@ Coarsening fuse_ops(const Problem& problem) {
   std::vector<std::pair<ClusterOpId, OpId>> members;
   const IdMap<OpId, std::uint32_t> devices = device_sets(problem);
   for (const OpId op : graph.topological_order()) {
-    ClusterOpId& cluster = fused.cluster[op];  // none as yet
+    ClusterOpId& cluster = fused.cluster[op];  // none so far
     bool is_one = true, is_next = false;
     const auto follow = [&](OpId earlier) {
       is_one = is_one && (cluster.is_none() || cluster == fused.cluster[earlier]);

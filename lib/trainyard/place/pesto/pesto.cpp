@@ -38,7 +38,7 @@ std::vector<Schedule> replays(const Problem& problem, const Placement& placement
   return {strict, priority};
 }
 
-/// The simulator's times of what the program counts in doubles: to a part in a million, and a rounding.
+/// Tolerance between simulated times and the program's doubles: a part in a million, and 1 ns of rounding.
 double slack(Nanoseconds limit) { return 1 + 1e-6 * static_cast<double>(limit.count); }
 
 PestoResult solve_by_search(const Problem& problem, const PestoOptions& options) {
@@ -75,7 +75,7 @@ PestoResult solve_by_own(const Problem& problem, const std::optional<Schedule>& 
           .nodes = found.nodes};
 }
 
-/// The best that branch and bound makes of a placement whose order is out of reach.
+/// Adopts the best order that branch and bound finds for a placement whose own order is out of reach.
 void repair(const Problem& problem, const Placement& placement, const std::function<bool()>& stop,
             PestoResult& result) {
   constexpr std::uint64_t kNodes = 20'000;
@@ -89,7 +89,7 @@ void repair(const Problem& problem, const Placement& placement, const std::funct
 }  // namespace
 
 PestoResult solve_pesto(const Problem& problem, const PestoOptions& options) {
-  if (options.solver == PestoSolver::cbc && !has_cbc()) solve_by_cbc({});  // says what is missing, before the work
+  if (options.solver == PestoSolver::cbc && !has_cbc()) solve_by_cbc({});  // throws MissingError before the work
   const bool by_cbc = options.solver == PestoSolver::cbc ||
                       (options.solver == PestoSolver::automatic && has_cbc() && problem.op_count() <= kPestoProgramOps);
   if (!by_cbc && problem.op_count() > kPestoExactOps) return solve_by_search(problem, options);
@@ -112,7 +112,7 @@ PestoResult solve_pesto(const Problem& problem, const PestoOptions& options) {
   }
 
   const Nanoseconds limit = has_start ? timeline.makespan : problem.horizon();
-  // Times within a few powers of ten of 1, and whole where they are small.
+  // Keeps times within a few powers of ten of 1, and whole if they are small.
   const double unit = std::max(1.0, static_cast<double>(limit.count) / 1e4);
   const MakespanProgram program(problem, {.limit = limit, .unit_ns = unit, .most_columns = options.most_columns});
   IntegerOptions solver{.seconds = effort.seconds_left(), .nodes = options.nodes, .stop = options.stop};
@@ -120,7 +120,7 @@ PestoResult solve_pesto(const Problem& problem, const PestoOptions& options) {
   const IntegerSolution solution = solve_by_cbc(program.program(), solver);
   result.nodes = static_cast<std::uint64_t>(solution.nodes);
   if (has_start && solution.status != IntegerSolution::Status::infeasible) {
-    // A relative 10^-6 is what the solver's tolerances leave of a proof.
+    // The solver's tolerances leave a relative 10^-6 of uncertainty in its bound.
     const double proven = std::ceil(solution.bound * unit * (1 - 1e-6) - 1e-3);
     if (std::isfinite(proven) && proven > static_cast<double>(result.bound.count))
       result.bound = std::min(Nanoseconds{static_cast<std::int64_t>(proven)}, limit);
@@ -133,7 +133,7 @@ PestoResult solve_pesto(const Problem& problem, const PestoOptions& options) {
   Simulation simulation(problem);
   for (Schedule& schedule : replays(problem, placement, program.starts_of(solution.x), unit)) {
     const MemoryPeaks& peaks = simulation.peaks(schedule);
-    // A solution that is not proven optimal may have slack that the simulator does not leave.
+    // A solution that is not proven optimal may have slack, and the simulated makespan is then shorter.
     const double off = static_cast<double>(peaks.makespan.count - result.objective.count);
     if (!peaks.fits || off > slack(limit) || (is_proven && off < -slack(limit))) continue;
     result.confirmed = true;

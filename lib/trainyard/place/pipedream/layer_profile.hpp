@@ -14,17 +14,17 @@ struct ProfiledLayer {
   std::string name;
   std::string type = {};
   Nanoseconds forward, backward;
-  Bytes activations;  // what it hands on
+  Bytes activations;  // bytes of its output
   Bytes parameters;
 
   friend bool operator==(const ProfiledLayer&, const ProfiledLayer&) = default;
 };
 
-/// The layers of a network and which hands its activations to which: what pipeline partitioners read.
+/// The layers of a network and the edges along which they pass activations: the input of pipeline partitioners.
 struct LayerProfile {
   std::string name;
   std::vector<ProfiledLayer> layers;
-  std::vector<std::pair<std::size_t, std::size_t>> edges = {};  // from, to: indices of layers; without cycles
+  std::vector<std::pair<std::size_t, std::size_t>> edges = {};  // (from, to): indices of layers; acyclic
 
   friend bool operator==(const LayerProfile&, const LayerProfile&) = default;
 };

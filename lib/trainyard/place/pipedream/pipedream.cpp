@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// The best for a run of states on some number of machines, and how it ends.
+/// The best partition of a run of states on some number of machines, by its last stage.
 struct BestRun {
   double time = kNever;
   std::uint32_t machines = 0;  // of the last stage
@@ -49,7 +49,7 @@ class StateSums {
   double held(std::size_t i, std::size_t j) const {
     return parameters(i, j) + static_cast<double>((sums_[j].activations - before(i).activations).count);
   }
-  /// Bytes that cross behind the state.
+  /// Bytes that cross the cut behind the state.
   double crossing(std::size_t state) const { return static_cast<double>(sums_[state].crossing.count); }
 
  private:
@@ -62,10 +62,10 @@ class StateSums {
   std::vector<Sums> sums_;
 };
 
-/// A(i, j, m) of one level.
+/// A(i, j, m) of one level, for all runs and numbers of machines.
 class LevelSearch {
  public:
-  /// `inner` is the level within: none at the innermost.
+  /// `inner` is the level within; null at the innermost.
   LevelSearch(const PipelineStates& states, const StateSums& sums, const PipedreamOptions& options,
               const PipelineLevel& level, const LevelSearch* inner)
       : states_(states),
@@ -77,7 +77,7 @@ class LevelSearch {
         inner_(inner),
         checkpoint_(options.stop) {}
 
-  /// For runs that begin with any state, or with the first alone.
+  /// Fills the table for runs that begin with any state, or with the first one only.
   void run(bool from_all) {
     const std::size_t rows = from_all ? states_.size() : 1;
     table_.assign(rows * states_.size() * machines_, {});
@@ -85,14 +85,14 @@ class LevelSearch {
       for (std::size_t last = first; last < states_.size(); ++last)
         if (follows(first, last))
           for (std::size_t machines = 1; machines <= machines_; ++machines) {
-            checkpoint_(1 + states_.earlier[last].size() / 16);  // a cut costs far less than an op on a device
+            checkpoint_(1 + states_.earlier[last].size() / 16);  // a cut is far less work than an op on a device
             fill(first, last, machines);
           }
   }
 
   double time(std::size_t first, std::size_t last) const { return at(first, last, machines_).time; }
 
-  /// Adds the stages of the run on all machines, in order.
+  /// Appends the stages of the run on all machines, in order.
   void trace(std::size_t first, std::size_t last, std::vector<PipelineStage>& stages) const {
     std::vector<PipelineStage> backwards;
     for (std::size_t machines = machines_; machines > 0;) {
@@ -109,7 +109,7 @@ class LevelSearch {
     return table_[(first * states_.size() + last) * machines_ + machines - 1];
   }
 
-  /// State `last` lies behind a cut before `first`, which is behind the state before it.
+  /// Whether `first` to `last` is a run: the state before `first` leads to `last`.
   bool follows(std::size_t first, std::size_t last) const {
     return first == 0 || std::ranges::binary_search(states_.earlier[last], first - 1);
   }
@@ -118,7 +118,7 @@ class LevelSearch {
     return inner_ ? inner_->time(first, last) : sums_.compute(first, last);
   }
 
-  /// Memory that a stage on `machines` of the `used` machines so far must keep for batches in flight.
+  /// Whether the memory holds the batches in flight of a stage on `machines` machines; `used` are in use up to it.
   bool fits(std::size_t first, std::size_t last, std::size_t machines, std::size_t used) const {
     if (!options_.memory) return true;
     const auto batches = static_cast<double>((machines_ - used + machines - 1) / machines);

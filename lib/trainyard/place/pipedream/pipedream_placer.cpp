@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kMostSplitStates = 2'000;
 
-/// The layers one behind the other, in a topological order that keeps to theirs, neighbours joined until there are no
-/// more than kMostSplitStates: of each its place in the chain.
+/// Turns the profile into a chain: layers in topological order, with neighbours joined until there are at most
+/// kMostSplitStates. Returns each layer's place in the chain.
 std::vector<std::size_t> as_chain(LayerProfile& profile) {
   const std::size_t count = profile.layers.size(), places = std::min(count, kMostSplitStates);
   std::vector<std::vector<std::size_t>> after(count);
@@ -65,7 +65,7 @@ ProfiledProblem profile_of(const Problem& problem, const Layers& layers, DeviceI
   ProfiledProblem found{.profile = {.name = graph.name(), .layers = {}},
                         .member = IdMap<LayerId, std::size_t>(layers.size())};
   LayerProfile& profile = found.profile;
-  std::vector<std::size_t> number(layers.size(), layers.size());  // of a component: by its first layer
+  std::vector<std::size_t> number(layers.size(), layers.size());  // of a component, in the order of first layers
   for (const LayerId layer : layers.ops.ids()) {
     std::size_t& at = number[component[layer.index()]];
     if (at == layers.size()) {

@@ -41,7 +41,7 @@ class StateSearch {
  public:
   StateSearch(const LayerProfile& profile, std::size_t most) : profile_(profile), most_(most) {
     const std::size_t count = profile.layers.size();
-    if (count > most) refuse();  // before there is a set of layers for each
+    if (count > most) refuse();  // before a set of layers is made for each
     readers_.resize(count);
     std::vector<std::size_t> awaited(count);
     for (const auto& [from, to] : profile.edges) {
@@ -87,7 +87,7 @@ class StateSearch {
     return entry->second;
   }
 
-  /// The antichain's members and what before them is read beside the way to them.
+  /// The antichain's members, and the layers before a member that have a reader off the way to it.
   Antichain boundary(const Antichain& antichain) const {
     Bits found{readers_.size()};
     for (const std::size_t member : antichain) {
@@ -162,7 +162,7 @@ class StateSearch {
   std::size_t most_;
   std::size_t first_ = 0;
   std::vector<std::vector<std::size_t>> readers_;
-  std::vector<Bits> before_;  // of each layer all that lead to it
+  std::vector<Bits> before_;  // of each layer, all that lead to it
   std::vector<Antichain> antichains_;
   std::map<Antichain, std::size_t> number_;
   std::vector<std::pair<std::size_t, std::size_t>> edges_;

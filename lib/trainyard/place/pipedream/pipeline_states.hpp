@@ -7,25 +7,24 @@
 
 namespace trainyard {
 
-/// The places at which PipeDream may cut a network: each state is an antichain of layers, which stands for those layers
-/// and all that lead to them. Of a chain, its layers.
+/// The places at which PipeDream may cut a network. Each state is an antichain of layers, and stands for these layers
+/// and all that lead to them. The states of a chain are its layers.
 struct PipelineStates {
   struct State {
-    std::vector<std::size_t> layers;    // all behind the cut, ascending
-    std::vector<std::size_t> boundary;  // whose activations count as crossing it, ascending
+    std::vector<std::size_t> layers;    // all layers up to the cut, ascending
+    std::vector<std::size_t> boundary;  // layers whose activations count as crossing it, ascending
   };
   std::vector<State> states;                      // by number of layers, then as found: a topological order
-  std::vector<std::vector<std::size_t>> earlier;  // of each state those that lead to it by way of others, ascending
+  std::vector<std::vector<std::size_t>> earlier;  // for each state, those that lead to it, directly or not, ascending
   std::size_t size() const { return states.size(); }
 };
 
-/// States from the antichain of the first source on, breadth first: one layer of the antichain, or one before it that
-/// something beyond the cut still reads, gives way to a layer that reads it. As the program of PipeDream has it: what
-/// crosses a cut are the antichain and each layer before one of its members that another reader than those on the way
-/// to that member has, even if that reader is behind the cut too; and other sources come in with what they lead to. If
-/// some layer leads to nothing that is found so, one more state holds all. Throws InputError ("cycle", "empty-profile";
-/// "too-many-states" beyond `most`, of states or
-/// layers).
+/// Finds the states breadth first, from the antichain of the first source on. In each step a layer of the antichain, or
+/// one before it that a layer beyond the cut still reads, is replaced by a layer that reads it. This is PipeDream's
+/// program: the layers that cross a cut are the antichain, and each layer before one of its members that has a reader
+/// off the way to that member, even if that reader is before the cut too. Other sources come in with the layers that
+/// they lead to. If a layer is in none of these states, one more state holds all layers. Throws InputError "cycle",
+/// "empty-profile", and "too-many-states" for more than `most` states or layers.
 PipelineStates pipeline_states(const LayerProfile& profile, std::size_t most = 10'000);
 
 }  // namespace trainyard

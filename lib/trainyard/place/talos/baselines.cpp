@@ -16,8 +16,8 @@
 namespace trainyard {
 namespace {
 
-/// By descending speed: first those that speedups are of, then by how long the ops take that can run everywhere; ties:
-/// no CPU, then the lower id.
+/// Devices by descending speed: those that are not the reference of speedups first, then by the time of the ops that
+/// can run everywhere; ties: CPUs last, then the lower id.
 std::vector<DeviceId> fastest_first(const Problem& problem) {
   const std::vector<bool> reference = reference_columns(problem);
   const std::vector<double> times = common_times(problem);
@@ -105,7 +105,7 @@ Schedule place_first_come(const Problem& problem, const std::function<bool()>& s
       at = waiting.erase(at);
       idle -= plan.last_end(best) > now;
     }
-    // The next end of an op, or of the gap behind one.
+    // The next end of an op, or of the gap after one.
     Nanoseconds next = endings.empty() ? kLongestTime : endings.top().first;
     for (const DeviceId device : problem.devices())
       if (plan.last_end(device) > now) next = std::min(next, plan.last_end(device));

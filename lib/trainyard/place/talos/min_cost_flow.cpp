@@ -66,7 +66,7 @@ bool MinCostFlow::find_path(Node from, Node to) {
 std::int64_t MinCostFlow::send(Node from, Node to, std::int64_t amount) {
   std::int64_t sent = 0;
   while (sent < amount && find_path(from, to)) {
-    // What cannot be reached keeps its place behind everything that can.
+    // Nodes beyond `to`, or not reached, count as being as far as `to`.
     const std::int64_t furthest = distance_[to];
     for (Node node = 0; node < first_.size(); ++node) potential_[node] += std::min(distance_[node], furthest);
     std::int64_t room = amount - sent;

@@ -5,12 +5,12 @@
 
 namespace trainyard {
 
-/// Minimum-cost flow by successive shortest paths with potentials (Tomizawa 1971; Edmonds and Karp 1972), which grows:
-/// nodes and their outgoing arcs may be added to a flow that is there, and a unit sent from them.
+/// Incremental minimum-cost flow, by successive shortest paths with potentials (Tomizawa 1971; Edmonds and Karp 1972).
+/// Nodes and their outgoing arcs may be added to an existing flow, and a unit sent from them.
 ///
-/// A scheduler that decides a few ops at a time adds one shortest path for each op to the flow of those before, where a
-/// network simplex would start from nothing. Capacities and costs are whole numbers. A flow sent from
-/// new nodes stays of least cost for all that was sent, as long as nothing flows into these nodes.
+/// A scheduler that decides a few ops at a time adds one shortest path for each op to the flow of earlier ops, where a
+/// network simplex would start from scratch. Capacities and costs are integers. After flow is sent from new nodes, the
+/// whole flow is still of least cost, as long as nothing flows into these nodes.
 class MinCostFlow {
  public:
   using Node = std::uint32_t;
@@ -18,10 +18,10 @@ class MinCostFlow {
 
   void clear();
   Node add_node();
-  /// capacity >= 0, cost >= 0; into no node but of those that were there before `from`.
+  /// Requires capacity >= 0 and cost >= 0; `to` must have been added before `from`.
   Arc add_arc(Node from, Node to, std::int64_t capacity, std::int64_t cost);
 
-  /// Sends up to `amount` along the cheapest ways; returns how much there was room for.
+  /// Sends up to `amount` along the cheapest paths. Returns the amount for which there was room.
   std::int64_t send(Node from, Node to, std::int64_t amount);
 
   std::int64_t flow(Arc arc) const { return arcs_[2 * arc + 1].room; }
@@ -29,9 +29,9 @@ class MinCostFlow {
 
  private:
   static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
-  struct Half {  // an arc, or, beside it, its reverse
+  struct Half {  // an arc; its reverse is stored next to it
     Node to;
-    std::uint32_t next;  // of the same node
+    std::uint32_t next;  // next arc of the same node
     std::int64_t room, cost;
   };
   struct Reached {
@@ -43,12 +43,13 @@ class MinCostFlow {
     }
   };
 
-  /// Distances by reduced costs from the node, and the arc that each was reached by; false where `to` is not.
+  /// Finds distances by reduced costs from the node, and the arc by which each node is reached. Returns false if `to`
+  /// cannot be reached.
   bool find_path(Node from, Node to);
 
   std::vector<Half> arcs_;
   std::vector<std::uint32_t> first_;     // arc of each node
-  std::vector<std::int64_t> potential_;  // reduced costs cost + p(from) - p(to) are never negative where there is room
+  std::vector<std::int64_t> potential_;  // reduced costs cost + p(from) - p(to) are >= 0 on arcs with room
   std::vector<std::int64_t> distance_;
   std::vector<std::uint32_t> came_by_;
   std::vector<Reached> heap_;

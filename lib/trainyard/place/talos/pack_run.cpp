@@ -44,7 +44,8 @@ PackRun::PackRun(const Problem& problem, const Models& models, const Packs& pack
   for (const auto& edge : edges) ++awaited_[edge.second];
   later_ = CompressedRows<PackId, PackId>(packs.size(), edges);
 
-  // Packs are numbered by their first ops, which an edge need not follow: the longest chains from the back, by release.
+  // Longest chains, from the back, as packs become free. Packs are numbered by their first ops, so an edge may lead to
+  // a lower number.
   IdMap<PackId, std::uint32_t> after(packs.size(), 0);
   std::vector<std::pair<PackId, PackId>> reversed;
   for (const auto& edge : edges) {
@@ -82,7 +83,7 @@ std::vector<OpId> PackRun::run() {
     if (awaited_[pack] == 0) make_ready(pack);
   while (now_turn_ < left_of_turn_.size()) {
     decide();
-    if (endings_.empty()) continue;  // packs that were scattered may have made others ready
+    if (endings_.empty()) continue;  // nothing is running
     now_ = endings_.top().at;
     while (!endings_.empty() && endings_.top().at == now_) {
       const Ending ending = endings_.top();
@@ -165,7 +166,7 @@ Nanoseconds PackRun::cost(PackId pack, DeviceId device, Nanoseconds longest_besi
 
 void PackRun::decide() {
   std::vector<PackId> packs = asked();
-  // What has no device for it is not a matter of choice.
+  // Packs that no device can take as a whole are not part of the flow.
   for (const PackId pack : packs)
     if (scattered_[packs_.unit[pack]] || candidates(pack).empty()) scatter(pack);
   std::erase_if(packs, [&](PackId pack) { return scattered_[packs_.unit[pack]] != 0; });
@@ -189,7 +190,7 @@ void PackRun::decide() {
       shortest[device] = std::min(shortest[device], time(packs[i], device));
     }
   }
-  // The places on each device: the next one, if it may be decided, and those behind it.
+  // Places on each device: the next one, if it may be decided now, and those after it.
   const auto count = static_cast<std::int64_t>(packs.size());
   for (const DeviceId device : problem_.devices()) {
     device_node[device] = flow_.add_node();
@@ -198,7 +199,7 @@ void PackRun::decide() {
     for (std::int64_t place = first; place < first + count; ++place)
       flow_.add_arc(device_node[device], sink, 1, std::min(place * shortest[device].count, kLongestTime.count / 64));
   }
-  std::vector<std::pair<MinCostFlow::Arc, std::size_t>> arcs;  // to devices, of which pack
+  std::vector<std::pair<MinCostFlow::Arc, std::size_t>> arcs;  // to devices; index of the pack
   std::vector<DeviceId> arc_device;
   for (std::size_t i = 0; i < packs.size(); ++i) {
     const MinCostFlow::Node node = flow_.add_node();
@@ -209,7 +210,7 @@ void PackRun::decide() {
     }
     flow_.send(node, sink, 1);
   }
-  // The next of those that got a device.
+  // The next pack of each device, among those that got it.
   IdMap<DeviceId, PackId> next(problem_.device_count());
   for (std::size_t a = 0; a < arcs.size(); ++a) {
     const DeviceId device = arc_device[a];
@@ -220,7 +221,7 @@ void PackRun::decide() {
   }
   for (const DeviceId device : problem_.devices()) {
     if (next[device].is_none()) continue;
-    // Another pack of the same unit may have gone elsewhere just now, or taken the room.
+    // Another pack of the same unit may just have gone elsewhere, or have taken the room.
     const auto able = candidates(next[device]);
     if (std::ranges::find(able, device) != able.end()) commit(next[device], device);
   }

@@ -13,18 +13,18 @@
 
 namespace trainyard {
 
-/// Decides packs as talos() says, on a plan. One run.
+/// One run of talos(): decides packs, and enters them in a plan.
 class PackRun {
  public:
-  /// `turn` of each model: those of one turn run together, and a turn begins when the one before has ended.
+  /// `turn` of each model: models of one turn run together, and a turn begins when the one before has ended.
   PackRun(const Problem& problem, const Models& models, const Packs& packs, const IdMap<ModelId, std::size_t>& turn,
           TalosOptions::Cost cost, AnalyticPlan& plan);
 
-  /// All ops in the order in which they were decided.
+  /// Returns all ops in the order in which they were decided.
   std::vector<OpId> run();
 
  private:
-  /// The packs and devices of one flow.
+  /// Limit on the packs of one flow.
   static constexpr std::size_t kMostAsked = 32;
 
   struct Ending {
@@ -48,7 +48,7 @@ class PackRun {
   }
   Nanoseconds place(OpId op, AnalyticPlan::Slot slot);
   void commit(PackId pack, DeviceId device);
-  /// Fallback where no device has room for all that must be on one: each op where it would finish first.
+  /// Fallback if no device has room for all ops that must be on one: each op goes where it would finish first.
   void scatter(PackId pack);
 
   const Problem& problem_;
@@ -59,7 +59,7 @@ class PackRun {
   AnalyticPlan& plan_;
   std::vector<Nanoseconds> times_;  // pack x column
   CompressedRows<PackId, PackId> later_;
-  CompressedRows<PackId, TensorId> read_;  // what each pack reads from others
+  CompressedRows<PackId, TensorId> read_;  // tensors that each pack reads from others
   IdMap<PackId, std::uint32_t> awaited_{packs_.size(), 0};
   IdMap<PackId, Nanoseconds> behind_{packs_.size(),
                                      Nanoseconds{0}};  // the longest chain from the pack on, by least times

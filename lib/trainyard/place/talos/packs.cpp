@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-/// The op's least time on the reference and elsewhere; kNever where it cannot run there.
+/// The op's least time on the reference and elsewhere; kNever if it cannot run there.
 std::pair<Nanoseconds, Nanoseconds> times_of(const Problem& problem, const std::vector<bool>& reference, OpId op) {
   Nanoseconds slow = Problem::kNever, fast = Problem::kNever;
   for (std::size_t c = 0; c < reference.size(); ++c) {
@@ -43,7 +43,7 @@ void check_inputs(const Problem& problem, const Models& models, const IdMap<OpId
   check_entries("the speedups", speedups.size(), problem.op_count(), "ops");
 }
 
-/// Groups that must be on one device, joined step by step.
+/// Groups that must be on one device, merged step by step.
 class Units {
  public:
   explicit Units(const Problem& problem) : sets_(problem.group_count()), packs_(problem.group_count(), 0) {
@@ -66,7 +66,7 @@ class Units {
 
  private:
   DisjointSets sets_;
-  std::vector<std::uint32_t> packs_;  // how many have ops of the unit
+  std::vector<std::uint32_t> packs_;  // number of packs with ops of the unit
   std::vector<std::vector<DeviceId>> devices_;
 };
 
@@ -94,7 +94,7 @@ class Packing {
   };
 
   void place(OpId op) {
-    // The packs that it reads from, or comes after: the deepest, if there is one alone.
+    // The deepest pack that the op reads from or comes after, and whether it is the only one of that depth.
     PackId deepest = PackId::none();
     bool alone = true;
     std::uint32_t depth = 0;

@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-/// When each model runs: all at once, or pair by pair.
+/// Turn of each model: all at once, or pair by pair.
 IdMap<ModelId, std::size_t> turns(const Problem& problem, const Models& models, const IdMap<OpId, double>& speedups,
                                   TalosOptions::Together together) {
   IdMap<ModelId, std::size_t> turn(models.size(), 0);
@@ -43,7 +43,7 @@ IdMap<ModelId, std::size_t> turns(const Problem& problem, const Models& models, 
   }
   for (const ModelId model : turn.ids())
     if (!paired[model.index()]) parties.push_back({work[model], {model}});
-  // The mean work of its models: what waits for a turn are all models behind it.
+  // The least mean work of a model goes first, since all models of later turns wait for it.
   sort_by(parties, [](const Party& party) {
     return static_cast<double>(party.work) / static_cast<double>(party.models.size());
   });
@@ -56,7 +56,7 @@ Packs single_packs(const Problem& problem, const Models& models, const IdMap<OpI
   return pack_ops(problem, models, speedups, {.most = Nanoseconds{0}});
 }
 
-/// The plan's schedule with the order of the three that is best for the sum of completion times.
+/// The plan's schedule with that of three orders that has the best sum of completion times.
 Retreat<CompletionOutcome> best_by_completion(CompletionEvaluator& evaluator, const AnalyticPlan& plan,
                                               const std::vector<OpId>& taken, const std::function<bool()>& stop) {
   std::optional<CompletionOutcome> best;
