@@ -84,7 +84,7 @@ void DposEngine::set_longest(Node node) {
   shortest_[node] = shortest;
 }
 
-/// Its byte times are there already.
+/// Its byte times must have been added before.
 void DposEngine::add_tensor(Bytes bytes, bool forward, Node producer) {
   const std::size_t tensor = producer_.size();
   std::int64_t most = 0;
@@ -126,7 +126,7 @@ void DposEngine::rank_nodes() {
       follow(producer_[inputs_[at]], crossing_[inputs_[at]]);
     for (std::uint32_t at = after_[node].begin; at < after_[node].end; ++at) follow(earlier_[at], 0);
   }
-  // Equal ranks: in topological order, so that an op comes after all that it depends on.
+  // Ops of equal rank are in topological order, so that an op comes after all that it depends on.
   std::ranges::sort(
       keys_, [](const Key& a, const Key& b) { return a.rank != b.rank ? a.rank > b.rank : a.position < b.position; });
 }
@@ -153,8 +153,8 @@ std::int64_t DposEngine::excess(std::uint32_t device, const MemoryLedger::Need& 
   return std::max<std::int64_t>(0, (used.held + used.transient).count - capacity);
 }
 
-/// The device that can take the path's op `from` and on which those of the rest of the path that it has room
-/// for take the least time on average; kNone where none can.
+/// The device that can run the path's op `from`, and on which the ops of the rest of the path that it has room for take
+/// the least time on average; kNone if no device can run it.
 std::uint32_t DposEngine::critical_device(std::size_t from) {
   __extension__ using Wide = __int128;
   std::uint32_t best = kNone;
@@ -219,8 +219,8 @@ Nanoseconds DposEngine::slot(Node node, std::uint32_t device) const {
   return calendars_[device].earliest(Nanoseconds{ready_[device]}, occupied(node, device));
 }
 
-/// Where the op would finish first, of the devices with room for its group; the one with the least excess where none
-/// has room.
+/// The device with room for the op's group on which the op would finish first; without room anywhere, the device with
+/// the least excess.
 std::uint32_t DposEngine::fastest(Node node) {
   const std::uint32_t group = group_[node];
   std::uint32_t best = kNone, least = kNone;

@@ -18,17 +18,17 @@ namespace trainyard {
 struct DposRules {
   /// Ops of the critical path go to the critical-path device; otherwise every op goes where it finishes first.
   bool pin = true;
-  /// The critical path goes on with the successor of the largest rank, as the text says, instead of the largest
-  /// transfer time and rank together, which is the longest path.
+  /// The critical path continues with the successor of the largest rank, as the text says, instead of the largest sum
+  /// of transfer time and rank, which is the longest path.
   bool textual = false;
-  /// All memory that ops need adds up and is never released; otherwise as in MemoryLedger.
+  /// All memory that ops need adds up and is never released; otherwise memory counts as in MemoryLedger.
   bool cumulative = false;
 };
 
 namespace detail {
 
-/// DPOS on dense arrays, in which ops can be replaced by others and put back: for OS-DPOS, which plans anew for every
-/// split that it tries. Nodes are the problem's ops by id, then those that replace some.
+/// DPOS on dense arrays, in which an op can be replaced by others and put back. OS-DPOS uses it to plan again for every
+/// split that it tries. Nodes are the problem's ops by id, then the ops that replace some.
 class DposEngine {
  public:
   using Node = std::uint32_t;
@@ -36,29 +36,29 @@ class DposEngine {
   /// The constructor passes the checkpoint for each tensor, plan() for each op.
   DposEngine(const Problem& problem, const DposRules& rules, Checkpoint checkpoint = Checkpoint{});
 
-  /// Plans on `memory_percent` of each memory. The makespan, or `limit` as soon as it cannot be below; then there is no
-  /// plan.
+  /// Plans with `memory_percent` of each memory. Returns the makespan, or `limit` as soon as the makespan cannot be
+  /// below it; in that case there is no plan.
   Nanoseconds plan(int memory_percent = 100, Nanoseconds limit = kLongestTime);
 
   // --- of the last plan ---
   bool memory_bound() const { return memory_bound_; }
-  /// In the order in which they were placed.
+  /// Nodes in the order in which they were placed.
   std::span<const Node> taken() const { return taken_; }
   DeviceId device(Node node) const { return DeviceId{place_[node]}; }
   Nanoseconds start(Node node) const { return start_[node]; }
   Nanoseconds finish(Node node) const { return finish_[node]; }
   Nanoseconds duration(Node node) const { return duration(node, place_[node]); }
-  /// A longest path of the planned graph, from an entry to an exit: ops at their times, transfers between devices at
-  /// theirs.
+  /// A longest path of the planned graph, from an entry to an exit, with ops at their durations and transfers between
+  /// devices at theirs.
   std::vector<Node> scheduled_path() const;
-  /// Ranks as planned or tried: the largest of each op's times and of each tensor's transfer times count.
+  /// Ranks of the last plan, complete or not, from each op's largest time and each tensor's largest transfer time.
   std::span<const Nanoseconds> ranks() const { return rank_; }
   std::span<const Node> critical_path() const { return path_; }
 
-  /// These ops, in this order, take the op's place: its outputs are made by those of them that have outputs of the same
-  /// names. They and the op are in no colocation group with others.
+  /// Replaces the op by these ops, in this order. Its outputs are then made by those of them that have outputs of the
+  /// same names. Neither they nor the op may be in a colocation group with other ops.
   void replace(OpId op, const std::vector<OpSpec>& by);
-  /// Takes back the last replace(). Not after another one.
+  /// Undoes the last replace(). Only one can be undone.
   void restore();
 
  private:
@@ -115,12 +115,12 @@ class DposEngine {
   std::vector<Node> earlier_;                                // nodes
   std::vector<Node> order_;                                  // topological
   std::vector<std::uint32_t> producer_;                      // by tensor
-  std::vector<std::int64_t> byte_times_, bytes_, crossing_;  // tensor x rate; by tensor; the longest
+  std::vector<std::int64_t> byte_times_, bytes_, crossing_;  // tensor x rate; by tensor; by tensor: longest
   std::vector<char> forward_;                                // by tensor: made in the forward pass
   std::vector<MemoryLedger::Need> need_;                     // by group
   std::vector<char> able_;                                   // group x column
 
-  // The last replace(), to be undone.
+  // State to undo the last replace().
   struct Undo {
     std::size_t nodes = 0, tensors = 0, inputs = 0, earlier = 0;
     std::vector<Node> order;
@@ -134,7 +134,7 @@ class DposEngine {
   std::int64_t percent_ = 100;
   bool memory_bound_ = false;
   std::vector<Nanoseconds> rank_;
-  std::vector<std::int64_t> after_it_, tail_;  // the longest, and the least time, that follows a node
+  std::vector<std::int64_t> after_it_, tail_;  // longest and least time after a node
   std::vector<Node> next_;
   std::vector<Key> keys_;
   std::vector<Node> path_, taken_;

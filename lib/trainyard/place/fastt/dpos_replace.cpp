@@ -7,7 +7,7 @@
 #include "trainyard/place/fastt/dpos_engine.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 
-// The changes that OS-DPOS makes in a DposEngine.
+// DposEngine::replace() and restore(), for OS-DPOS.
 namespace trainyard::detail {
 DposEngine::Node DposEngine::add_node(Phase phase, const MemoryLedger::Need& need) {
   const auto node = static_cast<Node>(phase_.size());
@@ -26,8 +26,8 @@ struct DposEngine::Piece {
 
   const Problem problem;  // the ops that take the old one's place
   const OpId old;
-  std::vector<Node> nodes = {};                 // of this engine, by op
-  IdMap<TensorId, std::uint32_t> tensors = {};  // of this engine
+  std::vector<Node> nodes = {};                 // in the engine, by op
+  IdMap<TensorId, std::uint32_t> tensors = {};  // in the engine
 };
 
 void DposEngine::replace(OpId op, const std::vector<OpSpec>& by) {
@@ -37,7 +37,7 @@ void DposEngine::replace(OpId op, const std::vector<OpSpec>& by) {
   Piece piece{problem_, op, by};
   add_piece(piece, by.size());
   connect_piece(piece, by);
-  // An op that ran after the old one runs after all its parts: the old one stays as a join of no time.
+  // An op that ran after the old one must run after all its parts, so the old op stays as a join of no duration.
   const bool joins = !problem_.graph().before(op).empty();
   splice_order(piece, joins);
   if (!joins) return;
@@ -67,7 +67,7 @@ void DposEngine::remember(Node old) {
 void DposEngine::add_piece(Piece& piece, std::size_t count) {
   const Graph& whole = problem_.graph();
   const Graph& small = piece.graph();
-  std::unordered_map<std::string_view, std::uint32_t> known;  // tensors by name, of this engine
+  std::unordered_map<std::string_view, std::uint32_t> known;  // the engine's tensors by name
   for (const TensorId tensor : whole.inputs(piece.old)) known.emplace(whole.name(tensor), tensor.index());
   for (const TensorId tensor : whole.outputs(piece.old)) known.emplace(whole.name(tensor), tensor.index());
   piece.tensors.assign(small.tensor_count(), 0);
@@ -102,7 +102,7 @@ void DposEngine::add_piece(Piece& piece, std::size_t count) {
   }
 }
 
-/// Whether a tensor of the problem is kept, or handed from the forward pass to another.
+/// Whether a tensor of the problem is kept, or passed on from the forward pass to another.
 bool DposEngine::outlasts_forward(TensorId tensor) const {
   const Graph& graph = problem_.graph();
   return graph.kept(tensor) || (graph.phase(graph.producer(tensor)) == Phase::forward &&
@@ -136,7 +136,7 @@ void DposEngine::connect_piece(const Piece& piece, const std::vector<OpSpec>& by
   }
 }
 
-/// Puts the piece in the old op's place of the topological order, and the old one behind it where it joins.
+/// Puts the piece in the old op's place in the topological order, and the old op after it if it joins.
 void DposEngine::splice_order(const Piece& piece, bool joins) {
   const auto old = static_cast<Node>(piece.old.index());
   std::vector<Node> order;

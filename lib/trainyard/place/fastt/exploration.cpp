@@ -83,7 +83,7 @@ Exploration explore(const Problem& problem, const Machine& machine, const Explor
     try {
       next = os_dpos(result.costs.believed(problem, Checkpoint{stop}), options.placing);
       round = run(next, next.plan->makespan);
-    } catch (const OutOfTime&) {  // a strategy that was not measured is none
+    } catch (const OutOfTime&) {  // a strategy that was not measured does not count
       break;
     }
     const bool same = same_strategy(next, result.best);

@@ -13,12 +13,12 @@
 
 namespace trainyard {
 
-/// Runs a few steps of a schedule and tells what they took.
+/// Runs a few steps of a schedule and measures them.
 using Machine = std::function<StepProfile(const Schedule&)>;
 
-/// A machine that is a simulation: the problem's times are the true ones, hidden behind noise. Of each step, op times
-/// scatter log-normally about them with deviation `noise` (as a share; see simulate/noise.hpp), and so do the measured
-/// times of transfers. Out of memory where the simulation is.
+/// A simulated machine: the problem's times are the true ones, hidden behind noise. In each step, op times and measured
+/// transfer times scatter log-normally about them with deviation `noise` (as a share; see simulate/noise.hpp). It is
+/// out of memory if the simulation is.
 class SimulatedMachine {
  public:
   /// Passes the checkpoint for each op of the schedule's graph, and of a step.
@@ -39,16 +39,16 @@ class SimulatedMachine {
 
 struct ExplorationOptions {
   OsDposOptions placing = {};
-  std::size_t rounds = 10;  // fewer where placing.stop() says so, or the machine throws OutOfTime
-  double stable = 0.05;     // relative change of the mean of an op time
+  std::size_t rounds = 10;  // fewer if placing.stop() returns true, or the machine throws OutOfTime
+  double stable = 0.05;     // limit on the relative change of the mean of an op time
   bool by_kind = true;      // devices of one kind learn together
 };
 
 /// One strategy that was tried.
 struct ExplorationRound {
   Nanoseconds planned;   // by the costs known then; 0 for the start
-  Nanoseconds measured;  // kLongestTime where it was out of memory
-  bool kept = false;     // else the machine was rolled back to the strategy before
+  Nanoseconds measured;  // kLongestTime if out of memory
+  bool kept = false;     // otherwise the machine was rolled back to the strategy before
   LearnedCosts::Change change;
 };
 
@@ -57,17 +57,17 @@ struct Exploration {
   Nanoseconds measured;
   std::vector<ExplorationRound> rounds;  // the start first
   LearnedCosts costs;
-  bool stable = false;  // else the rounds ran out
+  bool stable = false;  // otherwise the rounds ran out
 };
 
-/// FastT's white-box search while it trains, of which only the graph, the devices and their memories are known before:
+/// FastT's white-box search during training. In advance only the graph, the devices and their memories are known:
 ///
-///     start    data parallel where a replica fits on a device, else ops in topological order, memory dealt out
-///     round    OS-DPOS on the costs known so far, where what was never measured takes no time; a few steps of its
-///              strategy are run and measured, and the costs updated; where the measured step got longer than the one
-///              of the strategy before, back to that
-///     end      when a round measures nothing new and changes no mean by more than `stable`, or finds the strategy that
-///              is in force; after `rounds` in any case
+///     start    data parallel if a replica fits on a device, else ops in topological order, memory dealt out (m_topo)
+///     round    OS-DPOS on the costs known so far, with unmeasured times as 0; a few steps of its strategy are run and
+///              measured, and the costs updated; if the measured step is longer than that of the strategy before, the
+///              machine is rolled back to that
+///     end      when a round measures nothing new, and changes no mean by `stable` or more or finds the current
+///              strategy again; at the latest after `rounds`
 ///
 /// X. Yi et al.: Fast training of deep learning models over multiple GPUs. Middleware 2020 (FastT), sections 4 and 5.
 Exploration explore(const Problem& problem, const Machine& machine, const ExplorationOptions& options = {});

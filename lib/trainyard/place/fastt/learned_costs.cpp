@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kInstant = 1e18;  // bytes and FLOPs a second: no time
+constexpr double kInstant = 1e18;  // bytes and FLOPs a second, for ops and links that take no time
 
 Nanoseconds rounded(double ns) { return Nanoseconds{static_cast<std::int64_t>(std::floor(ns + 0.5))}; }
 

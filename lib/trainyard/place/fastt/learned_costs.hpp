@@ -34,10 +34,10 @@ struct StepProfile {
   std::vector<TransferTime> transfers;
 };
 
-/// The cost models that FastT fills while it trains (section 4 of the paper):
+/// Cost models that FastT learns during training (section 4 of the paper):
 ///
-///     op           the mean of what was measured for its name on the device, or on any device of the same kind
-///     transfer     least squares t = a + b bytes over all that was measured from one device to another; a, b >= 0:
+///     op           the mean of the times measured for its name on the device, or on any device of the same kind
+///     transfer     least squares t = a + b bytes over all transfers measured from one device to another; a, b >= 0:
 ///                  with one size only, or a negative a, through the origin; with a negative b, the mean
 ///     not measured takes no time, so that a planner tries it
 class LearnedCosts {
@@ -45,7 +45,7 @@ class LearnedCosts {
   /// Devices are those of the problem; `by_kind`: devices of one (named) kind learn together.
   explicit LearnedCosts(const Problem& problem, bool by_kind = true);
 
-  /// The news of a profile.
+  /// New information in a profile.
   struct Change {
     std::size_t entries = 0;  // op times that had never been measured
     double largest = 0;       // relative change of the mean of any other op time
@@ -58,8 +58,8 @@ class LearnedCosts {
   };
   std::optional<Line> line(DeviceId from, DeviceId to) const;
 
-  /// The problem as these costs have it, with a link from each device to each other. Its splits are not made: parts of
-  /// ops have costs of their own, by their names. Passes the checkpoint for each op and link.
+  /// The problem with these costs, and a link from each device to each other. Its splits are not applied: parts of ops
+  /// have costs by their own names. Passes the checkpoint for each op and link.
   Problem believed(const Problem& problem, Checkpoint checkpoint = Checkpoint{}) const;
 
  private:

@@ -17,7 +17,7 @@
 namespace trainyard {
 namespace {
 
-/// The replica of a copy "conv@2", from 0; none of what all share.
+/// The replica of a copy such as "conv@2", from 0; none for ops that all replicas share.
 std::optional<std::size_t> replica_of(std::string_view name) {
   const std::size_t at = name.rfind('@');
   if (at == std::string_view::npos || at + 1 == name.size()) return std::nullopt;
@@ -56,13 +56,13 @@ class SplitSearch {
         engine_.replace(op, split_op_specs(graph, op, split->dimension, split->parts));
         splits.push_back(*split);
       }
-    } catch (const OutOfTime&) {  // in the middle of an op: what was found before it stays
+    } catch (const OutOfTime&) {  // in the middle of an op: splits found before it stay
     }
     return splits;
   }
 
  private:
-  /// None where it cannot be split, 0 parts where no split gains.
+  /// None if the op cannot be split; 0 parts if no split gains.
   std::optional<SplitOp> best_split(OpId op) {
     const Graph& graph = problem_.graph();
     std::optional<SplitOp> best;
@@ -125,7 +125,7 @@ std::optional<Replicate> fastt_input(const Problem& problem, OsDposOptions::Inpu
   Checkpoint checkpoint{stop};
   const Problem parallel = apply_rewrites(problem, {replicated}, checkpoint);
   const Schedule schedule = data_parallel_schedule(parallel, problem.device_count());
-  // The ledger too: ops that are believed to take no time hold nothing in simulation.
+  // The ledger is checked too: ops that are believed to take no time hold nothing in simulation.
   MemoryLedger ledger{parallel};
   for (const GroupId group : parallel.groups())
     ledger.take(group, schedule.placement[parallel.group_ops(group).front()]);

@@ -49,7 +49,7 @@ DposOptions dpos_options(const Parameters& given) {
           .stop = given.stop()};
 }
 
-/// The graph as it is where nothing may be split.
+/// The input, or the graph as it is if nothing may be split.
 Input input_of(const Parameters& given) {
   const Input input = given[kInput];
   return given.options().rewrites ? input : Input::graph;
@@ -78,7 +78,7 @@ std::vector<Placer> detail::fastt_placers() {
                                  .dpos = dpos_options(given),
                                  .split_ops = given.options().rewrites,
                                  .patience = given[kSplitPatience],
-                                 .stop = given.stop(0.6)});  // the splits found are still to be planned
+                                 .stop = given.stop(0.6)});  // leaves time to plan with the splits found
       }));
   list.push_back(make_placer(
       {.name = "fastt",
@@ -93,7 +93,7 @@ std::vector<Placer> detail::fastt_placers() {
                                  .split_ops = given.options().rewrites,
                                  .stop = given.stop()}})
                 .best;
-        best.plan.reset();  // by the costs that it learned, which are not the problem's
+        best.plan.reset();  // its times are learned costs, not the problem's
         return best;
       }));
   return list;

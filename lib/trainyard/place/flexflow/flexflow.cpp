@@ -34,13 +34,13 @@ constexpr std::uint64_t kLongestRound = 1'000;
 struct Splittable {
   OpId op;
   std::string name;
-  std::size_t batch = 0, channel = 0;  // parts at most; 0: not along this dimension
+  std::size_t batch = 0, channel = 0;  // parts at most; 0: cannot be split along it
 };
 
 std::vector<Splittable> splittable_ops(const Problem& problem) {
   std::vector<Splittable> list;
   for (const OpId op : problem.ops()) {
-    if (problem.group_ops(problem.group(op)).size() > 1) continue;  // its parts could not part
+    if (problem.group_ops(problem.group(op)).size() > 1) continue;  // its parts could not be separated
     const auto parts = [&](SplitDimension dimension) {
       const std::size_t most = std::min(most_parts(problem.graph(), op, dimension), problem.device_count());
       return most >= 2 ? most : 0;
@@ -57,7 +57,7 @@ struct Start {
   Placement placement;
 };
 
-/// One chain, and the graph that it is on now.
+/// A chain, with the graph that it is currently on.
 class StrategySearch {
  public:
   StrategySearch(const Problem& problem, const Start& start, const FlexFlowOptions& options, const Random& random)
@@ -117,19 +117,19 @@ class StrategySearch {
     remember();
     spent_ += chain_->evaluations();
     auto chain = new_chain(*problem, placement);
-    chain_ = std::move(chain);  // before the problem that the old one refers to
+    chain_ = std::move(chain);  // before the problem to which the old chain refers
     problem_ = std::move(problem);
     splits_ = std::move(splits);
     find_splittable();
     remember();
   }
 
-  /// Where the ops that stand for each splittable one are in the graph as it is now.
+  /// Finds where the ops that stand for each splittable op are in the current graph.
   void find_splittable() {
     edited_.reset();
     if (splittable_.empty()) return;
     first_.clear();
-    std::size_t added = 0;  // so far, by the splits of ops before
+    std::size_t added = 0;  // by the splits of earlier ops
     for (const Splittable& each : splittable_) {
       const auto split = splits_.find(each.name);
       first_.emplace_back(each.op.index() + added);
@@ -175,8 +175,7 @@ class StrategySearch {
     replace(std::move(splits), std::move(next), placement_);
   }
 
-  /// The makespan of the present placement on the graph with the edit made, the new ops placed; none where they cannot
-  /// be.
+  /// Makespan of the current placement on the edited graph, with the new ops placed; none if they cannot be placed.
   std::optional<Nanoseconds> tried(const std::string& op, GraphEdit& edit) {
     if (!edited_) edited_.emplace(*problem_);
     const std::string part = op + "/part";
@@ -238,20 +237,20 @@ class StrategySearch {
   Random random_;
   double beta_ = PlacementChain::kGreedy;
   std::vector<Splittable> splittable_;  // by id
-  std::vector<OpId> first_;             // by its number: of what stands for it in the graph as it is
+  std::vector<OpId> first_;             // by its number: first op that stands for it in the current graph
   Splits splits_;
   std::unique_ptr<Problem> problem_{std::make_unique<Problem>(input_)};
   std::unique_ptr<PlacementChain> chain_;   // refers to the problem
-  std::uint64_t spent_ = 0;                 // evaluations of chains before, and of splits
+  std::uint64_t spent_ = 0;                 // evaluations of earlier chains, and of splits
   std::optional<EditedSimulation> edited_;  // of the problem
-  Placement placement_;                     // with the edit made
+  Placement placement_;                     // on the edited graph
   std::vector<DeviceId> able_;
   Schedule best_;
   Splits best_splits_;
   Outcome best_outcome_{};
 };
 
-/// The devices of the kind on which the groups that can run anywhere take the least time: replicas are for alike
+/// The devices of the kind on which the groups that can run anywhere take the least time, since replicas are for equal
 /// devices.
 std::vector<DeviceId> alike_devices(const Problem& problem) {
   const std::vector<double> times = common_times(problem);
@@ -262,8 +261,8 @@ std::vector<DeviceId> alike_devices(const Problem& problem) {
   return devices;
 }
 
-/// Replicas on the alike devices; where there is one only, the graph is not one of training, or replicas do not fit,
-/// the graph as it is by hand. Throws OutOfTime where `stop` ends it.
+/// Replicas on the equal devices; if there is only one, the graph is no training graph, or replicas do not fit, an
+/// expert's placement of the graph as it is. Throws OutOfTime once `stop` returns true.
 Start data_parallel_start(const Problem& problem, bool splits, const std::function<bool()>& stop) {
   const std::vector<DeviceId> devices = alike_devices(problem);
   const auto kind = splits ? OsDposOptions::Input::fitting : OsDposOptions::Input::graph;
@@ -275,7 +274,7 @@ Start data_parallel_start(const Problem& problem, bool splits, const std::functi
   start.placement = data_parallel_schedule(parallel, devices.size()).placement;
   checkpoint();
   if (devices.size() == problem.device_count()) return start;
-  // Replica r is on device r, and what all share anywhere: the alike devices take their places.
+  // Replica r is on device r, and shared ops are anywhere: the equal devices take the places of these devices.
   const auto able = group_devices(parallel);
   for (const GroupId group : parallel.groups()) {
     const auto ops = parallel.group_ops(group);

@@ -89,7 +89,7 @@ bool PlacementChain::propose() {
 }
 
 void PlacementChain::step() {
-  ++evaluations_;  // a proposal of what is already so has the cost that is known
+  ++evaluations_;  // a proposal that changes nothing has the known cost
   if (!propose()) return;
   Nanoseconds limit = current_.makespan;
   if (beta_ == 0) {

@@ -16,7 +16,7 @@ namespace trainyard::learned {
 
 using learn::index, learn::Index, learn::Matrix, learn::Variable;
 
-/// What every decision saw, one after the other: choices as rows.
+/// Inputs of all decisions, one after the other, with a row for each choice.
 template <class Scalar>
 struct DopplerNetwork<Scalar>::Record : Trial {
   explicit Record(const PlacementTask& task) : graph(task) {}
@@ -156,7 +156,7 @@ void DopplerNetwork<Scalar>::add_gradients(const Trial& trial, const PlacementTa
                                            std::span<const double> weights, double bonus,
                                            learn::Gradients<Scalar>& gradients) const {
   const auto& record = static_cast<const Record&>(trial);
-  // Gradients of every second decision from `first` on: those of one policy.
+  // Derivatives of every second decision from `first` on, which are those of one policy.
   const auto seed = [&](std::size_t first) {
     Index rows = 0;
     for (std::size_t at = first; at < trial.actions.size(); at += 2) rows += index(trial.probabilities[at].size());

@@ -5,7 +5,7 @@
 namespace trainyard::learned {
 namespace {
 
-/// The longest way on from an op.
+/// The longest path on from an op.
 struct Way {
   double length = 0;
   std::optional<OpId> next;
@@ -19,7 +19,7 @@ struct Way {
 
 learn::RowLists group_paths(const PlacementTask& task, const IdMap<OpId, Way>& ways) {
   learn::RowLists lists;
-  std::vector<std::size_t> seen(task.size(), task.size());  // by which group's path last
+  std::vector<std::size_t> seen(task.size(), task.size());  // the group whose path passed here last
   for (std::size_t group = 0; group < task.size(); ++group) {
     for (std::optional<OpId> op = task.groups.ops[group].front(); op; op = ways[*op].next) {
       const std::uint32_t on = task.groups.of[*op];
@@ -61,7 +61,7 @@ DopplerGraph::DopplerGraph(const PlacementTask& task) : inputs(task.problem.op_c
   top_path = group_paths(task, up);
 
   features = learn::Matrix<double>::Zero(learn::index(task.size()), learn::index(kFeatures));
-  std::vector<std::vector<double>> out_times(task.size());  // as task.children
+  std::vector<std::vector<double>> out_times(task.size());  // parallel to task.children
   for (std::uint32_t group = 0; group < task.size(); ++group) {
     const OpId first = task.groups.ops[group].front();
     for (const OpId op : task.groups.ops[group]) features(group, 0) += time[op];

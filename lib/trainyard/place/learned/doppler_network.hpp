@@ -11,25 +11,25 @@ namespace trainyard::learned {
 struct DopplerGraph;
 
 struct DopplerSizes {
-  std::size_t width = 32;  // published: 128 of an embedding, 64 of what scores
+  std::size_t width = 32;  // published: 128 for embeddings, 64 for scores
   std::size_t rounds = 6;  // of messages
 };
 
 /// Yao et al.: DOPPLER: Dual-Policy Learning for Device Assignment in Asynchronous Dataflow Graphs, ICLR 2026. Until
 /// every group is placed, one policy (SEL) picks a ready group, and another (PLC) its device:
 ///
-///     x_v = leaky(W f_v), then `rounds` of messages both ways along the edges, the time of a transfer with each of
-///           them; f_v: run time, bottom and top level, communication in and out (DopplerGraph)
+///     x_v = leaky(W f_v), then `rounds` of messages in both directions along the edges, each with the time of its
+///           transfer; f_v: run time, bottom and top level, communication in and out (DopplerGraph)
 ///     SEL   softmax over the ready v of  MLP [f_v, x_v, sum of x along v's bottom path, and along its top path]
 ///     PLC   softmax over the devices d of  MLP [g_d, sum of x of the groups on d, x_v, f_v],
-///           g_d: what DopplerState::device_features knows of d
+///           g_d: features of d by DopplerState::device_features
 ///
-/// each with messages of its own, computed once an episode. f is standardized over the graph, f of the ready groups
-/// over them, g over the devices; sums are divided by the square root of their number of terms (published:
-/// standardized). No weight depends on the number of devices, so a policy places on any.
+/// Each policy has messages of its own, computed once an episode. f is standardized over the graph, f of the ready
+/// groups over these, g over the devices. Sums are divided by the square root of their number of terms (published:
+/// standardized). No weight depends on the number of devices, so a policy fits any number.
 ///
-/// Decisions: of SEL and of PLC in turn. The reward is the step time, so both share it. What follow() imitates, their
-/// stage 1, is the critical path's choice at each decision (DopplerState), or, with devices given, these.
+/// Decisions are of SEL and of PLC in turn. The reward is the step time, so both share it. follow() imitates (stage 1
+/// in the paper) the critical path's choice at each decision (DopplerState) or, if devices are given, these.
 template <class Scalar>
 class DopplerNetwork : public PolicyNetwork<Scalar> {
  public:
@@ -45,7 +45,7 @@ class DopplerNetwork : public PolicyNetwork<Scalar> {
 
  private:
   struct Record;
-  /// The embedding, and what a policy's score has of it.
+  /// Embedding of all groups, for one policy.
   struct Encoder {
     learn::Dense input;
     learn::EdgeMessages messages;
@@ -54,14 +54,14 @@ class DopplerNetwork : public PolicyNetwork<Scalar> {
   };
   static Encoder make_encoder(learn::Parameters<Scalar>& parameters, const std::string& name, std::size_t width,
                               Random& random);
-  /// The part of SEL's scores that is known of each group from the start.
+  /// The part of SEL's scores that is known from the start, by group.
   learn::Variable select_known(learn::Tape<Scalar>& tape, const DopplerGraph& graph) const;
-  /// What PLC's network knows of the group to be placed, and what each group adds to the score of the device it is on.
+  /// PLC's inputs by group: as the group to be placed (`target`), and as a group on a device (`member`).
   struct PlaceKnown {
     learn::Variable target, member;
   };
   PlaceKnown place_known(learn::Tape<Scalar>& tape, const DopplerGraph& graph) const;
-  /// `decide(p, critical)` takes one of the choices; `critical()` is the teacher's.
+  /// `decide(record, p, teacher)` returns the choice to take; `teacher` is the teacher's choice.
   template <class Decide>
   std::unique_ptr<Record> construct(const PlacementTask& task, std::span<const std::uint32_t> devices,
                                     const Decide& decide) const;

@@ -9,10 +9,10 @@
 
 namespace trainyard::learned {
 
-/// How far DOPPLER's construction of a placement has come, and when each op would start and end if devices ran ops in
-/// the order in which they are placed, and transfers did not wait for each other. An op is ready when all that it must
-/// follow is placed; a group, when it has no device yet, and one of its ops is ready. Ready ops of groups that have a
-/// device follow at once.
+/// Progress of DOPPLER's construction of a placement, with the start and end of each op if devices ran ops in the order
+/// in which they are placed, and transfers did not wait for each other. An op is ready when all its predecessors are
+/// placed. A group is ready when it has no device yet and one of its ops is ready. Ready ops of groups that have a
+/// device are placed at once.
 class DopplerState {
  public:
   DopplerState(const PlacementTask& task, const DopplerGraph& graph)
@@ -39,10 +39,9 @@ class DopplerState {
   }
 
   static constexpr std::size_t kFeatures = 5;
-  /// Features of each device where the group's first ready op may go to, in ns: the run time of what is on it; of the
-  /// op's inputs there, the sum of their run times, when the first starts and when the last ends (0 where there is
-  /// none); and when the op would end there, at the earliest. (Published: when it would start, which differs by a
-  /// constant on devices that are alike.)
+  /// Features of each device for the group's first ready op, in ns: the run time of the ops on it; of the op's inputs
+  /// there, the sum of their run times, the first start and the last end (0 without inputs there); and the earliest end
+  /// of the op there. (Published: the earliest start, which differs by a constant on equal devices.)
   learn::Matrix<double> device_features(std::uint32_t group) const {
     const OpId op = waiting_[group].front();
     learn::Matrix<double> features =
@@ -63,9 +62,9 @@ class DopplerState {
     return features;
   }
 
-  /// The critical path's choices, which stage 1 imitates: of the ready groups the one with the largest bottom level (a
-  /// place in ready()), and the device that may run a group and where its first ready op ends first. Ties go to the
-  /// lower number.
+  /// The critical path's choices, which stage 1 imitates: of the ready groups the one with the largest bottom level (as
+  /// index in ready()), and for a group the allowed device on which its first ready op ends first. Ties go to the lower
+  /// number.
   std::size_t critical_choice() const {
     const auto most =
         std::ranges::max_element(ready_, {}, [this](std::uint32_t group) { return graph_.features(group, 1); });
@@ -95,13 +94,13 @@ class DopplerState {
       start = std::max(start, end_[input.op] + (device_of(input.op) == device ? 0 : input.cost));
     return start + time(op, device);
   }
-  /// The op is ready; where its group has no device yet, it waits for one.
+  /// Marks the op ready. Its group has no device yet, so it waits for one.
   void make_ready(OpId op) {
     const std::uint32_t group = task_.groups.of[op];
     if (waiting_[group].empty()) ready_.insert(std::ranges::lower_bound(ready_, group), group);
     waiting_[group].push_back(op);
   }
-  /// Appends to `next` the ops that follow at once.
+  /// Places the op on its group's device. Appends to `next` the ops that are then placed at once.
   void place_op(OpId op, std::vector<OpId>& next) {
     const std::uint32_t device = device_of(op);
     end_[op] = end_on(op, device);

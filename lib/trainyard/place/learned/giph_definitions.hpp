@@ -14,7 +14,7 @@ using learn::index, learn::Index, learn::Matrix, learn::Variable;
 
 template <class Scalar>
 struct GiphNetwork<Scalar>::Record : Trial {
-  std::deque<GpNet> nets;  // before each decision
+  std::deque<GpNet> nets;  // gpNet before each decision
 };
 
 template <class Scalar>

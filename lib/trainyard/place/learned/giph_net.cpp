@@ -17,9 +17,9 @@ void scale_columns(learn::Matrix<double>& x) {
   }
 }
 
-using Edges = std::vector<std::pair<std::uint32_t, double>>;  // other group, time of the tensors
+using Edges = std::vector<std::pair<std::uint32_t, double>>;  // other group, transfer time
 
-/// What each node gets from the groups in `from`.
+/// Messages to each node, from the groups in `from`.
 GpNet::Messages messages_of(const PlacementTask& task, const std::vector<Edges>& from, const Devices& placement,
                             bool down) {
   GpNet::Messages messages;

@@ -8,20 +8,21 @@
 
 namespace trainyard::learned {
 
-/// GiPH's gpNet of a placement: a node for each group and device, of which those of the placement are pivots; an edge
+/// GiPH's gpNet of a placement. It has a node for each group and device; the nodes of the placement are pivots. An edge
 /// of the graph from u to v becomes edges from u's pivot to all of v's nodes, and from all of u's nodes to v's pivot.
-/// Node g d is number g x devices + d. Each feature is divided by the largest of its column, so that it is in -1 to 1.
+/// The node of group g on device d has the number g x devices + d. Each feature is divided by the largest absolute
+/// value of its column, so that it is in -1 to 1.
 struct GpNet {
   GpNet(const PlacementTask& task, const DopplerGraph& graph, const Devices& placement);
 
   static constexpr std::size_t kNodeFeatures = 4, kEdgeFeatures = 3;
-  /// The group's mean run time; the run time of all groups on the device; that of the group there; and the start-time
-  /// potential: when the first op of the group could start there at the earliest with its inputs as they are, minus
-  /// when it starts now, simulated.
+  /// Features of a node: the group's mean run time; the run time of all groups together on the device; that of the
+  /// group there; and the start-time potential, which is the earliest start of the group's first op there, with its
+  /// inputs where they are now, minus its start now, simulated.
   learn::Matrix<double> nodes;
-  /// Messages down the edges and up them: sender, messages that each node gets, and of each message the time that
-  /// the edge's tensors take on the way between any two devices, the latency between the two nodes' devices, and the
-  /// time between those (0 where they are one).
+  /// Messages down the edges and up them: senders, the messages that each node receives, and the features of each
+  /// message: the edge's mean transfer time, the latency between the two nodes' devices, and the mean transfer time
+  /// again, 0 if the two devices are one.
   struct Messages {
     std::vector<std::uint32_t> senders;
     learn::RowLists inbox;

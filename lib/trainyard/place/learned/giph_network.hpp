@@ -13,17 +13,17 @@ struct GpNet;
 struct GiphSizes {
   std::size_t width = 12;  // of a node's embedding in one direction
   std::size_t rounds = 2;  // of messages (published: from the first node to the last, in topological order)
-  std::size_t steps = 2;   // of an episode, for each group
+  std::size_t steps = 2;   // of an episode, per group
 };
 
-/// Hu et al.: GiPH: Generalizable Placement Learning for Adaptive Heterogeneous Computing,
-/// MLSys 2023. From a start placement on, one move after the other: embeddings of the nodes of the placement's GpNet by
-/// messages down and up its edges, a score of each node, and the group goes to the device of the node that is drawn by
-/// softmax over all nodes but those of the group that moved last and of devices that cannot run it. A pivot stays. The
-/// reward of a step is by how much the step time falls; the placement of an episode is the best that it passed. No
-/// weight depends on the number of devices.
+/// Hu et al.: GiPH: Generalizable Placement Learning for Adaptive Heterogeneous Computing, MLSys 2023. Changes a start
+/// placement by one move after the other. Messages down and up the edges of the placement's GpNet make an embedding of
+/// each node, and from it a score. A node is drawn by softmax, and its group goes to its device. Excluded are the nodes
+/// of the group that moved last, and of devices that cannot run the group. A pivot means that the group stays. The
+/// reward of a step is the decrease of the step time. The placement of an episode is the best that it passed. No weight
+/// depends on the number of devices.
 ///
-/// Decisions: 2 for each group, whatever the order; each action is the number of a node.
+/// Decisions: 2 for each group, independent of the order; each action is the number of a node.
 template <class Scalar>
 class GiphNetwork : public PolicyNetwork<Scalar> {
  public:

@@ -30,7 +30,7 @@ double mean_transfer_time(const Problem& problem, TensorId tensor) {
 
 namespace {
 
-/// The longest path that ends where the op starts, or that starts with it.
+/// Longest path that ends where the op starts, and longest path that starts with the op.
 struct Levels {
   IdMap<OpId, double> before, after;
   double longest = 0;

@@ -7,8 +7,8 @@ namespace trainyard::learned {
 /// Limits of the groups that ops are merged into before they are placed (rewrite/merge_colocate.hpp).
 struct Grouping {
   std::size_t most = 128;  // groups
-  /// A group's run time, at most this many times an even share of all; 0: no limit, as published, which leaves most of
-  /// the run time of Inception-v3 in one group.
+  /// Limit on a group's run time, as a multiple of an even share of the total; 0: no limit, as published, which leaves
+  /// most of the run time of Inception-v3 in one group.
   double heaviest = 2;
 
   friend bool operator==(const Grouping&, const Grouping&) = default;

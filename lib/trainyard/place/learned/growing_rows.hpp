@@ -10,13 +10,13 @@
 
 namespace trainyard::learned {
 
-/// A matrix that grows by rows; pointers into it are good until then.
+/// A matrix that grows by rows. Pointers into it are valid until it grows.
 template <class Scalar>
 class GrowingRows {
  public:
   explicit GrowingRows(std::size_t width = 0) : width_(width) {}
 
-  /// The first of `count` new rows, which are not set.
+  /// Appends `count` rows, for the caller to fill. Returns the first one.
   Scalar* append(std::size_t count) {
     const std::size_t first = numbers_.size();
     if (first + count * width_ > numbers_.capacity())
@@ -45,7 +45,7 @@ void add_scaled(const Scalar* from, std::size_t width, Scalar scale, Scalar* to)
   for (std::size_t i = 0; i < width; ++i) to[i] += scale * from[i];
 }
 
-/// x W + b, as new rows; with a ReLU, max(0, x W + b).
+/// Appends the rows x W + b; append_dense_relu() appends max(0, x W + b).
 template <class Scalar>
 void append_dense(const learn::Parameters<Scalar>& parameters, const learn::Dense& layer, learn::Rows<Scalar> x,
                   GrowingRows<Scalar>& y) {
@@ -62,8 +62,8 @@ void append_dense_relu(const learn::Parameters<Scalar>& parameters, const learn:
   for (std::size_t i = 0; i < x.count * y.width(); ++i) first[i] = std::max(first[i], Scalar{0});
 }
 
-/// Backwards through y = relu(x W + b): `dy` loses what the ReLU holds back, the parameters' gradients grow, and so
-/// does dx, unless it is null.
+/// Backward pass through y = relu(x W + b). back_through_relu() sets `dy` to 0 where the ReLU does.
+/// back_through_dense() adds to the parameters' gradients and, unless it is null, to dx.
 template <class Scalar>
 void back_through_dense(const learn::Parameters<Scalar>& parameters, const learn::Dense& layer, learn::Rows<Scalar> x,
                         learn::Matrix<Scalar>& dy, learn::Gradients<Scalar>& gradients, learn::Matrix<Scalar>* dx) {

@@ -14,8 +14,8 @@ using learn::index, learn::Index, learn::Matrix, learn::Variable;
 
 namespace detail {
 
-/// Static features of a group, those of its producers and consumers (means), and where it is in the order, as waves of
-/// several lengths.
+/// Input row of the grouper: static features of a group, the means of those of its producers and of its consumers, and
+/// its position in the order, as a number and as waves of several lengths.
 constexpr std::size_t kWaves = 4;
 constexpr std::size_t kRowWidth = 3 * kStaticFeatures + 2 * kWaves + 1;
 
@@ -36,7 +36,7 @@ Matrix<Scalar> grouper_rows(const PlacementTask& task) {
     const double place = static_cast<double>(group) / static_cast<double>(task.size());
     rows(row, 3 * width) = static_cast<Scalar>(place);
     for (std::size_t wave = 0; wave < kWaves; ++wave) {
-      // Triangles of period 2 / 2^wave, two a quarter of a period apart: like sines, and exact.
+      // Triangle waves of period 2 / 2^wave, in pairs a quarter of a period apart: like sine and cosine, and exact.
       const double at = place * static_cast<double>(std::size_t{1} << wave) / 2;
       const auto triangle = [](double x) { return 4 * std::abs(x - std::floor(x + 0.5)) - 1; };
       rows(row, 3 * width + index(1 + 2 * wave)) = static_cast<Scalar>(triangle(at));

@@ -7,11 +7,11 @@
 
 namespace trainyard::learned {
 
-/// Mirhoseini et al.: A Hierarchical Model for Device Placement, ICLR 2018: a feed-forward grouper deals what is to be
-/// placed (here the task's groups) to a number of larger groups; a sequence-to-sequence placer gives each of those a
-/// device; both are trained together. A large group is described by the mean features of its members, how many they
-/// are, and which large groups they send to. Where a member cannot run on the device of its group, it goes to the first
-/// that can run it.
+/// Mirhoseini et al.: A Hierarchical Model for Device Placement, ICLR 2018. A feed-forward grouper assigns the items to
+/// be placed (here the task's groups) to a number of larger groups. A sequence-to-sequence placer gives each of these a
+/// device. Both are trained together. A large group is described by the mean features of its members, their share of
+/// all items, and the large groups that they send to. A member that cannot run on the device of its large group goes to
+/// the first device that can run it.
 ///
 /// Decisions: one of the grouper for each of the task's groups, then one of the placer for each large group.
 template <class Scalar>

@@ -14,12 +14,12 @@
 
 namespace trainyard {
 
-/// The weights of a learned placer and their training, as a policy file holds them.
+/// The weights of a learned placer and data on their training, as a policy file holds them.
 struct LearnedPolicy {
   struct Weights {
     std::string name;
     std::size_t rows = 0, columns = 0;
-    std::vector<float> values;  // row after row
+    std::vector<float> values;  // row-major
 
     friend bool operator==(const Weights&, const Weights&) = default;
   };
@@ -27,7 +27,7 @@ struct LearnedPolicy {
   std::vector<std::string> devices;  // of the cluster that it was trained for, in order
   learned::Grouping grouping;
   std::vector<Weights> weights;
-  // where it comes from
+  // Provenance.
   std::vector<std::string> graphs;
   std::string cluster;
   std::uint64_t seed = 0;
@@ -36,8 +36,8 @@ struct LearnedPolicy {
   friend bool operator==(const LearnedPolicy&, const LearnedPolicy&) = default;
 };
 
-/// The learned placers with a network: "placeto"; "placeto-no-look-ahead", the paper's, without what moves would save
-/// (placeto_network.hpp), and the paper's ablations of that, "placeto-simple-aggregator" and
+/// The learned placers with a network: "placeto"; "placeto-no-look-ahead", which is the paper's, without the simulated
+/// gains of moves (placeto_network.hpp); the paper's ablations of that, "placeto-simple-aggregator" and
 /// "placeto-simple-partitioner"; "rnn", "hierarchical", "doppler", "giph".
 std::span<const std::string_view> learned_placer_names();
 bool is_learned_placer(std::string_view name);
@@ -53,18 +53,18 @@ struct TrainedPolicy {
   learned::TrainResult result;
 };
 
-/// The training options with which the placer learns unless told otherwise.
+/// Default training options of the placer.
 learned::TrainOptions usual_training(std::string_view placer);
 learned::Grouping usual_grouping(std::string_view placer);
 
-/// Trains one policy on these problems, which must have the same number of devices unless the placer's policies fit any
-/// ("doppler", "giph"). Throws InputError ("device-count").
+/// Trains one policy on these problems. Throws InputError "device-count" if their numbers of devices differ, unless the
+/// placer's policies fit any ("doppler", "giph").
 TrainedPolicy train_policy(std::span<const Problem> problems, const PolicyTraining& training);
 
-/// Zero-shot: a few passes of the policy (decide_in_passes), always the most probable device; no search, but a policy
-/// that looks ahead simulates each move that it could make. Never worse than the start. Throws InputError where the
-/// problem has another number of devices than the policy was trained for ("device-count") and its weights depend on it,
-/// and as network_of does.
+/// Zero-shot placement: a few passes of the policy (decide_in_passes), always with the most probable device. There is
+/// no search, but a policy with look-ahead simulates each move that it could make. The result is never worse than the
+/// start. Throws InputError "device-count" if the policy's weights depend on the number of devices and the problem has
+/// another number, and as network_of() does.
 Schedule place_by_policy(const Problem& problem, const LearnedPolicy& policy);
 
 }  // namespace trainyard

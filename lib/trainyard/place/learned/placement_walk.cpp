@@ -32,7 +32,7 @@ double PlacementWalk::gain(std::uint32_t group, std::uint32_t device) {
   const DeltaResult result = run_.try_move(task_.groups.ops[group], DeviceId{device}, Nanoseconds{limit});
   if (!result.complete()) return -kMostLoss;
   auto time = static_cast<double>(result.makespan.count);
-  // What gains nothing even so needs no look at the memory.
+  // Without a gain in time, the memory need not be checked.
   if (task_.may_exceed && time < now) time += memory_penalty(task_, run_.peaks());
   run_.reject();
   return std::max(-kMostLoss, 1 - time / now);

@@ -8,16 +8,16 @@
 
 namespace trainyard::learned {
 
-/// A placement that changes group by group, and what each change saves, simulated. Passes the task's checkpoint.
+/// A placement that changes group by group, with the simulated gain of each change. Passes the task's checkpoint.
 class PlacementWalk {
  public:
   PlacementWalk(const PlacementTask& task, const Devices& start);
 
-  /// What PlacementCosts::cost() gives for the placement.
+  /// Cost of the current placement, equal to PlacementCosts::cost().
   double cost() const { return now_; }
   void move(std::uint32_t group, std::uint32_t device);
-  /// By how much the cost would be less with the group on the device, as a share of the cost now: at least -kMostLoss,
-  /// where the simulation ends. Moves that gain nothing have no penalty for memory.
+  /// Decrease of the cost if the group were on the device, as a share of the current cost. It is at least -kMostLoss,
+  /// at which the simulation ends. Moves without a gain have no memory penalty.
   double gain(std::uint32_t group, std::uint32_t device);
   /// Number of gains that were simulated.
   std::size_t looks() const { return looks_; }

@@ -46,7 +46,7 @@ constexpr Choice kIntermediate{"rewards",
                                true,
                                "intermediate (what each decision saved), terminal (the placement's step time)"};
 
-// Fewer by default: GiPH looks at all groups and devices before each of 2 moves a group.
+// Smaller defaults: GiPH evaluates all groups and devices before each of 2 moves per group.
 constexpr Number<std::uint64_t> kGiphGroups{"groups", 1, 4096, 32,
                                             "ops are merged into at most this many groups, which are placed"};
 constexpr Number<std::uint64_t> kGiphUpdates{
@@ -58,8 +58,8 @@ learned::Grouping grouping_of(const Parameters& given, const Number<std::uint64_
   return grouping;
 }
 
-/// The best placement that `learn` sees of the problem as a task. Where the time ends before one fits, m_topo's if that
-/// does: one walk over the ops, which minds the memories.
+/// The best placement that `learn` finds for the problem as a task. If time ends before one fits, m_topo's if that is
+/// better: it needs one pass over the ops, and keeps within the memories.
 template <class Learn>
 Schedule learned_schedule(const Problem& problem, const Parameters& given, const learned::Grouping& grouping,
                           const Learn& learn) {

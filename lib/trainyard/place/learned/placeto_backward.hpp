@@ -5,7 +5,7 @@
 
 namespace trainyard::learned {
 
-/// The gradients of an episode of Placeto, backwards over the rows of its record.
+/// Gradients of an episode of Placeto: a backward pass over the rows of its record.
 template <class Scalar>
 class PlacetoBackward {
  public:
@@ -15,7 +15,7 @@ class PlacetoBackward {
                   const PlacetoRecord<Scalar>& record, learn::Gradients<Scalar>& gradients)
       : sizes_(sizes), layers_(layers), parameters_(parameters), record_(record), gradients_(gradients) {}
 
-  /// Adds to the gradients; `logits` is the derivative by the logits: steps x devices.
+  /// Adds to the gradients. `logits` is the derivative with respect to the logits: steps x devices.
   void run(M logits) {
     for (std::size_t step = 0; step < record_.from.size(); ++step)
       gradients_[layers_.stay].row(record_.from[step]) += logits.row(learn::index(step));

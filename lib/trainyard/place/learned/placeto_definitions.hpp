@@ -17,7 +17,7 @@ using learn::index, learn::Index, learn::Matrix, learn::Variable;
 
 namespace detail {
 
-/// The derivative by the logits: steps x devices.
+/// Derivative with respect to the logits: steps x devices.
 template <class Scalar>
 Matrix<Scalar> choice_gradients(const Trial& trial, std::span<const double> weights, double bonus,
                                 std::size_t devices) {
@@ -49,7 +49,7 @@ PlacetoNetwork<Scalar>::PlacetoNetwork(const PlacetoSizes& sizes, std::uint64_t 
   const std::size_t known = (one ? 0 : 2 * sizes_.width) + layers_.pools.size() * sizes_.pool;
   layers_.hidden = learn::Dense::make(all, "hidden", known, sizes_.hidden, random);
   layers_.output = learn::Dense::make(all, "output", sizes_.hidden, sizes_.devices, random);
-  all[layers_.output.weight] *= Scalar{0.3F};  // nearly even at first
+  all[layers_.output.weight] *= Scalar{0.3F};  // nearly uniform at first
   layers_.device = learn::Dense::make(all, "device", sizes_.device_features(), sizes_.device, random);
   layers_.device_output = learn::Dense::make(all, "device.output", sizes_.device, 1, random);
   all[layers_.device_output.weight] *= Scalar{0.3F};

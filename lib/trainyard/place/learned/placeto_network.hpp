@@ -5,33 +5,34 @@
 namespace trainyard::learned {
 
 /// Addanki et al.: Learning Generalizable Device Placement Algorithms for Distributed Machine Learning, NeurIPS 2019.
-/// Groups are visited one after the other; at each step, features of every group (static ones, whether it is the
-/// current one, its device now, which of two sets of columns says depending on whether it was visited: with one flag
-/// for that and one column for each device, as in the paper, 100 updates are often not enough to learn the trivial
-/// task) become embeddings by messages up and down the graph, and the device of the current group is drawn:
+/// Groups are visited one after the other. At each step the features of every group become embeddings by messages up
+/// and down the graph, and the device of the current group is drawn. The features are static ones, whether the group is
+/// the current one, and its current device, in one of two sets of columns depending on whether the group was visited.
+/// With one flag for that and one column for each device, as in the paper, 100 updates are often not enough to learn
+/// the trivial task.
 ///
 ///     x_v = relu(W features_v)          s_v = relu(S x_v), the start of both directions, each with its own weights
 ///     y_v = s_v + relu(G sum of relu(F y_u) / sqrt(n)), `rounds` times, over its n parents (children)
 ///     e_v = [y_v down, y_v up]
 ///     p_i = softmax(MLP [e_v, pool(ancestors), pool(descendants), pool(parallel)]_i + MLP' z_vi + g . l_vi + R_di),
-///     d the device of v now
+///     d the current device of v
 ///
-/// z_vi, which the paper does not have, is what is known of device i (kDeviceFeatures); its MLP is the same for all
-/// devices, so that what is learned of one holds for all. R, which the paper does not have either, is a multiple of the
-/// identity at first: a new policy keeps most of the start placement, and so learns from what small changes of it save.
-/// From even chances, policies learned to put everything on one device, which is far better than chance and worse than
-/// the start, and stayed there.
+/// z_vi, an addition to the paper, are the features of device i (kDeviceFeatures). Its MLP is the same for all devices,
+/// so that what is learned for one holds for all. R, another addition, is a multiple of the identity at first: a new
+/// policy keeps most of the start placement, and so learns from the savings of small changes. From uniform
+/// probabilities, policies learned to put everything on one device, which is far better than random placements and
+/// worse than the start, and stayed there.
 ///
-/// l_vi, part of z_vi, is the look ahead (kLookFeatures), which is ours as well: what moving v to i would save,
-/// simulated. The authors' program feeds the simulated start times of the placement as it is; what a move saves cannot
-/// be computed from those, nor from pooled embeddings, and policies without it learned little on one graph and nothing
-/// that carried over to others. g makes a new policy go where a move saves more than some 0.01 % of the step. It costs
-/// devices - 1 simulations of small changes for each decision, so that even "zero-shot" placement is a guided descent:
-/// `look_ahead = false` ("placeto-no-look-ahead") is the network without.
+/// l_vi, part of z_vi and also an addition, is the look-ahead (kLookFeatures): the simulated gain of moving v to i. The
+/// authors' program has the simulated start times of the current placement as features. Gains of moves cannot be
+/// computed from those, nor from pooled embeddings, and policies without look-ahead learned little on one graph and
+/// nothing that carried over to others. With the initial g a new policy makes moves that save more than some 0.01 % of
+/// the step. Look-ahead costs devices - 1 simulations of small changes for each decision, so that even "zero-shot"
+/// placement is a guided descent. `look_ahead = false` ("placeto-no-look-ahead") is the network without it.
 ///
-/// From one step to the next only two groups have new features, so only what is within `rounds` edges of them is
-/// computed anew; each row that is computed has a number, and the gradient of an episode is one pass back over those
-/// rows as over a larger graph.
+/// From one step to the next only two groups have new features, so only rows within `rounds` edges of them are
+/// recomputed. Each computed row has a number, and the gradient of an episode is one backward pass over these rows, as
+/// over a larger graph.
 template <class Scalar>
 class PlacetoNetwork : public PolicyNetwork<Scalar> {
  public:

@@ -75,7 +75,7 @@ class PlacetoRollout {
     record_.looks = walk_->looks();
   }
 
-  /// Computes anew what depends on the features of these nodes, ascending.
+  /// Recomputes the rows that depend on the features of these nodes (ascending).
   void update(std::span<const std::uint32_t> changed) {
     const auto first = static_cast<std::uint32_t>(record_.features.size());
     for (std::size_t i = 0; i < changed.size(); ++i) {
@@ -141,7 +141,7 @@ class PlacetoRollout {
  private:
   static constexpr double kLargeGain = 0.01, kSmallGain = 0.0002;
 
-  /// A row of features for each device.
+  /// Appends a row of features for each device.
   void look_at_devices(std::uint32_t node) {
     const Devices& now = record_.devices;
     const double most = static_cast<double>(sizes_.devices);
@@ -183,7 +183,7 @@ class PlacetoRollout {
 
   Scalar& value(std::size_t node, std::size_t feature) { return values_[node * width_ + feature]; }
 
-  /// The rounds of one direction; afterwards dirty_[up] has the nodes with a new row in the last one, ascending.
+  /// Runs the rounds of one direction. Then dirty_[up] has the nodes with a new row in the last round, ascending.
   void pass(std::size_t up, std::span<const std::uint32_t> changed) {
     const learn::RowLists& senders = up ? task_.children : task_.parents;
     const learn::RowLists& receivers = up ? task_.parents : task_.children;
@@ -207,7 +207,7 @@ class PlacetoRollout {
     }
   }
 
-  /// New rows of a round for the nodes of dirty_[up].
+  /// Computes new rows of a round for the nodes of dirty_[up].
   void add_up(std::size_t up, std::size_t number, const learn::RowLists& senders) {
     auto& direction = record_.directions[up];
     auto& round = direction.rounds[number];
@@ -238,7 +238,7 @@ class PlacetoRollout {
     }
   }
 
-  /// New embeddings of the nodes of both_.
+  /// Computes new embeddings of the nodes of both_.
   void embed() {
     const auto first = static_cast<std::uint32_t>(record_.embeddings.size());
     for (std::size_t i = 0; i < both_.size(); ++i) {
@@ -261,12 +261,12 @@ class PlacetoRollout {
   const PlacementTask& task_;
   PlacetoRecord<Scalar>& record_;
   std::size_t nodes_ = task_.size(), width_ = kStaticFeatures + 1 + 2 * sizes_.devices;
-  std::vector<Scalar> values_;  // features now: node x width
+  std::vector<Scalar> values_;  // current features: node x width
   std::vector<std::uint32_t> version_x_, version_e_;
   std::vector<std::vector<std::uint32_t>> version_[2];  // of each round, the row of each node
   std::vector<std::uint32_t> dirty_[2], both_;
   std::vector<std::uint8_t> stale_;
-  std::vector<double> loads_, bytes_;  // of each device now
+  std::vector<double> loads_, bytes_;  // of each device, currently
   std::vector<double> gains_;          // of the current group on each device
   std::optional<PlacementWalk> walk_;
   GrowingRows<Scalar> whole_;

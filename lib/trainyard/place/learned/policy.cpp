@@ -68,7 +68,7 @@ std::unique_ptr<learned::PolicyNetwork<float>> make_policy_network(std::string_v
   learned::PlacetoSizes sizes{.devices = devices};
   if (placer == "placeto-simple-aggregator") sizes.embedding = Embedding::aggregator;
   if (placer == "placeto-simple-partitioner") sizes.embedding = Embedding::partitioner;
-  sizes.look_ahead = placer == "placeto";  // its ablations are those of the paper's network
+  sizes.look_ahead = placer == "placeto";  // the ablations are of the paper's network
   return std::make_unique<learned::PlacetoNetwork<float>>(sizes, seed);
 }
 
@@ -84,7 +84,7 @@ learned::TrainOptions usual_training(std::string_view placer) {
 }
 
 learned::Grouping usual_grouping(std::string_view placer) {
-  // GiPH looks at all groups and devices before every move.
+  // GiPH evaluates all groups and devices before every move.
   return placer == "giph" ? learned::Grouping{.most = 32} : learned::Grouping{};
 }
 

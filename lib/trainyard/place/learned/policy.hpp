@@ -10,12 +10,12 @@
 
 namespace trainyard {
 
-/// A new network of that placer, with first weights by the seed.
+/// A new network of the placer, with initial weights by the seed.
 std::unique_ptr<learned::PolicyNetwork<float>> make_policy_network(std::string_view placer, std::size_t devices,
                                                                    std::uint64_t seed);
 
-/// The network with the policy's weights. Throws InputError: an unknown placer ("unknown-placer"), weights that are not
-/// those of its network ("policy-weights").
+/// The network with the policy's weights. Throws InputError "unknown-placer", and "policy-weights" if the weights are
+/// not those of the placer's network.
 std::unique_ptr<learned::PolicyNetwork<float>> network_of(const LearnedPolicy& policy);
 
 }  // namespace trainyard

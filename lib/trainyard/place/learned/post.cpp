@@ -30,7 +30,7 @@ class Post {
   TrainResult run() {
     try {
       climb();
-    } catch (const OutOfTime&) {  // the best so far
+    } catch (const OutOfTime&) {  // keep the best so far
     }
     return std::move(result_);
   }
@@ -89,7 +89,7 @@ class Post {
     return samples;
   }
 
-  /// Downhill of the clipped objective: r A (p_j - [j = a]) where it is not clipped.
+  /// Gradient of the negative clipped objective: r A (p_j - [j = a]) where it is not clipped.
   learn::Matrix<double> proximal_gradient(const std::vector<Sample>& samples, const Distributions& then) const {
     const Distributions now = all_probabilities();
     learn::Matrix<double> gradient =

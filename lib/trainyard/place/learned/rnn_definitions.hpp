@@ -16,7 +16,7 @@ namespace detail {
 
 constexpr std::size_t kAdjacency = 128;
 
-/// A row for each step: its group's features, and which steps it receives from and sends to.
+/// A row for each step: its group's features, and the steps that it receives from and sends to.
 template <class Scalar>
 Matrix<Scalar> sequence_rows(const PlacementTask& task, std::span<const std::uint32_t> order) {
   Matrix<Scalar> rows = Matrix<Scalar>::Zero(index(order.size()), index(kStaticFeatures + 2 * kAdjacency));

@@ -8,8 +8,8 @@
 
 namespace trainyard::learned {
 
-/// Reads a sequence of rows and answers with one distribution for each of them, each answer going into the next: an
-/// LSTM encoder, and an LSTM decoder with attention over what the encoder said.
+/// Sequence-to-sequence network: an LSTM encoder reads a sequence of rows, and an LSTM decoder, with attention over the
+/// encoder's states, gives one distribution for each of them. Each choice is an input of the next step.
 struct SequenceToSequence {
   learn::Dense embedding, output;
   learn::LstmCell encoder, decoder;
@@ -19,13 +19,14 @@ struct SequenceToSequence {
   template <class Scalar>
   static SequenceToSequence make(learn::Parameters<Scalar>& parameters, std::size_t in, std::size_t width,
                                  std::size_t choices, Random& random);
-  /// `choose(step, logits)` answers with the choice.
+  /// `choose(step, logits)` returns the choice.
   template <class Scalar, class Choose>
   learn::Variable run(learn::Tape<Scalar>& tape, learn::Variable rows, const Choose& choose) const;
 };
 
-/// Mirhoseini et al.: Device Placement Optimization with Reinforcement Learning, ICML 2017: the groups as a sequence,
-/// each with its features and its row of the adjacency matrix, cut to kAdjacency columns; a device for each.
+/// Mirhoseini et al.: Device Placement Optimization with Reinforcement Learning, ICML 2017. The groups are a sequence,
+/// each with its features and its rows of the adjacency matrix (from other groups and to them), cut to kAdjacency
+/// columns. The network gives each a device.
 template <class Scalar>
 class RnnNetwork : public PolicyNetwork<Scalar> {
  public:

@@ -13,11 +13,11 @@ SequenceToSequence SequenceToSequence::make(learn::Parameters<Scalar>& parameter
   made.choices = choices;
   made.embedding = learn::Dense::make(parameters, "embedding", in, width, random);
   made.encoder = learn::LstmCell::make(parameters, "encoder", width, width, random);
-  // Input of the decoder: the row, and the last choice (one more for the first step).
+  // Input of the decoder: the encoder's state at the step, and the last choice (one more for the first step).
   made.decoder = learn::LstmCell::make(parameters, "decoder", width + choices + 1, width, random);
   made.attention = learn::Attention::make(parameters, "attention", width, width, width, random);
   made.output = learn::Dense::make(parameters, "output", 2 * width, choices, random);
-  parameters[made.output.weight] *= Scalar{0.1F};  // nearly even at first
+  parameters[made.output.weight] *= Scalar{0.1F};  // nearly uniform at first
   return made;
 }
 

@@ -19,15 +19,15 @@ struct Episode {
   bool from_best = false;
   std::unique_ptr<Trial> trial;
   double cost = 0;
-  Devices best;  // of the placements that it evaluated
+  Devices best;  // best placement that it evaluated
   double best_cost = 0;
   std::size_t passed = 1, looks = 0;
   bool ended = false;
-  double used = 0;              // share of the time
-  std::vector<double> returns;  // of each decision, by the group that it places
+  double used = 0;              // share of the time that it took
+  std::vector<double> returns;  // by decision()
   std::vector<double> weights;  // advantages of each step
 
-  /// Where returns has this step's.
+  /// Index of a step in `returns`: the group that it places, if each step places one.
   std::size_t decision(std::size_t step) const {
     return trial->order.size() == trial->actions.size() ? trial->order[step] : step;
   }
@@ -56,7 +56,7 @@ class Trainer {
       }
       if (kept_) policy_.parameters = *kept_;
       decide_once();
-    } catch (const OutOfTime&) {  // the best so far
+    } catch (const OutOfTime&) {  // keep the best so far
     }
     for (std::size_t i = 0; i < tasks_.size(); ++i)
       result_.costs.push_back({tasks_[i].start_cost, result_.best_cost[i]});
@@ -64,7 +64,7 @@ class Trainer {
   }
 
  private:
-  /// What the policy that is kept decides without chance is a placement seen, too.
+  /// Counts the deterministic decision of the kept policy as a placement seen, too.
   void decide_once() {
     if (result_.updates == 0 && imitated_ == 0) return;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
@@ -79,7 +79,7 @@ class Trainer {
 
   void consider(std::size_t task, const Devices& devices, double cost) {
     if (cost > result_.best_cost[task]) return;
-    // One of equals goes on, so that searches from the best cross plains.
+    // Among equal placements the latest is kept, so that searches from the best cross plateaus.
     result_.best[task] = devices;
     if (cost == result_.best_cost[task]) return;
     result_.best_cost[task] = cost;
@@ -87,7 +87,8 @@ class Trainer {
     result_.passed_to_best = result_.passed;
   }
 
-  /// Call before the parameters change: the episodes of the last updates say how good they are.
+  /// Keeps the current parameters if the last updates had the least mean cost. To be called before the parameters
+  /// change, since the episodes of these updates say how good they are.
   void keep_policy() {
     const std::size_t window = std::max<std::size_t>(5, tasks_.size());
     if (result_.curve.size() < window) return;
@@ -98,9 +99,9 @@ class Trainer {
     kept_ = policy_.parameters;
   }
 
-  /// False where time ended before all of its episodes had: then nothing is learned of the others.
+  /// Returns false if time ended before all of its episodes did; then nothing is learned from the others.
   bool one_update(std::size_t update, double share) {
-    // A few tasks at a time, so that each has episodes to be compared with.
+    // A few tasks for each update, so that each task has several episodes to compare.
     const std::size_t several = std::min(tasks_.size(), std::max<std::size_t>(1, options_.episodes / 4));
     std::vector<Episode> episodes(options_.episodes);
     parallel_for(threads_, episodes.size(), [&](std::size_t i, unsigned thread) {
@@ -129,10 +130,10 @@ class Trainer {
     return true;
   }
   double used() const { return options_.used ? options_.used() : 0; }
-  /// Whether what is left of the time is that of decide_once(), of a pass on each task.
+  /// Whether the time left is that of decide_once(), which makes a pass on each task.
   bool late() const { return used() + static_cast<double>(tasks_.size()) * longest_ >= 1; }
 
-  /// A step of the parameters up what these episodes say.
+  /// Takes one gradient step that ascends the objective of these episodes.
   void climb(std::vector<Episode>& episodes, double bonus, double rate) {
     for (const Episode& episode : episodes) longest_ = std::max(longest_, episode.used);
     parallel_for(threads_, episodes.size(), [&](std::size_t i) {
@@ -191,7 +192,7 @@ class Trainer {
     const Devices& start = episode.from_best ? result_.best[episode.task] : task.start;
     std::vector<std::uint32_t> order;
     if (episode.from_best) {
-      // In any order, so that what comes first is no group's privilege.
+      // A random order, so that no group always comes first.
       order.resize(task.size());
       std::iota(order.begin(), order.end(), std::uint32_t{0});
       random.shuffle(order);
@@ -222,7 +223,7 @@ class Trainer {
     episode.best_cost = episode.cost;
   }
 
-  /// What the steps from each one on save, later ones discounted.
+  /// Sets the return of each step: the costs saved from it on, with later ones discounted.
   void set_returns(Episode& episode, const std::vector<double>& costs) const {
     const double unit = std::max(1.0, tasks_[episode.task].start_cost);
     const std::size_t steps = costs.size() - 1;
@@ -234,7 +235,7 @@ class Trainer {
     }
   }
 
-  /// Each placement on the way was evaluated, too; the best of them is the episode's.
+  /// Counts the placements on the way, which were evaluated too. The best of them is the episode's best.
   static void count_the_way(Episode& episode, const Devices& start, const std::vector<double>& costs) {
     const auto& order = episode.trial->order;
     const auto least = std::min_element(costs.begin() + 1, costs.end());
@@ -301,7 +302,7 @@ class Trainer {
   std::optional<learn::Parameters<float>> kept_;
   double kept_sum_ = 0;
   std::size_t imitated_ = 0;  // updates
-  double longest_ = 0;        // share of the time that an episode took, at most
+  double longest_ = 0;        // largest share of the time that an episode took
   TrainResult result_;
 };
 
