@@ -252,7 +252,7 @@ class Run {
     return limit;
   }
 
-  // --- what happens ---
+  // --- events ---
   void end_running(DeviceId device) {
     DeviceState& state = devices_[device];
     if (state.running.is_none() || end_[state.running] > now_) return;

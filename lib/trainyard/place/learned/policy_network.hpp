@@ -32,7 +32,7 @@ struct Trial {
 
   std::vector<std::uint32_t> actions;
   std::vector<std::vector<double>> probabilities;  // of each decision, over its choices
-  Devices devices;  // resulting devices; if each decision may move any group, those of the best placement that was passed
+  Devices devices;  // resulting devices; if each decision may move any group, those of the best placement passed
   std::vector<std::uint32_t> order;  // group that each decision places; empty for decisions of another kind
   /// Costs of the placements before the first decision and after each one, if the policy saw them; and the number of
   /// other placements that were simulated.

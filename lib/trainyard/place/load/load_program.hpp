@@ -34,7 +34,7 @@ struct LoadProgramResult {
 /// The published integer program, solved by CBC. x(c, i) is 1 if color c is on device i; in(t, i) and out(t, i),
 /// between 0 and 1, are 1 if device i receives or sends tensor t:
 ///
-///     sum over i of x(c, i) = 1;   x(c, i) = 0 where c cannot run on i
+///     sum over i of x(c, i) = 1;   x(c, i) = 0 if c cannot run on i
 ///     sum over c of size(c) x(c, i) <= memory(i)
 ///     in(t, i)  >= x(reader, i) - x(producer, i)      out(t, i) >= x(producer, i) - x(reader, i)
 ///     minimize L,   L >= sum over c of time(c, i) x(c, i) + sum over t of cost(t) (in(t, i) + out(t, i))

@@ -338,7 +338,7 @@ std::pair<std::vector<LayerCost>, std::vector<LeastWork>> PlanChain::run(const s
     if (graph_.phase(op) == Phase::update) continue;
     if (weights_[op] && behind_[op] < previous[2 * blocks_ - 1 - b]) work[b].on_chain = false;
     (graph_.phase(op) == Phase::forward ? work[b].forward : work[b].backward) += time_[op];
-    if (!weights_[op]) {  // those run once a step, on accumulated gradients
+    if (!weights_[op]) {  // collectives of weight gradients run once a step
       work[b].links += collective_[op];
       if (graph_.phase(op) == Phase::backward && collective_[op] > Nanoseconds{0}) {
         const Nanoseconds ahead = ahead_of(op) - time_[op];

@@ -454,7 +454,7 @@ class Planning {
     return turns;
   }
 
-  /// Moves the ops that make only gradients for replicas to add behind a device's tasks, where the sums begin.
+  /// Moves the ops that make only gradients for replicas to add after a device's tasks, where the sums begin.
   void finish_gradients_last(const Problem& whole, const IdMap<OpId, std::uint8_t>& last, PipelineWork& work) const {
     const Graph& graph = whole.graph();
     for (const OpId op : whole.ops()) {

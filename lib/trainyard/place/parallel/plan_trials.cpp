@@ -19,7 +19,7 @@ constexpr std::size_t kTried = 24;
 /// plan), of kMovedOps ops together.
 constexpr std::size_t kImproved = 6, kMoves = 12, kAllMoves = 64;
 constexpr double kMovedOps = 800'000;
-/// If kTried or more plans have at most so many ops together, all are simulated, and the best of them improved.
+/// If kTried or more plans have at most this many ops together, all are simulated, and the best of them improved.
 constexpr double kSmallOps = 100'000;
 /// Limit on the ops of a plan that is tried with many sizes of buckets and, if it is the best, with all moves.
 constexpr double kOftenOps = 20'000;

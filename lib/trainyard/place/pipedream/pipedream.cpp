@@ -49,7 +49,7 @@ class StateSums {
   double held(std::size_t i, std::size_t j) const {
     return parameters(i, j) + static_cast<double>((sums_[j].activations - before(i).activations).count);
   }
-  /// Bytes that cross the cut behind the state.
+  /// Bytes that cross the cut after the state.
   double crossing(std::size_t state) const { return static_cast<double>(sums_[state].crossing.count); }
 
  private:

@@ -49,7 +49,7 @@ struct PipelinePartition {
 
 /// Partitions a network into pipeline stages and assigns machines to them, for the highest number of batches a second.
 /// States are numbered as in pipeline_states.hpp. T(i, j), P(i, j) and S(i, j) are the seconds (forward and backward),
-/// parameter bytes and activation bytes of the layers of states i to j; a(k) is the number of bytes that cross behind
+/// parameter bytes and activation bytes of the layers of states i to j; a(k) is the bytes that cross the cut after
 /// state k; M and B are the level's machines and bandwidth; g is the machines of the level within (1 at the innermost):
 ///
 ///     A(i, j, m) = the least of

@@ -90,7 +90,7 @@ class Packing {
   struct Open {
     OpId first;
     std::uint32_t depth;
-    std::vector<Nanoseconds> times;  // by column; kNever where it cannot run
+    std::vector<Nanoseconds> times;  // by column; kNever if it cannot run
   };
 
   void place(OpId op) {
