@@ -34,7 +34,7 @@ std::vector<std::size_t> sequential_partition(const Graph& graph, const std::vec
       fresh[tensor] = at + 1;
     }
     for (const TensorId tensor : graph.outputs(op)) fresh[tensor] = at + 1;
-    checkpoint(1 + (at - first) / 64);  // a run costs far less than an op on a device
+    checkpoint(1 + (at - first) / 64);  // a run is far less work than an op on a device
     std::int64_t more = 0;
     Best& next = best[at + 1];
     for (std::size_t from = first; from <= at; ++from) {

@@ -21,7 +21,7 @@ using Machine = std::function<StepProfile(const Schedule&)>;
 /// out of memory if the simulation is.
 class SimulatedMachine {
  public:
-  /// Passes the checkpoint for each op of the schedule's graph, and of a step.
+  /// Passes the checkpoint for each op of the schedule's graph and of each step.
   SimulatedMachine(const Problem& truth, double noise, std::uint64_t seed, std::size_t steps = 3,
                    Checkpoint checkpoint = Checkpoint{})
       : truth_(truth), noise_(noise), random_(seed), steps_(steps), checkpoint_(std::move(checkpoint)) {}

@@ -56,8 +56,8 @@ struct PlacementTask {
   learn::Matrix<double> features;     // group_features()
   std::vector<std::uint8_t> may_run;  // group x device
   bool may_exceed = false;            // some placements may not fit
-  /// Start of an episode, and the least that a placer returns: the best of everything on one device, ops dealt out in
-  /// turn, and the expert's placement, as far as groups allow.
+  /// Start of an episode, and a placer's worst result: the best of everything on one device, ops dealt out in turn, and
+  /// the expert's placement, as far as groups allow.
   Devices start;
   double start_cost = 0;
 };

@@ -27,7 +27,7 @@ struct PlacetoSizes {
   std::size_t device = 16;  // of a device's hidden layer
   double moves = 0.05;      // approximate share of the groups that leave the start placement at first
   Embedding embedding = Embedding::messages;
-  bool look_ahead = true;  // the policy sees what moving the current group would save
+  bool look_ahead = true;  // the policy sees the gains of moving the current group
 
   std::size_t device_features() const;
 };

@@ -274,7 +274,7 @@ class IdealDp {
   Picoseconds limit_;
   std::vector<double> work_, capacity_;
   std::vector<Entry> entries_;
-  std::vector<std::uint32_t> first_entry_;  // of each ideal
+  std::vector<std::uint32_t> first_entry_;  // of each ideal, into entries_
   std::vector<std::uint8_t> useful_;
   std::vector<Picoseconds> best_;
   std::vector<Origin> from_;

@@ -20,7 +20,7 @@ namespace trainyard {
 /// remaining work within the limit. Time O(pairs x degree), memory O(ideals x states).
 /// Throws InputError "too-many-kinds" for more than 100,000 combinations of device counts.
 ///
-/// J. Tarnawski et al., NeurIPS 2020, section 5; several kinds and replicas are its appendix.
+/// J. Tarnawski et al., NeurIPS 2020, section 5; several kinds and replicas are in its appendix.
 Split best_split(const LoadProblem& problem, const Contraction& blocks, const IdealLattice& lattice,
                  const SplitOptions& options = {});
 

@@ -23,8 +23,8 @@ struct LoadSearchResult {
   std::uint64_t evaluations = 0;
 };
 
-/// Searches a placement of least value, contiguous or not, by simulated annealing; memory comes first. The moves are
-/// one color, connected colors together, and swaps. It ends with descents over all moves and swaps of the busiest
+/// Searches for a placement of least value, contiguous or not, by simulated annealing; memory comes first. The moves
+/// are one color, connected colors together, and swaps. It ends with descents over all moves and swaps of the busiest
 /// device, with small random changes between them. The starts are the best split along linear orders, and colors dealt
 /// out by descending time. Each round starts from the best so far or from one of these. The result is determined by the
 /// seed and the number of evaluations. Throws InputError "no-device" if a color cannot run on any device.

@@ -80,7 +80,7 @@ void OffloadPlan::find_tensors(DeviceId device) {
       }
       if (!here || !backward || *backward <= forward) continue;
       const std::size_t begun = begun_before(lane, forward), next = first_after(lane, *backward);
-      if (begun == 0 || next < begun + 1) continue;  // no op is between
+      if (begun == 0 || next < begun + 1) continue;  // no op in between
       tensors_.push_back({tensor, device, graph.bytes(tensor), begun - 1, next, *backward - forward});
     }
   }

@@ -37,11 +37,10 @@ struct Offloadable {
 ///   * upwards, while i holds too much, tensors leave in the order in which they were made, which is that of the link;
 ///   * downwards, while i holds too much, the leaving tensors that are read last stay away. A tensor that never
 ///     needs to stay away does not leave.
-///     needed to stay away does not leave.
+///
 /// Both orders suit a chain of layers, whose tensors form a stack. O. Beaumont, L. Eyraud-Dubois and A. Shilova look
 /// for the same order (Optimal GPU-CPU offloading strategies for deep neural network training. Euro-Par 2020). Memory
 /// that arrives from other devices is taken as in the given run.
-/// from other devices is taken as in the run at hand.
 class OffloadPlan {
  public:
   /// `timeline` is the run of the placement. All three must outlive the object.
@@ -54,7 +53,7 @@ class OffloadPlan {
   /// Tensors that leave, by when they are needed again.
   struct Leaving {
     std::vector<std::size_t> tensors;  // indices into tensors()
-    std::vector<Offload> rewrites;     // one for each
+    std::vector<Offload> rewrites;     // one per tensor
   };
   /// A plan in which only `allowed` tensors (indexed as tensors()) leave; nothing if there is none. `less`: by device,
   /// bytes of its capacity that must stay free.

@@ -466,7 +466,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
       block.output += graph.bytes(made);
       for (std::size_t b = block_of_op(op) + 1; b <= last; ++b) {
         blocks[b].input += graph.bytes(made);
-        if (b < last) blocks[b].output += graph.bytes(made);  // handed on
+        if (b < last) blocks[b].output += graph.bytes(made);  // passed on
       }
     }
   }

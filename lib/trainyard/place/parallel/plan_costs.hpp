@@ -91,7 +91,7 @@ class ChainOfBlocks {
   /// Segments if all blocks, or these scores only, are recomputed as in plan_schedule.hpp.
   RepeatedSegments repeated(const TensorParallelGraph& ranks, const IdMap<OpId, bool>* scores) const;
   PlanCosts costs(const ParallelPlan& asked, bool least);
-  /// LeastCosts::read_forward_alone.
+  /// Value of LeastCosts::read_forward_alone.
   std::optional<Bytes> read_forward_alone() const;
   /// Layer degrees for the search. Tensor ranks by which parameters can be shared: `tensor`, divisors of a host, and on
   /// a single host powers of two, small numbers and those that divide heads; each also with a shared sequence, if

@@ -44,7 +44,8 @@ struct PlanPlacerOptions {
   std::function<bool()> stop_searching = {};  // ends the search by estimates, to leave time to simulate
 };
 
-/// Searches a plan with data, context, expert, tensor and pipeline parallelism. The plan decides
+/// Searches for a plan with data, context, expert, tensor and pipeline parallelism. The plan decides:
+///
 ///   - the shares of the batch, the ranks that share a sequence (powers of two to 64), the replicas that divide
 ///     experts, the tensor ranks (to 64, within a host), the stages and where they are cut;
 ///   - the microbatch and the pipeline schedule (1f1b, interleaved; those of zero bubble if gradients of weights are

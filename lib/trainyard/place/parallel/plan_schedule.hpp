@@ -60,9 +60,9 @@ double planned_ops(const Graph& graph, const ParallelPlan& plan, std::size_t mic
 /// run after all tasks, so that the sums do not hold links that ranks need.
 ///
 /// A pipeline of one stage runs tasks by priority instead, so that gradients are added during the last backward pass. A
-/// microbatch then begins once the one before has ended (Microbatch::at_once), as in frameworks, whatever it waits for.
-/// If ranks communicate, links carry gradient sums only when they are otherwise idle. Slices of a microbatch take
-/// turns, each with a segment between two of its collectives.
+/// microbatch then begins only once the one before has ended (Microbatch::at_once), as in frameworks, even if devices
+/// are idle meanwhile. If ranks communicate, links carry gradient sums only when they are otherwise idle. Slices of a
+/// microbatch take turns, each with a segment between two of its collectives.
 ///
 /// Throws InputError "microbatches" as check_microbatches() does, "too-large" as apply_rewrites() and fold_classes()
 /// do; OutOfTime once `stop` returns true.

@@ -51,7 +51,7 @@ struct PlanSetting {
 /// Orders of the devices to plan with, the given one first. Orders that differ only in equal devices count once.
 std::vector<DeviceOrder> device_orders(const Problem& problem);
 
-/// Throws InputError ("no-training").
+/// Throws InputError "no-training" if the graph trains no parameters.
 void check_training(const Graph& graph);
 
 /// Samples of a step: as requested, otherwise 16 for each device. Throws InputError "range" for less than one.

@@ -230,7 +230,7 @@ void MakespanProgram::add_transfer_pairs(double limit) {
           if (first == 0 || second == 0 || first > limit || second > limit) continue;
           const auto &route = model.route(from.index(), a.to.index()),
                      &other_route = model.route(other.index(), b.to.index());
-          if (a.tensor == b.tensor && route.broadcast && other_route.broadcast) continue;  // one transfer
+          if (a.tensor == b.tensor && route.broadcast && other_route.broadcast) continue;  // a single broadcast
           double gap = -1;  // largest gap of the links that both hold
           for (const std::uint32_t link : route.resources)
             for (const std::uint32_t same : other_route.resources)

@@ -47,7 +47,7 @@ struct PestoResult {
 /// branch and bound solves. CBC starts from the best quick schedule, whose makespan is the cutoff. The solution's order
 /// is replayed under Policy::strict, then as priorities. If neither gives the objective (to a part in a million) or the
 /// result does not fit in memory, the solution is rejected, because the simulator's links do not wait. Branch and bound
-/// then searches the best order of its placement. Throws MissingError for PestoSolver::cbc without CBC; InputError
+/// then searches for the best order of its placement. Throws MissingError for PestoSolver::cbc without CBC; InputError
 /// "too-large" if the program is too large.
 PestoResult solve_pesto(const Problem& problem, const PestoOptions& options = {});
 

@@ -63,7 +63,7 @@ class PackRun {
   IdMap<PackId, std::uint32_t> awaited_{packs_.size(), 0};
   IdMap<PackId, Nanoseconds> behind_{packs_.size(),
                                      Nanoseconds{0}};  // the longest chain from the pack on, by least times
-  std::vector<DeviceId> unit_device_;                  // none: not decided
+  std::vector<DeviceId> unit_device_;                  // none: undecided
   std::vector<std::uint8_t> scattered_;                // units that no device had room for
   std::vector<std::size_t> left_of_turn_;              // packs not ended
   std::size_t now_turn_ = 0;
