@@ -34,7 +34,7 @@ class Bisection {
  private:
   static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
 
-  /// Where the devices are halved: between two kinds, as near to the middle as possible; with one kind, in the middle.
+  /// Position at which the devices are halved: between two kinds, nearest to the middle; with one kind, the middle.
   std::size_t middle_of(std::span<const DeviceId> devices) const {
     std::size_t best = 0;
     const auto off = [&](std::size_t at) {

@@ -25,9 +25,9 @@ struct OffloadOptions {
 /// For starts that do not fit, the tensors that leave are chosen (OffloadPlan tells when each must be away and may come
 /// back). They are the first ones, as few as suffice, of a list by the time at which they are made, by idle time beyond
 /// the two transfers (Capuchin's free time), or by size. From the best of all these, a local search keeps single
-/// tensors on the device, then adds and exchanges random ones, as long as the simulated step gets shorter, with at most
-/// 400 evaluations if no budget is given. The candidate with the least Outcome is returned. A GPU's host is the device
-/// of class cpu with the fastest round trip. Ops keep the order of the start's run.
+/// tensors on the device, then adds and exchanges random ones, as long as the simulated step gets shorter. It makes at
+/// most 400 evaluations if no budget is given. The candidate with the least Outcome is returned. A GPU's host is the
+/// device of class cpu with the fastest round trip. Ops keep the order of the start's run.
 ///
 /// M. Rhu, N. Gimelshein, J. Clemons, A. Zulfiqar, S. Keckler: vDNN. MICRO 2016. C.-C. Huang, G. Jin, J. Li:
 /// SwapAdvisor. ASPLOS 2020, who search such plans by simulation. X. Peng et al.: Capuchin. ASPLOS 2020.

@@ -25,8 +25,8 @@ struct Offloadable {
   Nanoseconds idle;                          // time between the two
 };
 
-/// What offloading can do for the run of a placement that exceeds memory. Each device keeps the order in which it ran
-/// its ops, so the bytes that it holds while op i runs are known, except for the times of transfers:
+/// Plans offloading for the run of a placement that exceeds memory. Each device keeps the order in which it ran its
+/// ops, so the bytes that it holds while op i runs are known, except for the times of transfers:
 ///
 ///     held(i)  =  M(i)  -  sum of the bytes of the tensors with  b <= i <= e,     M(i): without offloading
 ///

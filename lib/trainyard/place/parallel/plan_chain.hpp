@@ -68,8 +68,8 @@ class PlanChain {
   void order_by_posts();
   Nanoseconds ahead_of(OpId gradient);
   Nanoseconds along_path(OpId gradient) const;
-  /// What recomputation adds to a block: ops that its post waits for, and the extra length of the path between two of
-  /// its positions.
+  /// Additions of recomputation to a block: ops that its post waits for, and the extra length of the path between two
+  /// of its positions.
   struct Again {
     Nanoseconds ops, along;
     std::size_t from = 0, to = 0;  // positions on the path, from 1

@@ -56,7 +56,7 @@ class ChainOfBlocks {
   LeastCosts least_costs();
   /// The stage of each layer, if stages begin at these blocks.
   IdMap<LayerId, std::size_t> stages(const std::vector<std::size_t>& cuts) const;
-  /// What each layer recomputes according to the plan, which has it by stage.
+  /// The recomputation of each layer according to the plan, which has it by stage.
   IdMap<LayerId, StageRecompute> recomputed(const ParallelPlan& plan) const;
 
  private:
