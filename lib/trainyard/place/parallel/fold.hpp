@@ -55,9 +55,9 @@ struct FoldClasses {
 /// (simulate/model/fold_loads.hpp), so each channel that it holds itself has the same share as in the whole step. Its
 /// rate is the share of one of these channels.
 ///
-/// On serial channels the tasks that are left out must be like those that are simulated. For every channel that a
-/// simulated task holds, the task must hold a channel on which simulated tasks alone have as many tasks of each colour.
-/// No contention between different replicas is lost in this way.
+/// On serial channels the tasks that are left out must be like those that are simulated. For every serial channel that
+/// a simulated task holds, the task must hold some channel on which the simulated tasks alone have the colours that all
+/// tasks have on the first one. This keeps the fold from losing contention between different replicas.
 ///
 /// `crossings`: the pairs of stages between which tensors pass. Throws InputError "too-large", naming the devices or
 /// the link, for devices that are not consecutive, tensor ranks that differ, two images that meet on a serial link, a
