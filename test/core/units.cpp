@@ -41,6 +41,8 @@ TEST_CASE("GB is 10^9 bytes and GiB is 2^30") {
   CHECK(parse_bytes("1.5 TiB") == Bytes{1'649'267'441'664});  // 1.5 x 2^40
   CHECK(parse_bytes("2 TB") == Bytes{2'000'000'000'000});
   CHECK(parse_bytes("1e3 MB") == Bytes{1'000'000'000});
+  CHECK(parse_bytes("1e+3 MB") == Bytes{1'000'000'000});
+  CHECK(parse_bytes("5e-1 kB") == Bytes{500});
 }
 
 TEST_CASE("sizes and times come out whole: the nearest one, halves up") {
@@ -103,6 +105,9 @@ TEST_CASE("what is not a quantity is refused") {
                            ".5 GB",
                            "5. GB",
                            "1e GB",
+                           "1e+-5 GB",
+                           "1e+ GB",
+                           "1e++5 GB",
                            "0x10 GB",
                            "5 GB extra",
                            "5 GB ",

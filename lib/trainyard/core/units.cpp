@@ -109,7 +109,7 @@ bool take_number(std::string_view& text, Decimal& number) {
   }
   if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
     std::size_t exponent_at = at + 1;
-    if (exponent_at < text.size() && text[exponent_at] == '+') ++exponent_at;
+    if (const auto sign = text.substr(exponent_at, 2); sign.starts_with('+') && sign != "+-") ++exponent_at;
     int exponent = 0;
     const auto [end, error] = std::from_chars(text.data() + exponent_at, text.data() + text.size(), exponent);
     if (error == std::errc{}) {
