@@ -205,12 +205,6 @@ std::string format_scaled(double value, std::span<const char* const> units, bool
   return fmt::format("{}{:.{}f} {}", sign, value, value < 9.995 ? 2 : 1, units[unit]);
 }
 
-std::string shortest(double value) {
-  std::array<char, 32> text;
-  const auto result = std::to_chars(text.data(), text.data() + text.size(), value);
-  return {text.data(), result.ptr};
-}
-
 /// The shortest text that parses back to the value; ties go to the earlier unit. The last unit always parses back.
 template <class Parse>
 std::string exact_real(double value, std::span<const Unit> units, Parse parse_back) {
@@ -225,7 +219,7 @@ std::string exact_real(double value, std::span<const Unit> units, Parse parse_ba
         "{} {}", std::string_view{digits.data(), static_cast<std::size_t>(end.ptr - digits.data())}, unit.name);
     if (parse_back(text) == value && (best.empty() || text.size() < best.size())) best = std::move(text);
   }
-  return best.empty() ? shortest(value) + " " + units.front().name : best;
+  return best;
 }
 
 constexpr const char* kTimeNames[] = {"ns", "us", "ms", "s"};
