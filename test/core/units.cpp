@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <clocale>
+#include <cmath>
 #include <sstream>
 #include <string>
 
@@ -199,6 +200,11 @@ TEST_CASE("streams and fmt print quantities exactly, in the width asked for; lik
       << FlopsPerSecond{15.7e12} << ", " << Flops{2.5e9};
   CHECK(out.str() == "1234567 ns, 16 GiB, 12.5 GB/s, 15.7 TFLOP/s, 2500000000 FLOP");
   CHECK(fmt::format("{:>7}|{:<6}|{}", Nanoseconds{5000}, Bytes{3}, BytesPerSecond{50e9}) == "   5 us|3 B   |50 GB/s");
+  // 2^62, about 4.61e18, is the largest rate that a file can have.
+  CHECK(fmt::format("{}", FlopsPerSecond{0x1p62}) == "4611686.018427388 TFLOP/s");
+  CHECK(fmt::format("{}, {}, {}", FlopsPerSecond{5e18}, BytesPerSecond{-2.5}, BytesPerSecond{std::nan("")}) ==
+        "5e+18 FLOP/s, -2.5 B/s, nan B/s");
+  CHECK(rejected([](auto) { exact_rate(FlopsPerSecond{5e18}); }, "").code == "unit");
   CHECK(Nanoseconds{3} / Nanoseconds{4} == 0.75);
   CHECK(FlopsPerSecond{30e12} / FlopsPerSecond{15e12} == 2.0);
 }

@@ -191,6 +191,9 @@ double real(const Decimal& number, std::string_view text, std::string_view what)
   return value;
 }
 
+/// Whether the parsers of rates read the value.
+bool readable(double value) { return !std::signbit(value) && value <= 0x1p62; }
+
 /// `value` in the largest unit in which its magnitude is 1 or more. The units ascend, each 1000 times the one before.
 std::string format_scaled(double value, std::span<const char* const> units, bool whole_base) {
   const char* sign = value < 0 ? "-" : "";
@@ -276,6 +279,14 @@ std::string exact_rate(BytesPerSecond rate) {
 std::string exact_rate(FlopsPerSecond rate) {
   constexpr Unit kPreferred[] = {{"TFLOP/s", 1, 12}, {"GFLOP/s", 1, 9}, {"FLOP/s", 1, 0}};
   return exact_real(rate.value, kPreferred, [](std::string_view text) { return parse_flops_rate(text).value; });
+}
+
+std::string exact_text(BytesPerSecond rate) {
+  return readable(rate.value) ? exact_rate(rate) : fmt::format("{} B/s", rate.value);
+}
+
+std::string exact_text(FlopsPerSecond rate) {
+  return readable(rate.value) ? exact_rate(rate) : fmt::format("{} FLOP/s", rate.value);
 }
 
 std::ostream& operator<<(std::ostream& out, Nanoseconds time) { return out << exact_text(time); }

@@ -35,17 +35,19 @@ std::string format_bytes(Bytes size);          // B, kB, MB, GB, TB, PB
 std::string format_rate(BytesPerSecond rate);  // "50.0 GB/s"
 std::string format_rate(FlopsPerSecond rate);  // "15.7 TFLOP/s"
 
-// For files: parsing the text gives the same value back. The unit is the one that gives a short number.
+// For files: parsing the text gives the same value back. The unit is the one that gives a short number. A rate that no
+// parser reads (negative, NaN, beyond 2^62) throws InputError, code "unit".
 std::string exact_time(Nanoseconds time);     // "5 us", "1234567 ns"
 std::string exact_bytes(Bytes size);          // "16 GiB", "25 MB", "12345 B"
 std::string exact_rate(BytesPerSecond rate);  // "12.5 GB/s"
 std::string exact_rate(FlopsPerSecond rate);  // "15.7 TFLOP/s"
 
-// The exact text under one name for all types: what streams and fmt print.
+// The exact text under one name for all types: what streams and fmt print. Rates that no parser reads are in B/s and
+// FLOP/s.
 inline std::string exact_text(Nanoseconds time) { return exact_time(time); }
 inline std::string exact_text(Bytes size) { return exact_bytes(size); }
-inline std::string exact_text(BytesPerSecond rate) { return exact_rate(rate); }
-inline std::string exact_text(FlopsPerSecond rate) { return exact_rate(rate); }
+std::string exact_text(BytesPerSecond rate);
+std::string exact_text(FlopsPerSecond rate);
 inline std::string exact_text(Flops amount) { return fmt::format("{} FLOP", amount.value); }
 
 }  // namespace trainyard
