@@ -22,7 +22,8 @@ namespace trainyard {
 ///     template <class Archive>
 ///     void archive_fields(Archive& archive, Thing& thing) { archive(thing.one, thing.other); }
 ///
-/// next to it. An Unpacker throws std::length_error if the bytes end too early.
+/// next to it. An Unpacker throws std::length_error if the bytes end too early, std::out_of_range for a variant that
+/// has not the alternative.
 class Packer {
  public:
   template <class... Values>
@@ -121,6 +122,7 @@ class Unpacker {
   void take(std::variant<Values...>& value) {
     std::size_t index = 0, at = 0;
     take(index);
+    if (index >= sizeof...(Values)) throw std::out_of_range("a packed variant has an alternative too many");
     ((at++ == index ? take(value.template emplace<Values>()) : void()), ...);
   }
 

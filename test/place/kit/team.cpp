@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "place/instances.hpp"
@@ -99,6 +100,14 @@ TEST_CASE("what is packed comes back, and bytes that are cut short are refused")
     Unpacker cut{std::string_view{bytes}.substr(0, length)};
     CHECK_THROWS_AS(cut(back), std::length_error);
   }
+}
+
+TEST_CASE("a packed alternative that a variant has not is refused") {
+  Packer packer;
+  packer(std::size_t{2}, std::uint64_t{7});  // 0 and 1 are alternatives
+  const std::string bytes = std::move(packer).bytes();
+  std::variant<int, std::string> back = 5;
+  CHECK_THROWS_AS(Unpacker{bytes}(back), std::out_of_range);
 }
 
 namespace {
