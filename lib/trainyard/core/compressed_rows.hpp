@@ -10,6 +10,7 @@
 namespace trainyard {
 
 /// A list of `Value`s per `Key` in two arrays (compressed sparse rows): rows are spans, without an allocation each.
+/// Less than 2^32 values.
 template <class Key, class Value>
 class CompressedRows {
  public:

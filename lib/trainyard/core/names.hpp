@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-/// One string per id, stored in one block of text: each takes 4 bytes plus its text.
+/// One string per id, stored in one block of text of less than 2^32 bytes: each takes 4 bytes plus its text.
 template <class IdType>
 class NameTable {
  public:
@@ -27,6 +27,7 @@ class NameTable {
     return std::string_view{text_}.substr(first, starts_[id.index() + 1] - first);
   }
   std::size_t size() const { return starts_.size() - 1; }
+  std::size_t text_bytes() const { return text_.size(); }
   std::size_t memory_bytes() const { return text_.capacity() + starts_.capacity() * sizeof(std::uint32_t); }
   void shrink_to_fit() {
     text_.shrink_to_fit();

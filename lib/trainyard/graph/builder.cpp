@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <set>
 #include <string_view>
 
@@ -16,6 +18,7 @@ namespace {
 
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 62;
 constexpr std::size_t kMostOps = std::size_t{1} << 31;
+constexpr std::size_t kMostEntries = std::numeric_limits<std::uint32_t>::max();  // in arrays whose rows start anywhere
 
 /// Name of the graph in messages; "the graph" if it has none.
 std::string calling(const std::string& name) { return name.empty() ? "the graph" : fmt::format("graph '{}'", name); }
@@ -344,6 +347,18 @@ Graph GraphBuilder::finish() {
   if (count == 0)
     refuse("empty-graph", fmt::format("{} has no ops", calling(graph_.name_)), "a graph needs at least one op", "/ops");
   if (count > kMostOps) refuse("too-large", fmt::format("{} has over 2^31 ops", calling(graph_.name_)), "", "/ops");
+  const auto check_count = [&](std::size_t entries, const char* what) {
+    if (entries > kMostEntries)
+      refuse("too-large", fmt::format("{} has 2^32 {} or more", calling(graph_.name_), what),
+             "give a part of the graph, or shorter names", "/ops");
+  };
+  check_count(graph_.op_names_.text_bytes(), "bytes of op names");
+  check_count(graph_.tensor_names_.text_bytes(), "bytes of tensor names");
+  check_count(inputs_.text_bytes(), "bytes of names of inputs");
+  check_count(after_.text_bytes(), "bytes of names of ops that come first");
+  check_count(graph_.tensor_count(), "tensors");
+  check_count(inputs_.size() + after_.size(), "inputs and dependencies");
+  check_count(graph_.given_times_.size(), "times");
   throw_if_any();
   Edges edges;
   resolve(edges);

@@ -90,10 +90,11 @@ class GraphBuilder {
 
   /// Throws InputError with up to kMostFindings findings, each with a pointer such as "/ops/3/outputs/0/bytes": no ops
   /// ("empty-graph"), a missing or repeated name ("missing-name", "duplicate-name"), negative bytes, times or FLOPs
-  /// ("negative-bytes", "negative-time", "negative-flops"), non-finite FLOPs ("not-a-number"), sums beyond 2^62
-  /// ("too-large"), an input tensor that no op produces ("unknown-tensor", with the nearest name), an `after` entry
-  /// that names no op ("unknown-op"), a collective that computes or holds something, comes after no op, or has a member
-  /// with several tensors ("collective"), a cycle ("cycle"; the message names its ops in order).
+  /// ("negative-bytes", "negative-time", "negative-flops"), non-finite FLOPs ("not-a-number"), sums beyond 2^62, or
+  /// 2^32 bytes of names, tensors, inputs or times ("too-large"), an input tensor that no op produces
+  /// ("unknown-tensor", with the nearest name), an `after` entry that names no op ("unknown-op"), a collective that
+  /// computes or holds something, comes after no op, or has a member with several tensors ("collective"), a cycle
+  /// ("cycle"; the message names its ops in order).
   Graph build() &&;
 
  private:
