@@ -13,8 +13,10 @@
 namespace trainyard {
 namespace {
 
-/// A fabric of these devices: whole hosts, or consecutive devices of one host.
+/// A fabric of these devices: whole hosts, or consecutive devices of one host. The leaves and pods of the part begin
+/// with its first host.
 FabricSpec part_of_fabric(FabricSpec fabric, std::span<const DeviceId> devices) {
+  if (devices.empty()) refuse("part", "a part of a fabric has no devices", "name one or more");
   const std::size_t first = devices.front().index(), each = fabric.devices_per_host;
   for (std::size_t i = 0; i < devices.size(); ++i)
     if (devices[i].index() != first + i)
@@ -26,6 +28,17 @@ FabricSpec part_of_fabric(FabricSpec fabric, std::span<const DeviceId> devices) 
            fmt::format("{} devices of a fabric are no whole hosts, and no part of one without a torus", devices.size()),
            "take whole hosts");
   fabric.hosts = whole ? devices.size() / each : 1;
+  const std::size_t host = first / each, last = devices.back().index() / each;
+  const auto check_blocks = [&](std::size_t hosts, const char* what) {
+    if (host % hosts != 0 && host / hosts != last / hosts)
+      refuse("part",
+             fmt::format("hosts {} to {} are on several {} of {} hosts, and begin within one", host, last, what, hosts),
+             fmt::format("begin with host {}, or take hosts of one", host / hosts * hosts));
+  };
+  if (host < last) {
+    check_blocks(fabric.hosts_per_leaf, "leaves");
+    if (fabric.hosts_per_pod) check_blocks(*fabric.hosts_per_pod, "pods");
+  }
   if (!whole) fabric.devices_per_host = devices.size();
   return fabric;
 }

@@ -127,7 +127,7 @@ class Relay {
       for (std::size_t by = 0; by < options_.by.size(); ++by) {
         try {
           try_cut(cut, by);
-        } catch (const InputError&) {  // the devices cannot run an op, or the part is no valid graph
+        } catch (const InputError&) {  // devices that cannot run an op or are no part of a fabric, or no valid graph
           refusal = std::current_exception();
         } catch (const OutOfTime&) {
           if (!best_) throw;
