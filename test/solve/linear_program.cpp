@@ -243,6 +243,8 @@ TEST_CASE("columns and rows that no program has are refused as they are added") 
   using At = SimplexBasis::At;
   CHECK_THROWS_WITH_AS(solve_by_simplex(program, {.start = {{At::basic, At::lower}, {}}}),
                        "a basis of 2 columns and 0 rows is of no linear program of 1 and 0", InputError);
+  CHECK_THROWS_WITH_AS(solve_by_simplex(program, {.start = {{}, {At::lower}}}),
+                       "a basis of 0 columns and 1 rows is of no linear program of 1 and 0", InputError);
   CHECK(solve_by_simplex(program, {.start = {{At::basic}, {}}}).value == doctest::Approx(0));  // there is no row for it
 }
 

@@ -59,7 +59,7 @@ class Simplex {
       length_[j] = std::sqrt(squares);
     }
     for (std::size_t i = 0; i < rows_; ++i) basis_[i] = columns_ + i;
-    if (start.columns.empty()) {
+    if (start.columns.empty() && start.rows.empty()) {
       for (const std::size_t j : basis_) in_basis_[j] = 1;
       compute_basic_values();
     } else {
