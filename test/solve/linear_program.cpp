@@ -284,6 +284,18 @@ TEST_CASE("an integer program that is stopped keeps its start, and claims no pro
   CHECK(stopped.bound == -kInfinity);
 }
 
+TEST_CASE("the value is that of x, which keeps the bounds of the columns") {
+  using At = SimplexBasis::At;
+  LinearProgram program;
+  program.add_column(1e6, 0, kInfinity);
+  program.add_row(-5e-10, -5e-10, std::vector<LinearProgram::Term>{{0, 1}});
+  // In the basis the column is -5e-10, within the tolerance of 1e-9 below its bound.
+  const LinearSolution solution = solve_by_simplex(program, {.start = {{At::basic}, {At::lower}}});
+  CHECK(solution.status == Status::optimal);
+  CHECK(solution.x == std::vector{0.0});
+  CHECK(solution.value == 0);
+}
+
 TEST_CASE("a solver that may not pivot says that it was stopped") {
   using Terms = std::vector<LinearProgram::Term>;
   LinearProgram program;

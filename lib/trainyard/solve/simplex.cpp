@@ -82,7 +82,7 @@ class Simplex {
       const bool phase_one_now = sum > 0;
       if (phase_one_now != phase_one) reached = LinearProgram::kInfinity;
       phase_one = phase_one_now;
-      const double goal = phase_one ? sum : objective();
+      const double goal = phase_one ? sum : objective(value_);
       idle = goal < reached - 1e-12 * (1 + std::abs(reached)) || reached == LinearProgram::kInfinity ? 0 : idle + 1;
       reached = std::min(reached, goal);
 
@@ -137,9 +137,9 @@ class Simplex {
     for (const std::size_t j : basis_) sum += below(j) ? lower_[j] - value_[j] : above(j) ? value_[j] - upper_[j] : 0.0;
     return sum;
   }
-  double objective() const {
+  double objective(const std::vector<double>& x) const {
     double sum = 0;
-    for (std::size_t j = 0; j < columns_; ++j) sum += cost_[j] * value_[j];
+    for (std::size_t j = 0; j < columns_; ++j) sum += cost_[j] * x[j];
     return sum;
   }
 
@@ -264,7 +264,7 @@ class Simplex {
     solution.status = status;
     solution.x.assign(value_.begin(), value_.begin() + static_cast<std::ptrdiff_t>(columns_));
     for (std::size_t j = 0; j < columns_; ++j) solution.x[j] = std::clamp(solution.x[j], lower_[j], upper_[j]);
-    solution.value = objective();
+    solution.value = objective(solution.x);
     if (status == LinearSolution::Status::optimal) solution.prices = prices_;
     solution.feasible = infeasibility() <= 1e-7;
     const auto at = [&](std::size_t j) {
