@@ -142,10 +142,10 @@ void DenseProblem::find_fabric_links(const FabricRoutes& fabric) {
     const DeviceId to{other};
     pairs_[route_at(first, to)] = {problem.transfer_latency(first, to), problem.rate(first, to), ChannelId{0}};
   }
-  held_whole = devices > 1;
-  short_routes = held_whole && fabric.most_channels() <= ShortRoute{}.channels.size();
-  links = held_whole ? Links::queued : Links::pairs;
-  all_wait = held_whole;
+  const bool routed = devices > 1;
+  short_routes = routed && fabric.most_channels() <= ShortRoute{}.channels.size();
+  links = routed ? Links::queued : Links::pairs;
+  all_wait = routed;
   for (const Pair& pair : pairs_) all_wait = all_wait && pair.latency > Nanoseconds{0};
 }
 
@@ -175,7 +175,6 @@ void DenseProblem::find_links() {
   IdMap<ChannelId, Use> uses(channels);
   each_route([&](DeviceId from, DeviceId to) {
     const Route route = cluster.route(from, to);
-    held_whole = held_whole || route.channels.size() > 1;
     for (const ChannelId id : route.channels) {
       Use& use = uses[id];
       use.several_from = use.several_from || (!use.from.is_none() && use.from != from);

@@ -158,8 +158,6 @@ struct DenseProblem {
   }
   /// Whether some egress broadcasts.
   bool broadcasts = false;
-  /// Whether some route has several channels.
-  bool held_whole = false;
 
  protected:  // for EditedProblem
   void find_positions();
