@@ -165,8 +165,7 @@ struct DenseProblem {
   void point_to_own();
 
   std::vector<std::uint32_t> own_first_output_, own_first_consumer_, own_first_before_;
-  std::vector<OpId> own_consumer_,
-      own_before_;  // positions, stored as OpId like the graph's rows
+  std::vector<OpId> own_consumer_, own_before_;  // positions, stored as OpId like the graph's rows
   std::vector<Nanoseconds> own_duration_;
   static constexpr std::uint8_t kClosed = 1, kBroadcast = 2;
   std::vector<std::uint8_t> pair_flags_;
