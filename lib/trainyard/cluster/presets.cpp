@@ -133,23 +133,24 @@ struct Bond {
   int links;
 };
 
-// As shown by `nvidia-smi topo -m` on a DGX-1 with V100: six links per GPU.
-constexpr std::array<Bond, 16> kCubeMeshV100{{{0, 1, 1},
-                                              {0, 2, 1},
-                                              {0, 3, 2},
-                                              {0, 4, 2},
-                                              {1, 2, 2},
-                                              {1, 3, 1},
-                                              {1, 5, 2},
-                                              {2, 3, 2},
-                                              {2, 6, 1},
-                                              {3, 7, 1},
-                                              {4, 5, 1},
-                                              {4, 6, 1},
-                                              {4, 7, 2},
-                                              {5, 6, 2},
-                                              {5, 7, 1},
-                                              {6, 7, 2}}};
+// The pairs of a DGX-1, with the links that `nvidia-smi topo -m` shows with V100: six per GPU. With P100 each pair has
+// one: four per GPU.
+constexpr std::array<Bond, 16> kCubeMesh{{{0, 1, 1},
+                                          {0, 2, 1},
+                                          {0, 3, 2},
+                                          {0, 4, 2},
+                                          {1, 2, 2},
+                                          {1, 3, 1},
+                                          {1, 5, 2},
+                                          {2, 3, 2},
+                                          {2, 6, 1},
+                                          {3, 7, 1},
+                                          {4, 5, 1},
+                                          {4, 6, 1},
+                                          {4, 7, 2},
+                                          {5, 6, 2},
+                                          {5, 7, 1},
+                                          {6, 7, 2}}};
 
 /// PCIe trees of the hosts: a switch for every `per_switch` GPUs, a root (CPU socket) for every two switches, links
 /// between the sockets, and one network card on the first socket of each host.
@@ -181,7 +182,7 @@ void join_by_cube_mesh(Assembly& parts, double link_rate, bool bonds) {
   if (count < 2) return;
   for (std::size_t host = 0; host < hosts_for(count); ++host) {
     const std::size_t first = host * kGpusPerHost, last = std::min(count, first + kGpusPerHost);
-    for (const Bond& bond : kCubeMeshV100) {
+    for (const Bond& bond : kCubeMesh) {
       if (first + bond.b >= last) continue;
       // A pair has no other peers to spend its links on: both ends bond two.
       const int links = !bonds ? 1 : count == 2 ? 2 : bond.links;
