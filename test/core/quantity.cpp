@@ -15,6 +15,13 @@ TEST_CASE("bytes over a bandwidth are rounded to the nearest nanosecond, halves 
   CHECK(time_for(Bytes{0}, BytesPerSecond{1}) == Nanoseconds{0});
 }
 
+TEST_CASE("a mean is rounded to the nearest nanosecond, halves up") {
+  CHECK(mean_of(Nanoseconds{7}, 2) == Nanoseconds{4});   // 3.5
+  CHECK(mean_of(Nanoseconds{10}, 3) == Nanoseconds{3});  // 3.33
+  CHECK(mean_of(Nanoseconds{11}, 3) == Nanoseconds{4});  // 3.67
+  CHECK(mean_of(Nanoseconds{0}, 3) == Nanoseconds{0});
+}
+
 TEST_CASE("a time beyond the longest one is the longest one") {
   CHECK(time_for(Bytes{std::numeric_limits<std::int64_t>::max()}, BytesPerSecond{1}) == kLongestTime);
   CHECK(time_for(Flops{1e300}, FlopsPerSecond{1}) == kLongestTime);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 
@@ -86,6 +87,12 @@ inline Nanoseconds time_for(Bytes amount, BytesPerSecond rate) {
 
 inline Nanoseconds time_for(Flops amount, FlopsPerSecond rate) {
   return nanoseconds_from_seconds(amount.value / rate.value);
+}
+
+/// sum / count to the nearest nanosecond, halves up. The sum is 0 or more, the count more than 0.
+inline Nanoseconds mean_of(Nanoseconds sum, std::size_t count) {
+  const auto n = static_cast<std::int64_t>(count);
+  return Nanoseconds{sum.count / n + (sum.count % n * 2 >= n ? 1 : 0)};
 }
 
 inline double seconds(Nanoseconds time) { return static_cast<double>(time.count) * 1e-9; }

@@ -89,12 +89,11 @@ class NoisyTimes {
         begins.push_back(static_cast<std::size_t>(beginnings.below(jitter_.size())));
     }
     for (const OpId op : mean_.ids()) {
-      // In the open interval (0, 1), with 52 bits: exact.
-      const double uniform = (static_cast<double>(random.next() >> 12) + 0.5) * 0x1p-52;
+      const double normal = random.normal();
       times[op] = mean_[op];
       const double sigma = sigma_[op];
       if ((sigma == 0 && begins.empty()) || mean_[op] == Nanoseconds{0}) continue;
-      double factor = sigma == 0 ? 1 : portable_exp(sigma * normal_quantile(uniform) - sigma * sigma / 2);
+      double factor = sigma == 0 ? 1 : portable_exp(sigma * normal - sigma * sigma / 2);
       if (!begins.empty())
         factor *= jitter_[(begins[placement_[op].index()] + op.index() / ops_per_step_) % jitter_.size()];
       times[op] =
@@ -180,9 +179,7 @@ NoiseResult simulate_steps_noise(const StepTimes& steps, const NoiseOptions& opt
                             end = std::max(end, record.ops[OpId{step * steps.ops_per_step + i}].end);
                           return end;
                         };
-                        const auto n = static_cast<std::int64_t>(count - half);
-                        const std::int64_t ns = (makespan - (half > 0 ? end_of(half - 1) : Nanoseconds{0})).count;
-                        return Nanoseconds{ns / n + (ns % n * 2 >= n ? 1 : 0)};
+                        return mean_of(makespan - (half > 0 ? end_of(half - 1) : Nanoseconds{0}), count - half);
                       });
 }
 

@@ -58,12 +58,6 @@ Schedule unroll_schedule(const UnrolledGraph& unrolled, const Problem& problem, 
   return result;
 }
 
-/// sum / count to the nearest, halves up; both positive.
-Nanoseconds mean(Nanoseconds sum, std::size_t count) {
-  const auto n = static_cast<std::int64_t>(count);
-  return Nanoseconds{sum.count / n + (sum.count % n * 2 >= n ? 1 : 0)};
-}
-
 }  // namespace
 
 const char* name_of(SteadyState::From from) {
@@ -91,10 +85,10 @@ SteadyState steady_state(std::span<const Nanoseconds> ends, Nanoseconds busiest_
     return true;
   };
   const std::size_t half = k / 2;
-  SteadyState result{mean(ends[k - 1] - ends[half - 1], k - half), SteadyState::From::average, 0};
+  SteadyState result{mean_of(ends[k - 1] - ends[half - 1], k - half), SteadyState::From::average, 0};
   for (std::size_t period = 1; 3 * period < k; ++period)
     if (repeats(period)) {
-      result = {mean(ends[k - 1] - ends[k - 1 - period], period), SteadyState::From::periodic, period};
+      result = {mean_of(ends[k - 1] - ends[k - 1 - period], period), SteadyState::From::periodic, period};
       break;
     }
   if (result.step_time < busiest_load) result = {busiest_load, SteadyState::From::load, 0};
