@@ -10,8 +10,6 @@
 
 namespace trainyard::detail {
 
-static constexpr Nanoseconds kLongestLatency{kLongestTime.count >> 20};  // no path of a million links overflows
-
 ClusterChecker::ClusterChecker(const ClusterSpec& spec) : spec_(spec) {
   if (spec.devices.empty() && !spec.fabric)
     report("empty-cluster", "the cluster has no devices", "add at least one [[device]] with a name", "");
@@ -230,11 +228,8 @@ void ClusterChecker::check_rate(double rate, bool zero_is_unknown, const char* f
 
 void ClusterChecker::check_time(Nanoseconds time, const char* field, const char* what, const std::string& name,
                                 const std::string& at) {
-  if (time < Nanoseconds{0})
-    report("negative-time", fmt::format("the {} of {} '{}' must be 0 or more", field, what, name), "",
-           fmt::format("{}/{}", at, field));
-  if (time > kLongestLatency)
-    report("too-large", fmt::format("the {} of {} '{}' is over 2^42 ns (73 minutes)", field, what, name), "",
+  if (const auto error = error_of(time))
+    report(error->code, fmt::format("the {} of {} '{}' {}", field, what, name, error->message), "",
            fmt::format("{}/{}", at, field));
 }
 

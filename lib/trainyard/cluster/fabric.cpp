@@ -10,7 +10,6 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kMostHops = Hops<std::uint32_t>::kMost;
-constexpr Nanoseconds kLongestFabricLatency{kLongestTime.count >> 20};  // as for any link
 
 std::size_t groups(const FabricSpec& spec) { return (spec.hosts + spec.hosts_per_leaf - 1) / spec.hosts_per_leaf; }
 
@@ -189,10 +188,8 @@ std::vector<Finding> check_fabric(const FabricSpec& spec, std::size_t devices) {
     if (!good) report("not-positive", fmt::format("the {} of the fabric must be more than 0", field), "", field);
   };
   const auto time = [&](Nanoseconds value, const char* field) {
-    if (value < Nanoseconds{0})
-      report("negative-time", fmt::format("the {} of the fabric must be 0 or more", field), "", field);
-    if (value > kLongestFabricLatency)
-      report("too-large", fmt::format("the {} of the fabric is over 2^42 ns (73 minutes)", field), "", field);
+    if (const auto error = error_of(value))
+      report(error->code, fmt::format("the {} of the fabric {}", field, error->message), "", field);
   };
   positive(spec.hosts > 0, "hosts");
   positive(spec.devices_per_host > 0, "devices_per_host");

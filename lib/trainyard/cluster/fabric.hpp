@@ -93,6 +93,17 @@ struct FabricSpec {
 
 namespace detail {
 
+/// An error of a time in a cluster: the finding's code, and its message after the name of the time.
+struct TimeError {
+  const char *code, *message;
+};
+/// None if the time is from 0 to 2^42 ns: no path of a million links overflows.
+inline std::optional<TimeError> error_of(Nanoseconds time) {
+  if (time < Nanoseconds{0}) return TimeError{"negative-time", "must be 0 or more"};
+  if (time > Nanoseconds{kLongestTime.count >> 20}) return TimeError{"too-large", "is over 2^42 ns (73 minutes)"};
+  return std::nullopt;
+}
+
 /// All errors of a fabric for a cluster of `devices` devices, with pointers such as "/fabric/hosts".
 std::vector<Finding> check_fabric(const FabricSpec& spec, std::size_t devices);
 
