@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/solve/columns.hpp"
 #include "trainyard/solve/integer_program.hpp"
 
 namespace trainyard {
@@ -53,41 +54,21 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
            "a start of " + std::to_string(options.start.size()) + " columns, and there are " +
                std::to_string(linear.columns()),
            "give a value for each column, or none");
-  std::vector<double> cost, lower, upper, row_lower, row_upper;
-  for (std::size_t j = 0; j < linear.columns(); ++j) {
-    cost.push_back(linear.cost(j));
-    lower.push_back(linear.lower(j));
-    upper.push_back(linear.upper(j));
-  }
+  detail::Columns<CoinBigIndex> columns{linear};
   // CBC reports some unbounded programs as infeasible. A program is unbounded if its linear relaxation is unbounded and
   // it has any solution.
   const bool unbounded =
       detail::may_fall_for_ever(linear) && solve_by_simplex(linear).status == LinearSolution::Status::unbounded;
-  if (unbounded) std::ranges::fill(cost, 0);
-  std::vector<CoinBigIndex> starts(linear.columns() + 1, 0);
-  for (std::size_t i = 0; i < linear.rows(); ++i) {
-    row_lower.push_back(linear.row_lower(i));
-    row_upper.push_back(linear.row_upper(i));
-    for (const auto& term : linear.terms(i)) ++starts[term.column + 1];
-  }
-  for (std::size_t j = 0; j < linear.columns(); ++j) starts[j + 1] += starts[j];
-  std::vector<int> rows(static_cast<std::size_t>(starts.back()));
-  std::vector<double> values(rows.size());
-  std::vector<CoinBigIndex> next(starts.begin(), starts.end() - 1);
-  for (std::size_t i = 0; i < linear.rows(); ++i)
-    for (const auto& term : linear.terms(i)) {
-      const auto at = static_cast<std::size_t>(next[term.column]++);
-      rows[at] = static_cast<int>(i);
-      values[at] = term.coefficient;
-    }
+  if (unbounded) std::ranges::fill(columns.cost, 0);
 
   // CBC keeps its parameter parser in globals: with two threads in it, one would wait for words on standard input.
   static std::mutex one_at_a_time;
   const std::lock_guard guard{one_at_a_time};
   const std::unique_ptr<Cbc_Model, decltype(&Cbc_deleteModel)> model{Cbc_newModel(), Cbc_deleteModel};
-  Cbc_loadProblem(model.get(), static_cast<int>(linear.columns()), static_cast<int>(linear.rows()), starts.data(),
-                  rows.data(), values.data(), lower.data(), upper.data(), cost.data(), row_lower.data(),
-                  row_upper.data());
+  const auto& bounds = columns.bounds;
+  Cbc_loadProblem(model.get(), static_cast<int>(linear.columns()), static_cast<int>(linear.rows()),
+                  columns.starts.data(), columns.rows.data(), columns.values.data(), bounds.lower.data(),
+                  bounds.upper.data(), columns.cost.data(), bounds.row_lower.data(), bounds.row_upper.data());
   for (const std::uint32_t column : program.whole) Cbc_setInteger(model.get(), static_cast<int>(column));
   Cbc_setObjSense(model.get(), 1);
   Cbc_setLogLevel(model.get(), 0);
@@ -105,9 +86,9 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
   if (options.nodes)
     Cbc_setMaximumNodes(model.get(), static_cast<int>(std::min<std::int64_t>(*options.nodes, 1 << 30)));
   if (!options.start.empty()) {
-    std::vector<int> columns;
-    for (std::size_t j = 0; j < options.start.size(); ++j) columns.push_back(static_cast<int>(j));
-    Cbc_setMIPStartI(model.get(), static_cast<int>(columns.size()), columns.data(), options.start.data());
+    std::vector<int> numbers;
+    for (std::size_t j = 0; j < options.start.size(); ++j) numbers.push_back(static_cast<int>(j));
+    Cbc_setMIPStartI(model.get(), static_cast<int>(numbers.size()), numbers.data(), options.start.data());
   }
   bool stopped = false;
   const std::function<bool()> asked = [&] { return stopped = stopped || options.stop(); };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/solve/columns.hpp"
 #include "trainyard/solve/linear_program.hpp"
 
 namespace trainyard {
@@ -24,9 +25,8 @@ class Asker : public ClpEventHandler {
   const std::function<bool()>* stop_;
 };
 
-struct Bounds {
-  std::vector<double> lower, upper, row_lower, row_upper;
-};
+using Columns = detail::Columns<CoinBigIndex>;
+using Bounds = Columns::Bounds;
 
 /// Bounds of a direction in which one can move without end from any feasible x, scaled so that its largest component is
 /// at most 1.
@@ -44,29 +44,9 @@ Bounds directions(const Bounds& of) {
 bool has_clp() { return true; }
 
 LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bool()>& stop) try {
-  std::vector<double> cost, values;
-  Bounds bounds;
-  for (std::size_t j = 0; j < program.columns(); ++j) {
-    cost.push_back(program.cost(j));
-    bounds.lower.push_back(program.lower(j));
-    bounds.upper.push_back(program.upper(j));
-  }
-  std::vector<CoinBigIndex> starts(program.columns() + 1, 0);
-  for (std::size_t i = 0; i < program.rows(); ++i) {
-    bounds.row_lower.push_back(program.row_lower(i));
-    bounds.row_upper.push_back(program.row_upper(i));
-    for (const auto& term : program.terms(i)) ++starts[term.column + 1];
-  }
-  for (std::size_t j = 0; j < program.columns(); ++j) starts[j + 1] += starts[j];
-  std::vector<int> rows(static_cast<std::size_t>(starts.back()));
-  values.resize(rows.size());
-  std::vector<CoinBigIndex> next(starts.begin(), starts.end() - 1);
-  for (std::size_t i = 0; i < program.rows(); ++i)
-    for (const auto& term : program.terms(i)) {
-      const auto at = static_cast<std::size_t>(next[term.column]++);
-      rows[at] = static_cast<int>(i);
-      values[at] = term.coefficient;
-    }
+  const Columns columns{program};
+  const std::vector<double>& cost = columns.cost;
+  const Bounds& bounds = columns.bounds;
 
   // Clp 1.17 reports some unbounded programs as infeasible, and a few as optimal. Its dual method, which initialSolve()
   // uses, fails with free columns. Its primal method gives up on some infeasible programs, which initialSolve() solves.
@@ -75,9 +55,9 @@ LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bo
   const auto solve = [&](const std::vector<double>& costs, const Bounds& within) {
     ClpSimplex model;
     model.setLogLevel(0);
-    model.loadProblem(static_cast<int>(program.columns()), static_cast<int>(program.rows()), starts.data(), rows.data(),
-                      values.data(), within.lower.data(), within.upper.data(), costs.data(), within.row_lower.data(),
-                      within.row_upper.data());
+    model.loadProblem(static_cast<int>(program.columns()), static_cast<int>(program.rows()), columns.starts.data(),
+                      columns.rows.data(), columns.values.data(), within.lower.data(), within.upper.data(),
+                      costs.data(), within.row_lower.data(), within.row_upper.data());
     const Asker asker{stop};
     if (stop) model.passInEventHandler(&asker);
     if (careful) model.primal();
