@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 62;
 constexpr std::size_t kMostOps = std::size_t{1} << 31;
-constexpr std::size_t kMostEntries = std::numeric_limits<std::uint32_t>::max();  // in arrays whose rows start anywhere
+constexpr std::size_t kMostNumbered = std::numeric_limits<std::uint32_t>::max();  // by 32 bits
 
 /// Name of the graph in messages; "the graph" if it has none.
 std::string calling(const std::string& name) { return name.empty() ? "the graph" : fmt::format("graph '{}'", name); }
@@ -348,7 +348,7 @@ Graph GraphBuilder::finish() {
     refuse("empty-graph", fmt::format("{} has no ops", calling(graph_.name_)), "a graph needs at least one op", "/ops");
   if (count > kMostOps) refuse("too-large", fmt::format("{} has over 2^31 ops", calling(graph_.name_)), "", "/ops");
   const auto check_count = [&](std::size_t entries, const char* what) {
-    if (entries > kMostEntries)
+    if (entries > kMostNumbered)
       refuse("too-large", fmt::format("{} has 2^32 {} or more", calling(graph_.name_), what),
              "give a part of the graph, or shorter names", "/ops");
   };
