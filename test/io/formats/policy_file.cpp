@@ -54,6 +54,10 @@ TEST_CASE("a corrupt or foreign policy file is refused with its reason") {
   CHECK(code_of(good.substr(0, good.size() / 2)) != "");
   CHECK(code_of(test::replaced(good, "0.1, ", "")) == "weight-count");
   CHECK(code_of(test::replaced(good, "\"rows\": 2", "\"rows\": 4611686018427387904")) == "weight-count");
+  // Eight values, and 8 x (2^61 + 1) is 8 in 64 bits.
+  CHECK(code_of(test::replaced(good, "\"rows\": 2, \"columns\": 2, \"values\": [",
+                               "\"rows\": 8, \"columns\": 2305843009213693953, \"values\": [1, 1, 1, 1, ")) ==
+        "weight-count");
   CHECK(code_of(test::replaced(good, "0.1, ", "1e300, ")) == "number");
   CHECK(code_of(test::replaced(good, "0.1, ", "\"x\", ")) != "");
   CHECK(code_of(test::replaced(good, "\"devices\"", "\"devises\"")) != "");

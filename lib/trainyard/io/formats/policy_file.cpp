@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 #include <vector>
@@ -41,12 +42,13 @@ LearnedPolicy::Weights read_weights(const JsonValue& value, FindingList& finding
       findings.add(element.begin_offset(), "number", fmt::format("weight {} is too large", element.text()));
       return weights;
     }
-    // The product of two counts can overflow, hence the second test.
-    if (weights.values.size() != weights.rows * weights.columns || weights.rows > weights.values.size())
-      findings.add(values->begin_offset(), "weight-count",
-                   fmt::format("the weights '{}' of {} x {} have {} values", weights.name, weights.rows,
-                               weights.columns, weights.values.size()),
-                   "the file is damaged, or was cut: write it anew with `trainyard train`");
+    // The product of two counts can overflow, unlike that of counts up to the number of values.
+    const std::size_t size = weights.values.size();
+    if (std::max(weights.rows, weights.columns) > size || weights.rows * weights.columns != size)
+      findings.add(
+          values->begin_offset(), "weight-count",
+          fmt::format("the weights '{}' of {} x {} have {} values", weights.name, weights.rows, weights.columns, size),
+          "the file is damaged, or was cut: write it anew with `trainyard train`");
   }
   reader.check_unknown_keys();
   return weights;
