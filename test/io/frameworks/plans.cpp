@@ -212,6 +212,15 @@ TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, e
   CHECK(context.file.plan.exchange == ContextExchange::all_to_all);
   CHECK(context.notes.empty());
   CHECK(has(megatron_of(context.file.plan, kGround).text, "--context-parallel-size 4 --cp-comm-type a2a"));
+  const ForeignPlan gathered =
+      parse_any_plan("--context-parallel-size 4 --cp-comm-type allgather" + rest, "train.sh", kGround);
+  CHECK(gathered.file.plan.exchange == ContextExchange::all_gather);
+  CHECK(gathered.notes.empty());
+  const ForeignPlan mixed =
+      parse_any_plan("--context-parallel-size 4 --cp-comm-type a2a+p2p" + rest, "train.sh", kGround);
+  CHECK(mixed.file.plan.exchange == ContextExchange::ring);
+  REQUIRE(mixed.notes.size() == 1);
+  CHECK(has(mixed.notes[0], "one exchange"));
   const ForeignPlan around = parse_any_plan("--context-parallel-size 2" + rest, "train.sh", kGround);
   CHECK(around.file.plan.exchange == ContextExchange::ring);
   CHECK(around.notes.empty());
@@ -247,6 +256,8 @@ TEST_CASE("Megatron's arguments that contradict are refused at their place") {
   CHECK(has(refusal(two + "--recompute-granularity --num-layers 6"), "--recompute-granularity has ''"));
   CHECK(has(refusal(two + "--recompute-granularity most"), "it is one of full, selective"));
   CHECK(has(refusal(two + "--recompute-granularity full --recompute-method most"), "--recompute-method has 'most'"));
+  CHECK(has(refusal(two + "--context-parallel-size 2 --cp-comm-type ring"),
+            "it is one of p2p, all_gather, allgather, a2a, a2a+p2p"));
   CHECK(
       has(refusal(two + "--num-layers-per-virtual-pipeline-stage 2"), "6 layers on 2 ranks are not whole stages of 2"));
   const std::string each = "--num-layers-per-virtual-pipeline-stage 1 --num-virtual-stages-per-pipeline-rank ";

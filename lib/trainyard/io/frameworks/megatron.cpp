@@ -228,10 +228,14 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
   ForeignPlan read;
   ParallelPlan& plan = read.file.plan;
   plan.context = given.count("context-parallel-size").value_or(1);
-  if (const std::string exchange{given.word("cp-comm-type")}; plan.context > 1)
-    plan.exchange = exchange == "a2a"          ? ContextExchange::all_to_all
-                    : exchange == "all_gather" ? ContextExchange::all_gather
-                                               : ContextExchange::ring;
+  // The name in Megatron's own help is allgather.
+  const std::string exchange = given.word("cp-comm-type", {"p2p", "all_gather", "allgather", "a2a", "a2a+p2p"});
+  if (plan.context > 1) {
+    plan.exchange = exchange == "a2a"                                     ? ContextExchange::all_to_all
+                    : exchange == "all_gather" || exchange == "allgather" ? ContextExchange::all_gather
+                                                                          : ContextExchange::ring;
+    if (exchange == "a2a+p2p") read.notes.emplace_back("--cp-comm-type a2a+p2p: a plan has one exchange, here a ring");
+  }
   plan.experts = given.count("expert-model-parallel-size").value_or(1);
   plan.tensor = given.count("tensor-model-parallel-size").value_or(1);
   const std::size_t row = given.count("pipeline-model-parallel-size").value_or(1);
