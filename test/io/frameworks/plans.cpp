@@ -256,6 +256,10 @@ TEST_CASE("Megatron's arguments that contradict are refused at their place") {
   CHECK(has(refusal(two + "--recompute-granularity --num-layers 6"), "--recompute-granularity has ''"));
   CHECK(has(refusal(two + "--recompute-granularity most"), "it is one of full, selective"));
   CHECK(has(refusal(two + "--recompute-granularity full --recompute-method most"), "--recompute-method has 'most'"));
+  CHECK(has(refusal("torchrun --nproc-per-node 6 x.py --tensor-model-parallel-size 2 " + two),
+            "6 processes are not divided among replicas of 4"));
+  CHECK(has(refusal("torchrun --nproc-per-node 2 x.py --context-parallel-size 2 " + two),
+            "plan:1:27: error[megatron]: 2 processes are not divided among replicas of 4"));
   CHECK(has(refusal(two + "--context-parallel-size 2 --cp-comm-type ring"),
             "it is one of p2p, all_gather, allgather, a2a, a2a+p2p"));
   CHECK(

@@ -272,9 +272,13 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
     plan.schedule = plan.chunks > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
   }
 
-  std::size_t processes = ground.devices;
-  if (const auto each = given.count("nproc-per-node")) processes = *each * given.count("nnodes").value_or(1);
-  plan.data = std::max<std::size_t>(processes / (plan.tensor * plan.context * row), 1);
+  const auto each = given.count("nproc-per-node");
+  const std::size_t processes = each ? *each * given.count("nnodes").value_or(1) : ground.devices;
+  const std::size_t replica = plan.tensor * plan.context * row;
+  if (each && processes % replica != 0)
+    given.refuse("nproc-per-node", fmt::format("{} processes are not divided among replicas of {}", processes, replica),
+                 "give a multiple of the tensor, context and pipeline degrees");
+  plan.data = std::max<std::size_t>(processes / replica, 1);
   plan.zero = given.has("use-distributed-optimizer") ? 1 : 0;
   if (const auto gradients = given.count("ddp-bucket-size", std::size_t{1} << 40))
     plan.bucket = bucket_of(static_cast<std::int64_t>(*gradients));

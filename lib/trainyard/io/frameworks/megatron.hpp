@@ -17,9 +17,10 @@ namespace trainyard {
 ///                    --decoder-last-pipeline-num-layers)
 ///     schedule       1f1b; interleaved if a rank has several stages
 ///     replicas       processes divided by the tensor, context and pipeline degrees; processes are --nnodes times
-///                    --nproc-per-node of torchrun, or all devices
-///     context        --context-parallel-size; --cp-comm-type a2a or all_gather, otherwise a ring (a2a+p2p: with a
-///     note) microbatch     --micro-batch-size; the batch is --global-batch-size ZeRO 1 --use-distributed-optimizer
+///                    --nproc-per-node of torchrun, a multiple of the degrees; or as many replicas as the devices hold
+///     context        --context-parallel-size; --cp-comm-type a2a or all_gather, otherwise a ring
+///     microbatch     --micro-batch-size; the batch is --global-batch-size
+///     ZeRO 1         --use-distributed-optimizer
 ///     buckets        --ddp-bucket-size, in gradients of 4 bytes
 ///     recompute      --recompute-granularity full, for all stages; with --recompute-method block only their first
 ///                    --recompute-num-layers layers; selective recomputes attention
