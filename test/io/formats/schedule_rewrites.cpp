@@ -27,15 +27,17 @@ std::string written(const Schedule& schedule, const Problem& problem) {
   return out.str();
 }
 
-std::string code_of(const std::string& splits) {
+Finding first_finding(const std::string& splits) {
   try {
     parse_schedule(R"({"format": "trainyard-schedule/1", "splits": [)" + splits + R"(], "placement": {}})", "s.json",
                    lenet());
   } catch (const InputError& error) {
-    return error.findings().front().code;
+    return error.findings().front();
   }
-  return "";
+  return {};
 }
+
+std::string code_of(const std::string& splits) { return first_finding(splits).code; }
 
 }  // namespace
 
@@ -182,6 +184,7 @@ TEST_CASE("stages with degrees of their own come back from a schedule's file") {
   CHECK(code_of(R"({"meshes": [{"ops": ["conv1/conv"]}]})") == "stages");
   CHECK(code_of(R"({"meshes": [{"ops": ["conv"]}]})") == "unknown-op");
   CHECK(code_of(R"({"meshes": [{"ops": ["conv1/conv"], "replicas": 0}]})") == "split-parts");
+  CHECK(code_of(R"({"meshes": [{"ops": ["conv1/conv"]}], "zero": 0})") == "stages");  // as without the default
 }
 
 TEST_CASE("what is wrong with a change of the graph is found where it stands") {
@@ -198,6 +201,10 @@ TEST_CASE("what is wrong with a change of the graph is found where it stands") {
   CHECK(code_of(R"({"replicas": 2, "context": 2, "exchange": "tree"})") == "exchange");
   CHECK(code_of(R"({"microbatches": 0})") == "split-parts");
   CHECK(code_of(R"({"tensor": 0})") == "split-parts");
+  const auto message_of = [](const char* splits) { return first_finding(splits).message; };
+  CHECK(message_of(R"({"tensor": 2, "fold": 0})") == "\"fold\" is at least 1");
+  CHECK(message_of(R"({"microbatches": 2, "at_once": 0})") == "\"at_once\" is at least 1");
+  CHECK(message_of(R"({"meshes": [], "bucket_bytes": 0})") == "\"bucket_bytes\" is at least 1");
   CHECK(code_of(R"({"microbatches": 2, "zero": 1})") == "unknown-key");
   CHECK(code_of(R"({"recompute": ["conv9"]})") == "unknown-op");
   CHECK(code_of(R"({"recompute": "conv1/conv"})") == "type");

@@ -145,22 +145,28 @@ void read_algorithm(ObjectReader& reader, Collective& algorithm, FindingList& fi
   algorithm = found.value_or(algorithm);
 }
 
+/// A number of a rewrite: at least `least`, or `otherwise` if the key is absent.
+std::int64_t read_number(ObjectReader& reader, const char* key, std::int64_t least, std::int64_t otherwise,
+                         FindingList& findings) {
+  const auto value = reader.get(key);
+  if (!value) return otherwise;
+  std::int64_t number = otherwise;
+  read_count(*value, number, key, "split-parts", findings);
+  if (number < least)
+    findings.add(value->begin_offset(), "split-parts", fmt::format("\"{}\" is at least {}", key, least));
+  return std::max(number, least);
+}
+
 /// Reads the members of a rewrite into replicas other than their number.
 void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& findings) {
   read_algorithm(reader, replicate.collective, findings);
   const auto count = [&](const char* key, std::int64_t least, std::int64_t otherwise) {
-    const auto value = reader.get(key);
-    if (!value) return otherwise;
-    std::int64_t number = otherwise;
-    read_count(*value, number, key, "split-parts", findings);
-    if (number < least)
-      findings.add(value->begin_offset(), "split-parts", fmt::format("\"{}\" is at least {}", key, least));
-    return std::max(number, least);
+    return static_cast<std::size_t>(read_number(reader, key, least, otherwise, findings));
   };
-  replicate.per_node = static_cast<std::size_t>(count("per_node", 1, 1));
-  replicate.zero = static_cast<std::size_t>(count("zero", 0, 0));
-  replicate.experts = static_cast<std::size_t>(count("experts", 1, 1));
-  replicate.context = static_cast<std::size_t>(count("context", 1, 1));
+  replicate.per_node = count("per_node", 1, 1);
+  replicate.zero = count("zero", 0, 0);
+  replicate.experts = count("experts", 1, 1);
+  replicate.context = count("context", 1, 1);
   if (const auto exchange = reader.get("exchange", JsonKind::string)) {
     if (const auto found = find_context_exchange(exchange->text()))
       replicate.exchange = *found;
@@ -169,8 +175,8 @@ void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& find
                    fmt::format("replicas that share a sequence exchange nothing by \"{}\"", exchange->text()),
                    "all-gather, all-to-all, ring");
   }
-  replicate.bucket = Bytes{count("bucket_bytes", 1, Replicate::kBucket.count)};
-  replicate.fold = static_cast<std::size_t>(count("fold", 1, 0));
+  replicate.bucket = Bytes{read_number(reader, "bucket_bytes", 1, Replicate::kBucket.count, findings)};
+  replicate.fold = count("fold", 1, 0);
   const auto counts = [&](const char* key, const char* what, std::vector<std::size_t>& numbers) {
     const auto array = reader.get(key, JsonKind::array);
     if (!array) return;
@@ -214,9 +220,8 @@ std::size_t read_copies(const JsonValue& value, const char* one, const char* man
 StageMeshes read_meshes(ObjectReader& reader, const JsonValue& list, FindingList& findings) {
   StageMeshes meshes;
   read_algorithm(reader, meshes.collective, findings);
-  if (const auto zero = reader.get("zero")) meshes.zero = read_copies(*zero, "stage", "zero", findings);
-  if (const auto bytes = reader.get("bucket_bytes"))
-    meshes.bucket = Bytes{static_cast<std::int64_t>(read_copies(*bytes, "byte", "bucket_bytes", findings))};
+  meshes.zero = static_cast<std::size_t>(read_number(reader, "zero", 0, 0, findings));
+  meshes.bucket = Bytes{read_number(reader, "bucket_bytes", 1, Replicate::kBucket.count, findings)};
   for (const JsonValue member : list.children()) {
     ObjectReader stage{member, "a stage", findings};
     StageMesh mesh;
@@ -245,13 +250,13 @@ std::vector<Rewrite> read_rewrites(const JsonValue& list, FindingList& findings)
       rewrites.emplace_back(replicate);
     } else if (const auto microbatches = reader.get("microbatches")) {
       Microbatch batch{copies(*microbatches, "microbatch", "microbatches")};
-      if (const auto at_once = reader.get("at_once")) batch.at_once = copies(*at_once, "microbatch", "at_once");
+      batch.at_once = static_cast<std::size_t>(read_number(reader, "at_once", 1, 0, findings));
       rewrites.emplace_back(batch);
     } else if (const auto ranks = reader.get("tensor")) {
       TensorParallel parallel{copies(*ranks, "rank", "ranks")};
       read_algorithm(reader, parallel.collective, findings);
       if (const auto sequence = reader.get("sequence")) read(*sequence, parallel.sequence, findings);
-      if (const auto fold = reader.get("fold")) parallel.fold = copies(*fold, "device", "fold");
+      parallel.fold = static_cast<std::size_t>(read_number(reader, "fold", 1, 0, findings));
       rewrites.emplace_back(parallel);
     } else if (const auto stages = reader.get("meshes", JsonKind::array)) {
       rewrites.emplace_back(read_meshes(reader, *stages, findings));
