@@ -231,6 +231,8 @@ TEST_CASE("what is wrong with a Chakra trace is said with its byte or node") {
   CHECK(has_text(changed([](Nodes& nodes) { nodes[3].data = {77}; }), "node 4 ('b') waits for node 77"));
   CHECK(has_text(changed([](Nodes& nodes) { nodes[0].data = {4}; }), "cycle"));
   CHECK(has_text(refused_bytes(R"({"workload_graph": [{"Id": 1, "NodeType": 12}]})"), "has type 12, which is none"));
+  CHECK(has_text(refused_bytes(R"({"workload_graph": [{"Id": 1}]})"), "has type 0, which is none"));
+  CHECK(has_text(changed([](Nodes& nodes) { nodes[1].type = NodeType::invalid; }), "node 2 at byte 66 has type 0"));
 }
 
 namespace {

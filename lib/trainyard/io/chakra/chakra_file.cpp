@@ -185,7 +185,7 @@ class ChakraReader {
   }
 
   void set_type(ChakraNode& node, std::int64_t type) {
-    if (type < 0 || type > kLastType)
+    if (type < 1 || type > kLastType)
       refuse_chakra(file_, fmt::format("node {} at byte {} has type {}, which is none", node.id, node.at, type),
                     "types are 1 (metadata) to 7 (collective): the file is damaged, or of another schema");
     node.type = static_cast<ChakraNode::Type>(type);
