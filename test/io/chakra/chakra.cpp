@@ -232,6 +232,8 @@ TEST_CASE("what is wrong with a Chakra trace is said with its byte or node") {
   CHECK(has_text(changed([](Nodes& nodes) { nodes[0].data = {4}; }), "cycle"));
   CHECK(has_text(refused_bytes(R"({"workload_graph": [{"Id": 1, "NodeType": 12}]})"), "has type 12, which is none"));
   CHECK(has_text(refused_bytes(R"({"workload_graph": [{"Id": 1}]})"), "has type 0, which is none"));
+  CHECK(has_text(refused_bytes(R"({"workload_graph": [{"Id": 1, "NodeType": 5, "comm_dst": "x"}]})"),
+                 "\"comm_dst\" must be a number, got a string"));
   CHECK(has_text(changed([](Nodes& nodes) { nodes[1].type = NodeType::invalid; }), "node 2 at byte 66 has type 0"));
 }
 

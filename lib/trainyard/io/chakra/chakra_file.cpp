@@ -62,25 +62,25 @@ AttributeValue read_chakra_attribute(pbf_reader reader) {
   return attribute;
 }
 
+/// Where the node keeps the number of an attribute; null for other attributes.
+std::int64_t* number_at(ChakraNode& node, std::string_view name) {
+  if (name == "comm_tag") return &node.tag;
+  if (name == "comm_size") return &node.bytes;
+  if (name == "comm_src") return &node.source.emplace();
+  if (name == "comm_dst") return &node.destination.emplace();
+  if (name == "comm_type") return &node.collective.emplace();
+  if (name == "num_ops") return &node.flops;
+  if (name == "tensor_size") return &node.accessed_bytes;
+  return nullptr;
+}
+
 void set_attribute(ChakraNode& node, std::string_view name, std::int64_t number, std::string_view text) {
-  if (name == "is_cpu_op")
+  if (std::int64_t* const kept = number_at(node, name))
+    *kept = number;
+  else if (name == "is_cpu_op")
     node.on_host = number != 0;
   else if (name == "rf_id")
     node.has_caller = true;
-  else if (name == "comm_tag")
-    node.tag = number;
-  else if (name == "comm_size")
-    node.bytes = number;
-  else if (name == "comm_src")
-    node.source = number;
-  else if (name == "comm_dst")
-    node.destination = number;
-  else if (name == "comm_type")
-    node.collective = number;
-  else if (name == "num_ops")
-    node.flops = number;
-  else if (name == "tensor_size")
-    node.accessed_bytes = number;
   else if (name == "pg_name")
     node.group = text.empty() && number != 0 ? std::to_string(number) : std::string{text};
 }
@@ -216,6 +216,8 @@ class ChakraReader {
         ids(member, node.data);
       else if (key == "runtime" || key == "duration_micros")
         read_count(member, duration, "microseconds", "chakra", findings);
+      else if (std::int64_t* const kept = number_at(node, key))
+        read_count(member, *kept, "", "chakra", findings);
       else {
         std::int64_t number = member.text() == "true" ? 1 : 0;
         std::from_chars(member.text().data(), member.text().data() + member.text().size(), number);
