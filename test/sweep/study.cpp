@@ -149,6 +149,7 @@ TEST_CASE("shards of one study merge; other studies and contradicting results do
   CHECK(refused({path("a"), path("c")}) == "two-results");
   CHECK(refused({path("a"), path("d")}) == "other-study");
   CHECK(refused({path("a"), path("nowhere")}) == "no-sweep");
+  CHECK(refused({}) == "no-sweep");
   for (const char* journal : {"0\t0.5\t{\"row\":\n", "0\t0.5\t\n"}) {  // a damaged result, and none
     test::write_text(path("b") / "journal-0.log", journal);
     CHECK(refused({path("b")}) == "no-sweep");

@@ -294,6 +294,7 @@ SweepFolder::Count merge_sweeps(const std::vector<fs::path>& folders, const fs::
     id = found;
     for (const fs::path& journal : journals_of(folder)) entries.read(journal, id->rows);
   }
+  if (!id) refuse("no-sweep", "there are no folders to merge", "name folders that `trainyard sweep` wrote");
   std::error_code error;
   fs::create_directories(to, error);
   if (error) fail(to, error.value());
