@@ -308,6 +308,29 @@ TEST_CASE("times of Kineto are exact to the nanosecond, and events by signature 
   CHECK(profile.ops[0].samples.kept == std::vector<Nanoseconds>{Nanoseconds{1250}});
 }
 
+TEST_CASE("an op whose kernels run on two GPUs is measured on each by its own kernels") {
+  const auto launch = [](int number, int at) {
+    return fmt::format(R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 9, )"
+                       R"("ts": {}, "dur": 1, "args": {{"correlation": {}}}}})",
+                       at, number);
+  };
+  const auto kernel = [](int number, int device, double duration) {
+    return fmt::format(R"({{"ph": "X", "cat": "kernel", "name": "copy", "pid": {0}, "tid": 20, "ts": 200, "dur": {1}, )"
+                       R"("args": {{"correlation": {2}, "device": {0}}}}})",
+                       device, duration, number);
+  };
+  const std::string text = kineto_of(
+      {R"({"ph": "X", "cat": "cpu_op", "name": "aten::copy_", "pid": 7, "tid": 9, "ts": 100, "dur": 20, )"
+       R"("args": {"Input Dims": [[2]], "Input type": ["float"]}})",
+       launch(5, 102), launch(6, 104), launch(8, 106), kernel(5, 0, 1.25), kernel(6, 1, 2), kernel(8, 0, 0.5)});
+  const Profile profile = kineto_profile(parse_kineto(text, "kineto.json"), "kineto.json");
+  REQUIRE(profile.ops.size() == 2);
+  CHECK(profile.ops[0].device == "gpu0");
+  CHECK(profile.ops[0].samples.kept == std::vector<Nanoseconds>{Nanoseconds{1250 + 500}});
+  CHECK(profile.ops[1].device == "gpu1");
+  CHECK(profile.ops[1].samples.kept == std::vector<Nanoseconds>{Nanoseconds{2000}});
+}
+
 TEST_CASE("products and convolutions have FLOPs by their shapes") {
   CHECK(trace_flops("aten::mm", {{2, 3}, {3, 4}}, 8) == 2 * 2 * 3 * 4);
   CHECK(trace_flops("aten::addmm", {{4}, {2, 3}, {3, 4}}, 8) == 2 * 2 * 3 * 4);

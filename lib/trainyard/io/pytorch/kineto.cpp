@@ -385,30 +385,26 @@ Profile kineto_profile(const KinetoTrace& trace, const std::string& name, const 
   std::vector<bool> launches(trace.events.size());
   for (const GpuActivity& activity : trace.activities)
     if (activity.caller != HostEvent::kNone) launches[activity.caller] = true;
-  struct Sum {
-    std::int64_t time = 0;
-    std::uint32_t device = 0;
-  };
-  std::map<std::uint32_t, Sum> sums;  // by event
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> sums;  // by event and device
   for (const GpuActivity& activity : trace.activities) {
     std::uint32_t outermost = HostEvent::kNone;
     for (std::uint32_t at = activity.caller; at != HostEvent::kNone; at = trace.events[at].parent)
       if (launches[at] && !trace.events[at].label) outermost = at;
     if (outermost == HostEvent::kNone) continue;
-    sums[outermost].time += activity.duration;
-    sums[outermost].device = activity.device;
+    sums[{outermost, activity.device}] += activity.duration;
   }
   Profile profile;
   profile.name = name;
   std::map<std::pair<std::uint32_t, std::uint32_t>, OpMeasurement> by_signature;
-  for (const auto& [event, sum] : sums) {
+  for (const auto& [at, time] : sums) {
+    const auto& [event, device] = at;
     const HostEvent& host = trace.events[event];
-    OpMeasurement& op = by_signature[{sum.device, host.signature}];
+    OpMeasurement& op = by_signature[{device, host.signature}];
     op.type = trace.name(host);
     op.signature = trace.words.word(host.signature);
-    op.device = "gpu" + trace.words.word(sum.device);
+    op.device = "gpu" + trace.words.word(device);
     op.source = "kineto";
-    op.samples.kept.push_back(Nanoseconds{sum.time});
+    op.samples.kept.push_back(Nanoseconds{time});
   }
   for (auto& [key, op] : by_signature) {
     if (std::ranges::find(profile.devices, op.device, &ProfiledDevice::name) == profile.devices.end()) {

@@ -100,9 +100,9 @@ struct OutermostOp {
 std::vector<OutermostOp> outermost_ops(const KinetoTrace& trace);
 
 /// GPU times of ops by signature, for a calibration. An activity belongs to the outermost op around its launch that
-/// launches something itself. Events need shapes (profile(record_shapes=True)); ops without tensors are identified by
-/// name. `kind` is the kind of the GPUs; if empty, it follows from their names in the trace (find_gpu_product). Throws
-/// InputError, "kineto-empty", if no op ran anything on a GPU.
+/// launches something itself, and counts for its own device. Events need shapes (profile(record_shapes=True)); ops
+/// without tensors are identified by name. `kind` is the kind of the GPUs; if empty, it follows from their names in the
+/// trace (find_gpu_product). Throws InputError, "kineto-empty", if no op ran anything on a GPU.
 Profile kineto_profile(const KinetoTrace& trace, const std::string& name, const std::string& kind = "");
 
 }  // namespace trainyard
