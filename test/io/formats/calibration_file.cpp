@@ -90,6 +90,9 @@ TEST_CASE("what is wrong with a calibration is said with its place") {
   const std::string op = R"({"device_kind": "k", "op": "o", "graph": "g", "mean_ns": 1)";
   CHECK(calibration_findings("\"ops\": [" + op + "},\n" + op + ", \"signature\": \"s\"},\n" + op + "}]") ==
         "duplicate-name:4");
+  CHECK_THROWS_WITH_AS(
+      parse_calibration("{\"format\": \"trainyard-calibration/1\", \"ops\": [" + op + ", \"kept\": 1.5}]}", "c.json"),
+      "\"kept\" must be a whole number, got 1.5", InputError);
   CHECK(calibration_findings("\"device\": []") == "unknown-key:2");
   CHECK(findings_of(parse_calibration, seed("profile")) == "format:1");
 }

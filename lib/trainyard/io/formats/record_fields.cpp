@@ -67,7 +67,7 @@ void RecordReader::whole(const char* key, std::int64_t& to, const WholeRule& rul
   to = rule.otherwise;
   const auto value = object_.get(key);
   std::int64_t number = 0;
-  if (!value || !read_count(*value, number, "things", "negative-number", findings_)) return;
+  if (!value || !read_count(*value, number, "", "negative-number", findings_)) return;
   if (number >= rule.least)
     to = number;
   else
