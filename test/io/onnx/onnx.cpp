@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "io/onnx/onnx_writer.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/limits.hpp"
 #include "trainyard/training/training.hpp"
 
 using namespace trainyard;
@@ -99,6 +101,8 @@ TEST_CASE("a file is mapped, and the model is called after it") {
   CHECK_THROWS_AS(read_onnx(folder.path() / "absent.onnx"), InputError);
   test::write_text(path, "");
   CHECK_THROWS_WITH_AS(read_onnx(path), "the file is empty", InputError);
+  std::filesystem::resize_file(path, limits::kInput + 1);  // sparse
+  CHECK_THROWS_WITH_AS(read_onnx(path), doctest::Contains("holds more than 4294967296 bytes"), InputError);
 }
 
 TEST_CASE("without metadata, inputs are told from weights by use and name") {

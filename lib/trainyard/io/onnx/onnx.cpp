@@ -451,7 +451,7 @@ Model parse_onnx(std::string_view bytes, const std::string& name, const OnnxOpti
 }
 
 Model read_onnx(const std::filesystem::path& path, const OnnxOptions& options) {
-  const MappedFile file{path};
+  const MappedFile file{path, limits::kInput};
   try {
     return parse_onnx(file.bytes(), model_name(path), options);
   } catch (const InputError& problem) {
