@@ -187,7 +187,7 @@ class Importer {
       for (const std::string_view output : op.outputs) {
         if (output.empty()) continue;
         const ValueId id = add(output, Value::Role::activation);
-        if (op.domain.empty() && op.type == "Constant" && op.literal) {
+        if (is_literal(op)) {
           model_.values[id].role = Value::Role::constant;
           take(id, *op.literal);
         } else {
