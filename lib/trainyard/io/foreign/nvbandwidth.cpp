@@ -10,6 +10,7 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/text.hpp"
+#include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/json_fields.hpp"
 #include "trainyard/io/json/json_value.hpp"
 
@@ -197,12 +198,7 @@ class Reader {
 
 }  // namespace
 
-bool is_nvbandwidth(std::string_view text) {
-  const std::size_t brace = text.find_first_not_of(" \t\r\n");
-  if (brace == std::string_view::npos || text[brace] != '{') return false;
-  const std::size_t key = text.find_first_not_of(" \t\r\n", brace + 1);
-  return key != std::string_view::npos && text.substr(key).starts_with("\"nvbandwidth\"");
-}
+bool is_nvbandwidth(std::string_view text) { return first_key(text) == "nvbandwidth"; }
 
 BandwidthReport parse_nvbandwidth(std::string_view text, const std::string& name, const std::string& kind,
                                   const GpuTopology* topology) {
