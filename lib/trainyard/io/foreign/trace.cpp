@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "trainyard/io/formats/graph_file.hpp"
+#include "trainyard/io/json/json_write.hpp"
 #include "trainyard/simulate/account/lanes.hpp"
 #include "trainyard/simulate/account/memory_curve.hpp"
 #include "trainyard/simulate/critical_path.hpp"
@@ -22,10 +22,7 @@
 namespace trainyard {
 namespace {
 
-/// A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD, because viewers would reject the whole file.
-std::string json_text(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+using namespace detail;
 
 /// Microseconds with three decimals, which represent every nanosecond exactly.
 std::string microseconds(Nanoseconds time) {
@@ -50,8 +47,8 @@ class TraceWriter {
 
   void write(const TraceOptions& options) {
     text_ += R"({"displayTimeUnit": "ns", "otherData": {"tool": "trainyard", "graph": )" +
-             json_text(problem_.graph().name()) + R"(, "cluster": )" + json_text(problem_.cluster().name()) +
-             R"(, "placer": )" + json_text(schedule_.placer) +
+             json_string(problem_.graph().name()) + R"(, "cluster": )" + json_string(problem_.cluster().name()) +
+             R"(, "placer": )" + json_string(schedule_.placer) +
              fmt::format(R"(, "makespan_ns": "{}"}},)", timeline_.makespan.count) + "\n\"traceEvents\": [";
     write_rows();
     write_slices();
@@ -88,10 +85,10 @@ class TraceWriter {
   }
 
   void write_process(std::size_t pid, const std::string& name, const std::string& label) {
-    event(R"("ph": "M", "name": "process_name", "pid": {}, "args": {{"name": {}}})", pid, json_text(name));
+    event(R"("ph": "M", "name": "process_name", "pid": {}, "args": {{"name": {}}})", pid, json_string(name));
     event(R"("ph": "M", "name": "process_sort_index", "pid": {0}, "args": {{"sort_index": {0}}})", pid);
     if (!label.empty())
-      event(R"("ph": "M", "name": "process_labels", "pid": {}, "args": {{"labels": {}}})", pid, json_text(label));
+      event(R"("ph": "M", "name": "process_labels", "pid": {}, "args": {{"labels": {}}})", pid, json_string(label));
   }
 
   void write_rows() {
@@ -103,7 +100,7 @@ class TraceWriter {
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       const std::size_t pid = pid_of(lanes_[i]), tid = tid_of(i);
       event(R"("ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": {}}})", pid, tid,
-            json_text(lanes_[i].kind == Lane::Kind::device ? "ops" : lanes_[i].name));
+            json_string(lanes_[i].kind == Lane::Kind::device ? "ops" : lanes_[i].name));
       event(R"("ph": "M", "name": "thread_sort_index", "pid": {0}, "tid": {1}, "args": {{"sort_index": {1}}})", pid,
             tid);
     }
@@ -128,7 +125,7 @@ class TraceWriter {
     const DeviceId device = schedule_.placement[op];
     write_slice(row, timeline_.ops[op], graph.name(op), name_of(graph.phase(op)),
                 fmt::format(R"("op": {}, "type": {}, "layer": {}, "flops": {}, "cost": "{}")", op.index(),
-                            json_text(graph.type(op)), json_text(graph.layer(op)), graph.flops(op).value,
+                            json_string(graph.type(op)), json_string(graph.layer(op)), graph.flops(op).value,
                             problem_.cost_source(op, device).name));
   }
 
@@ -141,18 +138,18 @@ class TraceWriter {
     for (const DeviceId device : transfer.also_to) to += ", " + cluster.device(device).name;
     write_slice(row, span, problem_.graph().name(transfer.tensor), "transfer",
                 fmt::format(R"("from": {}, "to": {}, "bytes": {}, "waited_ns": {})",
-                            json_text(cluster.device(transfer.from).name), json_text(to), transfer.bytes.count,
+                            json_string(cluster.device(transfer.from).name), json_string(to), transfer.bytes.count,
                             (transfer.start - transfer.ready).count));
   }
 
   void write_slice(Slice row, Span span, std::string_view name, const char* category, const std::string& arguments) {
     if (span.start == span.end)
       event(R"("ph": "i", "s": "t", "name": {}, "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "args": {{{}}})",
-            json_text(name), category, row.pid, row.tid, microseconds(span.start), arguments);
+            json_string(name), category, row.pid, row.tid, microseconds(span.start), arguments);
     else
       event(R"("ph": "X", "name": {}, "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}})",
-            json_text(name), category, row.pid, row.tid, microseconds(span.start), microseconds(span.end - span.start),
-            arguments);
+            json_string(name), category, row.pid, row.tid, microseconds(span.start),
+            microseconds(span.end - span.start), arguments);
   }
 
   std::optional<Slice> slice_of(OpId op) const {
@@ -225,7 +222,7 @@ class TraceWriter {
   }
 
   void write_counter(std::size_t pid, const std::string& name, Nanoseconds at, std::int64_t bytes) {
-    event(R"("ph": "C", "name": {}, "pid": {}, "tid": 0, "ts": {}, "args": {{"bytes": {}}})", json_text(name), pid,
+    event(R"("ph": "C", "name": {}, "pid": {}, "tid": 0, "ts": {}, "args": {{"bytes": {}}})", json_string(name), pid,
           microseconds(at), bytes);
   }
 
