@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <iterator>
 #include <optional>
 #include <ostream>
@@ -23,11 +22,6 @@ namespace trainyard {
 namespace {
 
 using namespace detail;
-
-/// Microseconds with three decimals, which represent every nanosecond exactly.
-std::string microseconds(Nanoseconds time) {
-  return fmt::format("{}.{:03}", time.count / 1000, std::abs(time.count % 1000));
-}
 
 /// Thread and time of the slice of an op or a transfer.
 struct Slice {

@@ -1,5 +1,7 @@
 #include "trainyard/io/json/json_write.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -45,6 +47,8 @@ void append_json(std::string& out, double number) {
 
 void append_json(std::string& out, std::int64_t number) { append_number(out, number); }
 void append_json(std::string& out, std::uint64_t number) { append_number(out, number); }
+
+std::string microseconds(Nanoseconds time) { return fmt::format("{}.{:03}", time.count / 1000, time.count % 1000); }
 
 void pass_on(std::string& text, std::ostream& out) {
   constexpr std::size_t kBlock = std::size_t{1} << 16;

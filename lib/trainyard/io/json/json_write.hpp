@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "trainyard/core/quantity.hpp"
+
 namespace trainyard::detail {
 
 /// Appends the text as a JSON string. Bytes that are not UTF-8 become U+FFFD.
@@ -20,6 +22,9 @@ inline std::string json_string(std::string_view text) {
   append_json(out, text);
   return out;
 }
+
+/// A time of 0 or more in microseconds with three decimals, which represent every nanosecond exactly.
+std::string microseconds(Nanoseconds time);
 
 /// Writes `text` to `out` once it has grown to a block (64 KiB), so that a file is never held in memory as a whole. The
 /// last character is kept, because writers test it to see whether a list has just begun.

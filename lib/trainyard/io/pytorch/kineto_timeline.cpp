@@ -20,8 +20,6 @@ constexpr std::size_t kComputeStream = 7, kFirstTransferStream = 20;
 /// starts.
 constexpr Nanoseconds kLead{1000};
 
-std::string in_microseconds(Nanoseconds time) { return fmt::format("{}.{:03}", time.count / 1000, time.count % 1000); }
-
 class KinetoWriter {
  public:
   KinetoWriter(const Problem& problem, const Placement& placement, const Timeline& timeline, DeviceId rank,
@@ -69,7 +67,7 @@ class KinetoWriter {
     text_ += fmt::format("{{\"ph\": \"X\", \"cat\": \"{}\", \"name\": ", category);
     detail::append_json(text_, name);
     text_ += fmt::format(", \"pid\": {}, \"tid\": {}, \"ts\": {}, \"dur\": {}, \"args\": {{{}}}}}", pid, tid,
-                         in_microseconds(start), in_microseconds(duration), arguments);
+                         detail::microseconds(start), detail::microseconds(duration), arguments);
   }
   void mark(int number, Nanoseconds start, Nanoseconds duration) {
     event("user_annotation", fmt::format("ProfilerStep#{}", number), host(), kComputeStream, start, duration,
