@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/io/foreign/log_lines.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/findings.hpp"
 
@@ -28,7 +29,8 @@ class StgReader {
     std::size_t last = 0;
     for (std::size_t begin = 0; begin < text_.size() && !findings_.full();) {
       const std::size_t end = std::min(text_.find('\n', begin), text_.size());
-      const auto words = words_of(text_.substr(begin, end - begin));
+      const std::string_view line = text_.substr(begin, end - begin);
+      const auto words = detail::words_of(line.substr(0, line.find('#')));
       begin = end + 1;
       if (words.empty()) continue;
       last = offset(words.front());
@@ -52,18 +54,6 @@ class StgReader {
 
  private:
   std::size_t offset(std::string_view part) const { return static_cast<std::size_t>(part.data() - text_.data()); }
-
-  static std::vector<std::string_view> words_of(std::string_view line) {
-    line = line.substr(0, line.find('#'));
-    std::vector<std::string_view> words;
-    for (;;) {
-      const std::size_t begin = line.find_first_not_of(" \t\r");
-      if (begin == std::string_view::npos) return words;
-      line.remove_prefix(begin);
-      words.push_back(line.substr(0, line.find_first_of(" \t\r")));
-      line.remove_prefix(words.back().size());
-    }
-  }
 
   std::optional<std::int64_t> number(std::string_view word, std::int64_t most) {
     std::int64_t value = 0;
