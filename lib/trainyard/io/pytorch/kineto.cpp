@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/core/sort_by.hpp"
+#include "trainyard/core/text.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/json_fields.hpp"
 #include "trainyard/io/json/json_value.hpp"
@@ -296,8 +298,7 @@ std::int64_t union_length(std::vector<std::pair<std::int64_t, std::int64_t>> spa
 }
 
 bool is_communication_kernel(std::string_view name) {
-  std::string lower;
-  for (const char c : name) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  const std::string lower = lower_case(name);
   return lower.find("nccl") != std::string::npos || lower.find("rccl") != std::string::npos;
 }
 
