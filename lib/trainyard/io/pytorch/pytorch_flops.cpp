@@ -35,7 +35,7 @@ double trace_flops(std::string_view type, const std::vector<std::vector<std::int
     return shape(0).empty() || shape(1).empty() ? 0 : 2 * elements_of(shape(0)) * static_cast<double>(shape(1).front());
   if (one_of(type, {"cudnn_convolution", "miopen_convolution", "convolution", "_convolution",
                     "convolution_overrideable", "mkldnn_convolution", "thnn_conv2d", "_slow_conv2d_forward",
-                    "_conv_depthwise2d", "cudnn_convolution_relu", "convolution_overrideable"}))
+                    "_conv_depthwise2d", "cudnn_convolution_relu"}))
     return convolved(static_cast<double>(made), shape(1));
   if (one_of(type, {"convolution_backward", "miopen_convolution_backward"}))
     return 2 * convolved(shape(0).empty() ? 0 : elements_of(shape(0)), shape(2));
