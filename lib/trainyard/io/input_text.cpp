@@ -88,8 +88,6 @@ std::string read_raw(const fs::path& path, std::size_t limit) {
   return read_stream(file.get(), path, limit);
 }
 
-bool is_gzip(std::string_view data) { return data.size() >= 2 && data[0] == '\x1f' && data[1] == '\x8b'; }
-
 /// Length that the trailer of a gzip file gives for its last member, modulo 2^32. Most files have a single member, so
 /// this is the length of the whole content. It is capped by deflate's highest compression ratio.
 std::size_t length_of_last_member(std::string_view data) {
@@ -146,6 +144,8 @@ int characters(std::string_view text) {
 }
 
 }  // namespace
+
+bool is_gzip(std::string_view data) { return data.starts_with("\x1f\x8b"); }
 
 std::string input_name(const fs::path& path) { return path == "-" ? "<stdin>" : path.string(); }
 

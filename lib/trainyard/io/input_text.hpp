@@ -21,6 +21,9 @@ std::string read_input(const std::filesystem::path& path, std::size_t limit = li
 /// read. Bytes of standard input ("-") are returned as they are, and read_input() still returns them later.
 std::string begin_of_input(const std::filesystem::path& path, std::size_t most = 4096);
 
+/// Whether the data begin as gzip's do.
+bool is_gzip(std::string_view data);
+
 /// Name of the input in messages: the path, or "<stdin>" for "-".
 std::string input_name(const std::filesystem::path& path);
 

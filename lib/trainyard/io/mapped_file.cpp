@@ -13,8 +13,7 @@ namespace trainyard {
 
 MappedFile::MappedFile(const std::filesystem::path& path, std::size_t limit) {
   if (path != "-" && path.extension() != ".gz" && map(path)) {
-    const bool gzip = bytes_.size() >= 2 && bytes_[0] == '\x1f' && bytes_[1] == '\x8b';
-    if (!gzip && bytes_.size() <= limit) return;
+    if (!is_gzip(bytes_) && bytes_.size() <= limit) return;
     unmap();
   }
   read_ = read_input(path, std::min(limit, limits::kInput));  // also if mapping failed: it reports the reason
