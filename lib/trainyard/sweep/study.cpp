@@ -11,6 +11,7 @@
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/io/json/json_fields.hpp"
 #include "trainyard/io/toml/toml_value.hpp"
 
 namespace trainyard {
@@ -76,7 +77,7 @@ class StudyReader {
     for (const auto& [key, node] : table) {
       const std::string name{key.str()};
       if (std::ranges::find(keys_, name) != keys_.end() || (is_root && (name == "name" || name == "grid"))) continue;
-      if (name == "comment" || name.starts_with("x-")) continue;
+      if (is_remark(name)) continue;
       std::string help = did_you_mean(name, {keys_.begin(), keys_.end()});
       if (help.empty()) help = fmt::format("the keys are {}", fmt::join(keys_, ", "));
       fail(node, "unknown-key", fmt::format("a study has no key '{}'", name), help);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "trainyard/core/nearest_name.hpp"
+#include "trainyard/io/json/json_fields.hpp"
 
 namespace trainyard::detail {
 namespace {
@@ -150,7 +151,7 @@ void TableReader::fail(const toml::node& at, const char* key, std::string code, 
 void TableReader::check_unknown_keys() {
   for (auto&& [key, value] : table_) {
     const std::string_view name = key.str();
-    if (name == "comment" || name.starts_with("x-")) continue;
+    if (is_remark(name)) continue;
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
     std::string help = did_you_mean(name, known_);
     if (help.empty()) help = fmt::format("known keys: {}", fmt::join(known_, ", "));
