@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <utility>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
@@ -208,5 +210,21 @@ void infer_shapes(Model& model) {
 }
 
 bool has_shape_rule(std::string_view type) { return detail::rules().count(type) > 0; }
+
+void note_unknown_operators(Model& model) {
+  std::map<std::string, std::pair<std::size_t, std::string>> found;  // number and first name, by type
+  for (const Node& node : model.nodes) {
+    if (has_shape_rule(node.type)) continue;
+    auto& [count, first] = found[node.type];
+    if (count++ == 0) first = node.name;
+  }
+  for (const auto& [type, nodes] : found)
+    model.notes.push_back(
+        fmt::format("nothing is known of operator {} ({}) but its shapes: one FLOP is counted for each element of its "
+                    "outputs, and as much backward; give its time in a calibration (--costs)",
+                    type,
+                    nodes.first == 1 ? fmt::format("'{}'", nodes.second)
+                                     : fmt::format("'{}' and {} more", nodes.second, nodes.first - 1)));
+}
 
 }  // namespace trainyard

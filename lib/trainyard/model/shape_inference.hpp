@@ -23,6 +23,9 @@ void infer_shapes(Model& model, NodeId node);
 /// True if the operator has a rule.
 bool has_shape_rule(std::string_view type);
 
+/// Adds a note on the assumed costs of each operator type without a rule.
+void note_unknown_operators(Model& model);
+
 /// Largest number of elements of an array whose contents are followed.
 inline constexpr std::int64_t kMostContents = 1024;
 

@@ -407,24 +407,10 @@ class Importer {
   onnx::RoleHints hints_;
 };
 
-/// For operators of which only the shapes in the file are known: adds the domain to their type, and a note on their
-/// assumed costs.
-void note_unknown_operators(Model& model) {
-  std::map<std::string, std::pair<std::size_t, std::string>> found;  // number and first name, by type
-  for (Node& node : model.nodes) {
-    if (has_shape_rule(node.type)) continue;
-    if (node.type.find("::") == std::string::npos) node.type = "onnx::" + node.type;
-    auto& [count, first] = found[node.type];
-    if (count++ == 0) first = node.name;
-  }
-  for (const auto& [type, nodes] : found)
-    model.notes.push_back(
-        fmt::format("nothing is known of operator {} ({}) but its shapes: one FLOP is counted for each element of its "
-                    "outputs, and as "
-                    "much backward; give its time in a calibration (--costs)",
-                    type,
-                    nodes.first == 1 ? fmt::format("'{}'", nodes.second)
-                                     : fmt::format("'{}' and {} more", nodes.second, nodes.first - 1)));
+/// Adds the domain to the type of operators of which only the shapes in the file are known.
+void add_domains(Model& model) {
+  for (Node& node : model.nodes)
+    if (!has_shape_rule(node.type) && node.type.find("::") == std::string::npos) node.type = "onnx::" + node.type;
 }
 
 /// The name without folder and extensions: "resnet50" for "models/resnet50.onnx.gz".
@@ -442,6 +428,7 @@ Model parse_onnx(std::string_view bytes, const std::string& name, const OnnxOpti
   const File file = onnx::parse(bytes);
   Model model = Importer{file, options}.run(name);
   infer_shapes(model);
+  add_domains(model);
   note_unknown_operators(model);
   if (options.simplify) {
     fold_constants(model);

@@ -544,15 +544,7 @@ bool is_exported_program(std::string_view begin) { return first_key(begin) == "g
 Model parse_exported_program(std::string_view text, const std::string& name,
                              const std::map<std::string, std::int64_t>& bind) {
   Model model = ProgramReader{text, name, bind}.read();
-  std::map<std::string, std::size_t> unknown;
-  for (const Node& node : model.nodes)
-    if (!has_shape_rule(node.type)) ++unknown[node.type];
-  for (const auto& [type, count] : unknown)
-    model.notes.push_back(
-        fmt::format("nothing is known of operator {} ({} nodes) but its shapes: one FLOP is counted for each element "
-                    "of its outputs, "
-                    "and as much backward; give its time in a calibration (--costs)",
-                    type, count));
+  note_unknown_operators(model);
   return model;
 }
 
