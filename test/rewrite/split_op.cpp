@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rewrite/by_name.hpp"
@@ -125,6 +126,58 @@ TEST_CASE("a product of two activations Y = A B: columns of B, and in its gradie
   CHECK(output_bytes(graph, "grad/part1") == Sizes{100, 30});
   CHECK(graph.find_op("grad/sum/dA"));
   CHECK(graph.find_op("grad/concat/dB"));
+}
+
+TEST_CASE("the gradients of A, B and C in pieces: samples of an activation are concatenated, parameters are summed") {
+  GraphBuilder builder;
+  builder.add({.name = "a", .outputs = {{"A", Bytes{8 * 6 * 4 * 4}}, {"B", Bytes{8 * 4 * 2 * 4}}}});
+  builder.add({.name = "loss", .phase = Phase::backward, .inputs = {"A"}, .outputs = {{"dY", Bytes{8 * 6 * 2 * 4}}}});
+  builder.add({.name = "grad_a",
+               .type = "MatMulGradA",
+               .phase = Phase::backward,
+               .signature = "MatMulGradA(float32[8,6,2],float32[8,4,2])->float32[8,6,4]",
+               .inputs = {"dY", "B"},
+               .outputs = {{"dA", Bytes{8 * 6 * 4 * 4}}}});
+  const auto add = [&](const std::string& type, std::vector<std::string> reads, const std::string& shapes,
+                       const std::string& made) {
+    builder.add({.name = made.substr(1),
+                 .type = type,
+                 .phase = Phase::backward,
+                 .signature = type + shapes,
+                 .inputs = std::move(reads),
+                 .outputs = {{made, Bytes{256}}}});
+  };
+  add("MatMulGradB", {"dY", "A"}, "(float32[8,6,2],float32[8,6,4])->float32[8,4,2]", "dB");
+  add("MatMulGradB", {"dY", "A"}, "(float32[8,6,2],float32[8,6,4])->float32[8,4,2]", "dParameter");
+  add("MatMulGradB", {"dY", "A"}, "(float32[8,6,2],float32[8,6,4])->float32[4,2]", "dShared");
+  add("MatMulGradB", {"dY", "A"}, "(float32[8,8],float32[8,8])->float32[8,8]", "dSquare");
+  add("GemmGradC", {"dY"}, "(float32[48,2])->float32[48,2]", "dC");
+  add("GemmGradC", {"dY"}, "(float32[48,2])->float32[2]", "dBias");
+  builder.add({.name = "end", .phase = Phase::backward, .inputs = {"dA", "dB", "dShared", "dSquare", "dC", "dBias"}});
+  builder.add({.name = "update", .phase = Phase::update, .inputs = {"dParameter"}});
+  const Graph whole = std::move(builder).build();
+  const auto collected = [&](const std::string& op, const std::string& tensor, SplitDimension dimension) {
+    const Graph graph = split(whole, op, dimension, 2);
+    return graph.find_op(op + "/sum/" + tensor) ? "sum" : graph.find_op(op + "/concat/" + tensor) ? "concat" : "";
+  };
+  const Graph graph = split(whole, "grad_a", SplitDimension::channel, 2);
+  CHECK(inputs_of(graph, "grad_a/part1") == Names{"grad_a/split/dY:1", "grad_a/split/B:1"});
+  CHECK(collected("grad_a", "dA", SplitDimension::channel) == "sum");
+  CHECK(collected("grad_a", "dA", SplitDimension::batch) == "concat");
+  CHECK(output_bytes(split(whole, "B", SplitDimension::batch, 2), "B/part0") == Sizes{256 / 2});
+  CHECK(output_bytes(split(whole, "Parameter", SplitDimension::batch, 2), "Parameter/part0") == Sizes{256});
+  for (const auto& [name, batch] : std::vector<std::pair<std::string, std::string>>{{"B", "concat"},
+                                                                                    {"Parameter", "sum"},
+                                                                                    {"Shared", "sum"},
+                                                                                    {"Square", "sum"},
+                                                                                    {"C", "concat"},
+                                                                                    {"Bias", "sum"}}) {
+    CAPTURE(name);
+    CHECK(collected(name, "d" + name, SplitDimension::batch) == batch);
+    CHECK(collected(name, "d" + name, SplitDimension::channel) == "concat");
+  }
+  CHECK(most_parts(whole, op_named(whole, "grad_a"), SplitDimension::batch) == 8);
+  CHECK(most_parts(whole, op_named(whole, "C"), SplitDimension::channel) == 2);
 }
 
 TEST_CASE("parameters that an op holds itself are held by every part along the batch, in shares along channels") {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -31,37 +30,32 @@ std::optional<SplitType> split_type(std::string_view type) {
     const std::string_view rest = type.substr(base.size());
     if (rest.empty()) return SplitType{convolution, Piece::forward};
     if (rest == "Grad") return SplitType{convolution, Piece::gradient};
-    if (rest == "GradX") return SplitType{convolution, Piece::data_gradient};
-    if (rest == "GradW" || rest == "GradB") return SplitType{convolution, Piece::weight_gradient};
+    if (rest == "GradX" || rest == "GradA") return SplitType{convolution, Piece::data_gradient};
+    if (rest == "GradW" || rest == "GradB" || rest == "GradC") return SplitType{convolution, Piece::weight_gradient};
   }
   return std::nullopt;
 }
 
-/// Extents of the shape, such as "[64,6,28,28]", that follows the first bracket from `at` on.
-std::vector<std::int64_t> extents(std::string_view signature, std::size_t at) {
-  std::vector<std::int64_t> result;
-  const std::size_t open = signature.find('[', at), close = signature.find(']', open);
-  if (at == std::string_view::npos || open == std::string_view::npos || close == std::string_view::npos) return result;
-  const char* next = signature.data() + open + 1;
-  const char* const end = signature.data() + close;
-  while (next < end) {
-    std::int64_t extent = 0;
-    const auto [stop, error] = std::from_chars(next, end, extent);
-    if (error != std::errc{}) return {};
-    result.push_back(extent);
-    next = stop + 1;
-  }
-  return result;
+std::int64_t extent_of(const Graph& graph, OpId op, SplitType type, SplitDimension dimension) {
+  const auto signature = detail::parse_signature(graph.signature(op));
+  if (!signature || signature->share != 1) return kUnknownExtent;
+  // The output's extent; a gradient op reads the gradient of that output first.
+  const detail::SignatureTensor& tensor = (type.piece == Piece::forward ? signature->writes : signature->reads)[0];
+  if (tensor.rank < 2) return kUnknownExtent;
+  const std::size_t at = dimension == SplitDimension::batch ? 0 : type.convolution ? 1 : tensor.rank - 1;
+  return static_cast<std::int64_t>(tensor.dims[at]);
 }
 
-std::int64_t extent_of(const Graph& graph, OpId op, SplitType type, SplitDimension dimension) {
-  std::string_view signature = graph.signature(op);
-  if (detail::take_share_of(signature) != 1) signature = {};
-  // The output's extent; a gradient op reads the gradient of that output first.
-  const auto shape = extents(signature, type.piece == Piece::forward ? signature.find("->") : 0);
-  if (shape.size() < 2) return kUnknownExtent;
-  if (dimension == SplitDimension::batch) return shape.front();
-  return type.convolution ? shape[1] : shape.back();
+/// Whether the op makes the gradient of B or C, and all that it reads and makes is by sample: in MatMul with the
+/// samples before rows and columns, in Gemm with a row each.
+bool is_by_sample(const Graph& graph, OpId op) {
+  const std::size_t least = graph.type(op) == "MatMulGradB" ? 3 : graph.type(op) == "GemmGradC" ? 2 : 0;  // dimensions
+  const auto signature = detail::parse_signature(graph.signature(op));
+  if (least == 0 || !signature || signature->read_count > 2) return false;
+  const detail::SignatureTensor& made = signature->writes[0];
+  for (std::size_t i = 0; i < signature->read_count; ++i)
+    if (signature->reads[i].rank != made.rank || signature->reads[i].dims[0] != made.dims[0]) return false;
+  return made.rank >= least;
 }
 
 enum class Reading : std::uint8_t { whole, shared };
@@ -75,6 +69,7 @@ struct Roles {
 std::optional<Roles> roles(const Graph& graph, OpId op, SplitType type, SplitDimension dimension) {
   const bool batch = dimension == SplitDimension::batch;
   const auto weight = [&](TensorId tensor) { return graph.type(graph.producer(tensor)) == kVariableType; };
+  const bool of_a = graph.type(op).ends_with("GradA");
   Roles result;
   std::size_t operands = 0, gradients = 0;  // activations, and gradients of the output, among the inputs
   for (const TensorId tensor : graph.inputs(op)) {
@@ -85,7 +80,7 @@ std::optional<Roles> roles(const Graph& graph, OpId op, SplitType type, SplitDim
     const bool gradient = type.piece != Piece::forward && gradients == 0;  // the output's gradient is read first
     gradients += gradient ? 1 : 0;
     operands += gradient ? 0 : 1;
-    if (batch || gradient)
+    if (batch || gradient || of_a)  // dA = dY B^T: the columns of both
       result.inputs.push_back(Reading::shared);
     else if (type.piece == Piece::forward)  // Y = A B: the columns of B
       result.inputs.push_back(operands == 1 ? Reading::whole : Reading::shared);
@@ -112,7 +107,8 @@ std::optional<Roles> roles(const Graph& graph, OpId op, SplitType type, SplitDim
     if (product) {
       if (!batch && result.outputs.empty()) writing = Writing::sum;
     } else if (type.piece != Piece::forward) {
-      const bool weights = type.piece == Piece::weight_gradient || of_weights(tensor);
+      const bool weights =
+          (type.piece == Piece::weight_gradient && !(batch && is_by_sample(graph, op))) || of_weights(tensor);
       if (weights == batch) writing = Writing::sum;
     }
     result.outputs.push_back(writing);

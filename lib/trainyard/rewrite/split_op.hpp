@@ -13,8 +13,8 @@ namespace trainyard {
 
 /// Largest number of parts into which the op can be split; 0 if it cannot be split. Splittable are convolutions (Conv,
 /// ConvTranspose), products (Gemm, Linear, MatMul) and their gradients, whole ("ConvGrad") or in pieces ("ConvGradX",
-/// "ConvGradW", "ConvGradB"). The number is the extent of the dimension in the op's signature, or 2^20 without a
-/// signature.
+/// "ConvGradW", "ConvGradB", "MatMulGradA"). The number is the extent of the dimension in the op's signature, or 2^20
+/// without a signature.
 std::size_t most_parts(const Graph& graph, OpId op, SplitDimension dimension);
 
 /// The ops that replace a split op. The tensors that it wrote keep their names. With f(i) the share of the extent that
@@ -27,7 +27,8 @@ std::size_t most_parts(const Graph& graph, OpId op, SplitDimension dimension);
 ///                      channel:  gradient f, saved data whole, weights f -> data gradients whole, summed;
 ///                                weight gradients f, concatenated
 ///
-/// Weights are the outputs of ops of type "Variable" or, in a product of two activations, the second operand.
+/// Weights are the outputs of ops of type "Variable" or, in a product of two activations, the second operand. The
+/// gradient of a second operand that is no parameter and has the samples is concatenated along the batch too.
 /// Parameters that the op itself holds are held by every part (batch) or in shares (channel). A tensor that is read in
 /// shares has one op "Split" before the parts; a tensor that is read whole is read by each part. One op "Concat" or
 /// "Sum" per output collects the parts. A part has the fraction f of FLOPs, workspace and given times. Its traffic is

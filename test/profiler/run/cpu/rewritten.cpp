@@ -314,18 +314,29 @@ TEST_CASE(
 }
 
 TEST_CASE("ops in parts compute what one op computes, in both passes") {
-  const TrainingStep step = training_step(make_network("lenet:batch=4"), {.optimizer = Optimizer::momentum});
   std::size_t executed = 0;
-  for (const SplitDimension dimension : {SplitDimension::batch, SplitDimension::channel})
-    for (const OpId op : step.graph.ops()) {
-      const std::vector<Rewrite> rewrites{SplitOp{std::string{step.graph.name(op)}, dimension, 2}};
-      if (most_parts(step.graph, op, dimension) < 2) continue;
-      CAPTURE(step.graph.name(op));
-      CAPTURE(static_cast<int>(dimension));
-      CHECK(Rewritten{step, rewrites, "2xcpu-core"}.agrees(op.index()));
-      ++executed;
-    }
-  CHECK(executed == 20);  // two convolutions and three products, in both passes, along both dimensions
+  const auto check = [&](const TrainingStep& step, OpId op, SplitDimension dimension) {
+    CAPTURE(step.graph.name(op));
+    CAPTURE(static_cast<int>(dimension));
+    const std::vector<Rewrite> rewrites{SplitOp{std::string{step.graph.name(op)}, dimension, 2}};
+    CHECK(Rewritten{step, rewrites, "2xcpu-core"}.agrees(op.index()));
+    ++executed;
+  };
+  for (const Granularity granularity : {Granularity::op, Granularity::fine}) {
+    const TrainingStep step =
+        training_step(make_network("lenet:batch=4"), {.optimizer = Optimizer::momentum, .granularity = granularity});
+    for (const SplitDimension dimension : {SplitDimension::batch, SplitDimension::channel})
+      for (const OpId op : step.graph.ops())
+        if (most_parts(step.graph, op, dimension) >= 2) check(step, op, dimension);
+    // Two convolutions and three products, forward and gradient; the latter in 3 + 2 + 3 * 3 pieces.
+    CHECK(std::exchange(executed, 0) == 2 * (5 + (granularity == Granularity::op ? 5 : 14)));
+  }
+  const TrainingStep scores =
+      training_step(make_network("gpt2:batch=4,seq=4,positions=4,layers=1,hidden=16,heads=2,vocabulary=20"),
+                    {.granularity = Granularity::fine});
+  for (const OpId op : scores.graph.ops())
+    if (scores.graph.type(op).starts_with("MatMulGrad")) check(scores, op, SplitDimension::batch);
+  CHECK(executed == 6);  // scores, their product with values, logits
   CHECK(as_on_one_device("lenet:batch=4", {Replicate{.replicas = 2}, SplitOp{"conv2/conv@1", SplitDimension::batch, 2},
                                            SplitOp{"fc1/gemm@2", SplitDimension::batch, 2}}));
 }
