@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/support.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/graph/builder.hpp"
 
@@ -71,6 +72,12 @@ TEST_CASE("kinds do not mix, colocation groups stay together, and ops without ed
   CHECK(parsed(parsed_graph({"a", "b", "c", "d"}, kDiamond, "bc"), 3) == "a bc d");
   CHECK(parsed(parsed_graph({"a", "b", "c"}, {}), 1) == "a b c");
   CHECK(parsed(parsed_graph({"a", "b", "c"}, {}, "ac"), 9) == "ac b");
+}
+
+TEST_CASE("kinds of another graph are refused") {
+  const Graph graph = parsed_graph({"a", "b", "c", "d"}, kDiamond);
+  CHECK_THROWS_WITH_AS(parse_groups(graph, 1, IdMap<OpId, std::uint32_t>(3, 0)), "the kind has 3 entries for 4 ops",
+                       InputError);
 }
 
 TEST_CASE(

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "trainyard/core/check_entries.hpp"
+
 namespace trainyard {
 namespace {
 
@@ -98,6 +100,7 @@ class Parser {
 }  // namespace
 
 OpGroups parse_groups(const Graph& graph, std::size_t most_groups, const IdMap<OpId, std::uint32_t>& kind) {
+  if (!kind.empty()) check_entries("the kind", kind.size(), graph.op_count(), "ops");
   return Parser{graph, most_groups, kind}.run();
 }
 

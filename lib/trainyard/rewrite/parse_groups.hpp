@@ -18,7 +18,7 @@ namespace trainyard {
 ///
 /// Ends at `most_groups` groups, merging the best edges first, or when no edge is left. Ops of different `kind` (empty:
 /// all of one kind) are never merged, so more groups may remain. Colocation groups of the graph stay together. The
-/// groups may depend on each other in cycles.
+/// groups may depend on each other in cycles. Throws InputError ("size") if kinds are given, but not one for each op.
 OpGroups parse_groups(const Graph& graph, std::size_t most_groups, const IdMap<OpId, std::uint32_t>& kind = {});
 
 }  // namespace trainyard
