@@ -25,11 +25,12 @@ struct LayerNorm {
   ValueId centered, output;
 };
 
-LayerNorm layer_norm(MadeModel& made, ValueId x, Shape parameters) {
+/// `exponent`: 2 where none is given.
+LayerNorm layer_norm(MadeModel& made, ValueId x, Shape parameters, ValueId exponent = ValueId::none()) {
   const Numbers axes = parameters.size() == 2 ? Numbers{-2, -1} : Numbers{-1};
   const ValueId mean = made.node("ReduceMean", {x}, {{"axes", axes}});
   const ValueId centered = made.node("Sub", {x, mean});
-  const ValueId square = made.node("Pow", {centered, made.real(2)});
+  const ValueId square = made.node("Pow", {centered, exponent.is_none() ? made.real(2) : exponent});
   const ValueId variance = made.node("ReduceMean", {square}, {{"axes", axes}});
   const ValueId root = made.node("Sqrt", {made.node("Add", {variance, made.real(1e-5)})});
   const ValueId scaled = made.node("Mul", {made.node("Div", {centered, root}), made.parameter(parameters)});
@@ -53,6 +54,19 @@ TEST_CASE("a LayerNormalization over the last two dimensions") {
   const Model model = fused(made, layer_norm(made, made.input({8, 16, 32}), {16, 32}).output);
   REQUIRE(test::types_of(model) == "LayerNormalization");
   CHECK(model.nodes[NodeId{0}].integer("axis", 0) == -2);
+}
+
+TEST_CASE("a LayerNormalization squares by an exponent of 2, also as a whole number, and by no other") {
+  MadeModel made;
+  const ValueId x = made.input({8, 16, 32});
+  SUBCASE("2") { CHECK(fused(made, layer_norm(made, x, {32}, made.number(2)).output).nodes.size() == 1); }
+  SUBCASE("3") { CHECK(fused(made, layer_norm(made, x, {32}, made.number(3)).output).nodes.size() == 9); }
+  SUBCASE("unknown") {
+    const ValueId unknown = made.number(3);
+    made.model.values[unknown].integers.clear();
+    made.model.values[unknown].contents_known = false;
+    CHECK(fused(made, layer_norm(made, x, {32}, unknown).output).nodes.size() == 1);
+  }
 }
 
 TEST_CASE("a LayerNormalization whose inside is read elsewhere stays apart") {

@@ -61,11 +61,14 @@ class Fuser {
 
   bool is_literal(ValueId id) const { return !id.is_none() && value(id).role == Value::Role::constant; }
 
-  /// Whether the value is a constant of one element that equals `number`. A constant without known floating-point
-  /// contents is taken to match.
+  /// Whether the value is a constant of one element that equals `number`. A constant without known contents is taken to
+  /// match.
   bool is_number(ValueId id, double number) const {
     if (!is_literal(id) || elements(value(id).shape) != 1) return false;
-    return value(id).reals.empty() || std::abs(value(id).reals[0] - number) <= 1e-3 * std::abs(number);
+    const Value& given = value(id);
+    if (given.reals.empty() && given.integers.empty()) return true;
+    const double found = given.reals.empty() ? static_cast<double>(given.integers[0]) : given.reals[0];
+    return std::abs(found - number) <= 1e-3 * std::abs(number);
   }
 
   /// Whether the value is a parameter, or a view of one.
