@@ -26,9 +26,7 @@ class Fuser {
   const Node& node(NodeId id) const { return model_.nodes[id]; }
   const Value& value(ValueId id) const { return model_.values[id]; }
 
-  ValueId input(NodeId id, std::size_t i) const {
-    return i < node(id).inputs.size() ? node(id).inputs[i] : ValueId::none();
-  }
+  ValueId input(NodeId id, std::size_t i) const { return input_at(node(id), i); }
   ValueId result(NodeId id) const { return node(id).outputs.empty() ? ValueId::none() : node(id).outputs[0]; }
 
   /// The live node of this type that makes the value.

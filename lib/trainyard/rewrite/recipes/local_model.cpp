@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/model/op_kind.hpp"
 
 namespace trainyard::detail {
 namespace {
@@ -75,9 +76,7 @@ NodeId LocalModel::node(NodeId id, const std::vector<Cuts>& inputs, const std::v
     auto starts = numbers("starts", 1);
     const auto axes = numbers("axes", 3);
     for (std::size_t i = 0; i < starts.size(); ++i) {
-      const std::int64_t given = axes.empty() ? static_cast<std::int64_t>(i) : axes[i];
-      const auto dimension =
-          static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(from.size()) : given);
+      const std::size_t dimension = axes.empty() ? i : axis_at(axes[i], from.size());
       if (dimension == cut) starts[i] = (starts[i] < 0 ? starts[i] + from[cut] : starts[i]) / parts;
     }
     local.attributes["starts"] = std::move(starts);
