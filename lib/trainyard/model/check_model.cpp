@@ -14,6 +14,8 @@
 namespace trainyard {
 namespace {
 
+using detail::described;
+
 class ModelChecker {
  public:
   explicit ModelChecker(const Model& model) : model_(model), inferred_(model), made_(model.values.size(), false) {}
@@ -45,7 +47,6 @@ class ModelChecker {
       findings_.push_back(error.findings().front());
     }
   }
-  static std::string described(const Node& node) { return fmt::format("{} '{}'", node.type, node.name); }
   const std::string& name(ValueId id) const { return model_.values[id].name; }
 
   static void check_shape(const Value& value) {
@@ -58,11 +59,7 @@ class ModelChecker {
     elements(value.shape);  // throws if it is too large
   }
   void check_id(ValueId id, const std::string& where) const {
-    if (id.index() >= model_.values.size())
-      refuse("unknown-value",
-             fmt::format("{} names value {}, and there are {}", where,
-                         id.is_none() ? "none" : fmt::format("{}", id.index()), model_.values.size()),
-             "add the value to the model's before what names it");
+    if (id.index() >= model_.values.size()) detail::refuse_value(model_, id, where);
   }
 
   void check_node(NodeId id) {

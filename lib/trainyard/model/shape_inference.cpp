@@ -124,15 +124,10 @@ bool outputs_given(const Model& model, const Node& node) {
                      [&](ValueId id) { return id.is_none() || model.values[id].shape_known; });
 }
 
-std::string described(const Node& node) { return fmt::format("{} '{}'", node.type, node.name); }
-
 void check_values(const Model& model, const Node& node) {
   for (const auto* list : {&node.inputs, &node.outputs})
     for (const ValueId id : *list)
-      if (!id.is_none() && id.index() >= model.values.size())
-        refuse("unknown-value",
-               fmt::format("{} names value {}, and there are {}", described(node), id.index(), model.values.size()),
-               "add the value to the model's before what names it");
+      if (!id.is_none() && id.index() >= model.values.size()) refuse_value(model, id, described(node));
 }
 
 void infer_node(Model& model, NodeId id) {
@@ -166,6 +161,15 @@ void infer_node(Model& model, NodeId id) {
 }
 
 }  // namespace
+
+std::string described(const Node& node) { return fmt::format("{} '{}'", node.type, node.name); }
+
+void refuse_value(const Model& model, ValueId id, const std::string& where) {
+  refuse("unknown-value",
+         fmt::format("{} names value {}, and there are {}", where,
+                     id.is_none() ? "none" : fmt::format("{}", id.index()), model.values.size()),
+         "add the value to the model's before what names it");
+}
 
 void refuse_operator(const Node& node, const std::string& help) {
   std::vector<std::string> known;

@@ -89,6 +89,10 @@ std::span<const NamedRule> source_rules();  // constants, ranges, random numbers
 /// NumPy's broadcasting: shapes are aligned at their ends, and each pair of dimensions must be equal or contain a 1.
 Shape broadcast(const ShapeContext& context, const Shape& a, const Shape& b);
 
+/// "Conv 'conv1'".
+std::string described(const Node& node);
+/// Throws InputError ("unknown-value") for an id that `where` names and the model has no value for.
+[[noreturn]] void refuse_value(const Model& model, ValueId id, const std::string& where);
 /// Throws InputError ("unknown-operator") for a node whose type has no rule. `help` follows the most similar known type
 /// in the help text.
 [[noreturn]] void refuse_operator(const Node& node, const std::string& help);
