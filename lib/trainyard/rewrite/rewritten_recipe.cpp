@@ -12,12 +12,9 @@
 #include "trainyard/rewrite/recompute.hpp"
 
 namespace trainyard {
-namespace {
 
-/// The recipe of `op`, for a `copy` whose inputs and outputs correspond to those of the op by position.
-OpRecipe recipe_of_copy(const OpRecipe& recipe, const Graph& graph, OpId op, const Graph& rewritten, OpId copy,
-                        const detail::TensorNames& names) {
-  OpRecipe result = recipe;
+OpRecipe detail::recipe_of_copy(OpRecipe recipe, const Graph& graph, OpId op, const Graph& rewritten, OpId copy,
+                                const TensorNames& names) {
   const auto reads = graph.inputs(op), now = rewritten.inputs(copy);
   const auto made = graph.outputs(op), again = rewritten.outputs(copy);
   const auto turn = [&](TensorId& tensor) {
@@ -28,9 +25,11 @@ OpRecipe recipe_of_copy(const OpRecipe& recipe, const Graph& graph, OpId op, con
     else  // a tensor of another rank of a collective
       tensor = names.at(graph.name(tensor));
   };
-  detail::for_each_tensor(result, turn);
-  return result;
+  for_each_tensor(recipe, turn);
+  return recipe;
 }
+
+namespace {
 
 /// The step after consecutive Recompute or Offload rewrites.
 detail::RewrittenStep with_copies(const Graph& graph, const TrainingRecipe& recipe, std::span<const Rewrite> rewrites) {
@@ -46,7 +45,7 @@ detail::RewrittenStep with_copies(const Graph& graph, const TrainingRecipe& reci
     if (again) name.remove_suffix(std::string_view{kAgain}.size());
     if (again || op.index() < graph.op_count()) {
       const OpId original = *index.find(name);
-      result.ops.push_back(recipe_of_copy(recipe.ops[original], graph, original, rewritten, op, names));
+      result.ops.push_back(detail::recipe_of_copy(recipe.ops[original], graph, original, rewritten, op, names));
       OpRecipe& how = result.ops[op];
       const bool loss = how.kind == OpRecipe::Kind::forward && !recipe.loss.is_none() &&
                         (how.loss_share || recipe.model.nodes[how.node].outputs[0] == recipe.loss);

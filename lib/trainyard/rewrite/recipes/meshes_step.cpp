@@ -26,7 +26,13 @@ struct Piece {
 class PiecesRecipe {
  public:
   PiecesRecipe(const RewrittenStep& before, const Graph& made)
-      : graph_(before.graph), from_(before.recipe), made_(made), names_(made), result_(before.recipe) {
+      : graph_(before.graph),
+        from_(before.recipe),
+        made_(made),
+        names_(made),
+        whole_(before.graph),
+        ops_(before.graph),
+        result_(before.recipe) {
     result_.ops.assign(made.op_count(), {});
   }
 
@@ -40,13 +46,13 @@ class PiecesRecipe {
       buckets += step.buckets;
       take(std::move(step));
     }
-    const OpIndex whole{graph_};
     for (const OpId op : made_.ops()) {
       if (const auto at = of_pieces_.find(made_.name(op)); at != of_pieces_.end()) {
         const RewrittenStep& step = *steps_[at->second.first];
-        result_.ops[op] = turned(step.recipe.ops[at->second.second], step.graph, at->second.second, op);
-      } else if (const auto original = whole.find(made_.name(op))) {
-        result_.ops[op] = turned(from_.ops[*original], graph_, *original, op);
+        result_.ops[op] =
+            recipe_of_copy(step.recipe.ops[at->second.second], step.graph, at->second.second, made_, op, names_);
+      } else if (const auto original = ops_.find(made_.name(op))) {
+        result_.ops[op] = recipe_of_copy(from_.ops[*original], graph_, *original, made_, op, names_);
       } else {
         result_.ops[op] = between(op);
       }
@@ -68,37 +74,22 @@ class PiecesRecipe {
   TrainingRecipe recipe_of(const Graph& piece, std::size_t samples) {
     TrainingRecipe recipe = from_;
     recipe.ops.assign(piece.op_count(), {});
-    const OpIndex index{graph_};
-    const TensorNames whole{graph_}, names{piece};
+    const TensorNames names{piece};
     for (const OpId op : piece.ops()) {
       OpRecipe& how = recipe.ops[op];
-      if (const auto original = index.find(piece.name(op))) {
+      if (const auto original = ops_.find(piece.name(op))) {
         how = from_.ops[*original];
-        rename(how, [&](TensorId tensor) { return names.at(graph_.name(tensor)); });
+        for_each_tensor(how, [&](TensorId& tensor) { tensor = names.at(graph_.name(tensor)); });
         continue;
       }
       how.kind = OpRecipe::Kind::rest;  // another stage makes it
       for (const TensorId tensor : piece.outputs(op)) {
-        const TensorId made = whole.at(piece.name(tensor));
+        const TensorId made = whole_.at(piece.name(tensor));
         how.cut = shares(samples).cuts(made)[BatchAxes::kSamples];
         how.results.push_back({.position = 0, .parts = {{.tensor = tensor}}, .like = shares(1).value_of(made)});
       }
     }
     return recipe;
-  }
-
-  template <class Turn>
-  static void rename(OpRecipe& how, const Turn& turn) {
-    for_each_tensor(how, [&](TensorId& tensor) { tensor = turn(tensor); });
-  }
-  /// The recipe `how` of `given`, for `op`, whose inputs and outputs correspond to those of `given` by position.
-  OpRecipe turned(OpRecipe how, const Graph& graph, OpId given, OpId op) const {
-    const auto reads = graph.inputs(given), now = made_.inputs(op);
-    rename(how, [&](TensorId tensor) {
-      const auto at = std::find(reads.begin(), reads.end(), tensor);
-      return at == reads.end() ? names_.at(graph.name(tensor)) : now[static_cast<std::size_t>(at - reads.begin())];
-    });
-    return how;
   }
 
   /// Adopts the piece's additions to the model, under new ids.
@@ -176,15 +167,15 @@ class PiecesRecipe {
   }
   /// The tensor, in the graph before replication, that a replica's tensor copies.
   TensorId whole_of(std::string_view name) const {
-    const TensorNames whole{graph_};
-    if (const auto found = whole.find(name)) return *found;
-    return whole.at(name.substr(0, name.rfind('@')));
+    if (const auto found = whole_.find(name)) return *found;
+    return whole_.at(name.substr(0, name.rfind('@')));
   }
 
   const Graph& graph_;
   const TrainingRecipe& from_;
   const Graph& made_;
-  TensorNames names_;
+  const TensorNames names_, whole_;  // of `made_`, of `graph_`
+  const OpIndex ops_;                // of `graph_`
   TrainingRecipe result_;
   std::map<std::size_t, std::unique_ptr<BatchShares>> shares_;
   std::vector<std::unique_ptr<RewrittenStep>> steps_;

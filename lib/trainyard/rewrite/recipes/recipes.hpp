@@ -12,6 +12,8 @@
 
 namespace trainyard::detail {
 
+class TensorNames;
+
 /// A rewritten graph and the computation of its ops.
 struct RewrittenStep {
   Graph graph;
@@ -41,6 +43,11 @@ void for_each_tensor(OpRecipe& recipe, const Use& use) {
   for (OpRecipe::Result& result : recipe.results)
     for (Operand& part : result.parts) each(part.tensor);
 }
+
+/// The recipe of `op`, for a `copy` whose inputs and outputs correspond to those of the op by position. Other tensors
+/// keep their names, which `names` has of the copy's graph.
+OpRecipe recipe_of_copy(OpRecipe recipe, const Graph& graph, OpId op, const Graph& rewritten, OpId copy,
+                        const TensorNames& names);
 
 // Each of these applies a rewrite to a graph and its recipe. Each throws what the rewrite throws, and InputError
 // ("not-executed"), naming the op, if the computation of a rewritten op is not known.
