@@ -118,7 +118,7 @@ void BatchShares::find_forward(OpId op) {
       refuse("not-executed",
              fmt::format("the shares of '{}' ({}) are terms of a sum over what replicas or microbatches divide",
                          graph_.name(op), node.type),
-             "`trainyard simulate` predicts them all the same");
+             kPredicted);
     for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i][axis] = rules.back().outputs[i];
   }
   if (!inputs.empty() && any_cut(inputs[0]) && has_statistics_of_batch(model, node)) to_.own_statistics = true;

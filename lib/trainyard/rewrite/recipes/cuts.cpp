@@ -18,7 +18,7 @@ namespace {
   throw InputError({.code = "not-executed",
                     .message = fmt::format("the parts of '{}' ({}) are not executed: {}",
                                            node.name.empty() ? node.type : node.name, node.type, why),
-                    .help = "`trainyard simulate` predicts them all the same"});
+                    .help = kPredicted});
 }
 
 std::int64_t total(const std::vector<std::int64_t>& blocks) {

@@ -17,8 +17,6 @@
 namespace trainyard::detail {
 namespace {
 
-constexpr const char* kPredicted = "`trainyard simulate` predicts it all the same";
-
 class RankedRecipe {
  public:
   RankedRecipe(const Graph& graph, const TrainingRecipe& recipe, const TensorParallel& options)

@@ -45,7 +45,7 @@ class SplitRecipe {
     throw InputError({.code = "not-executed",
                       .message = fmt::format("parts of '{}' ({}) along its {} dimension are not executed: {}",
                                              split_.op, graph_.type(op_), name_of(split_.dimension), why),
-                      .help = "`trainyard simulate` predicts them all the same"});
+                      .help = kPredicted});
   }
   const OpRecipe& how() const { return from_.ops[op_]; }
   const Node& node() const { return from_.model.nodes[how().node]; }
