@@ -72,8 +72,7 @@ class RankedRecipe {
   Taken take(OpId copy, TensorId tensor, std::size_t rank) const {
     using Layout = RankLayout;
     static constexpr std::pair<const char*, Layout> kWords[] = {
-        {"/whole", Layout::whole},   {"/share", Layout::share},   {"/rows", Layout::rows},
-        {"/whole#2", Layout::whole}, {"/share#2", Layout::share}, {"/rows#2", Layout::rows}};
+        {"/whole", Layout::whole}, {"/share", Layout::share}, {"/rows", Layout::rows}, {"/whole#2", Layout::whole}};
     const auto inputs = made_.graph.inputs(copy);
     for (const auto& [word, layout] : kWords)
       if (const auto found = names_.find(rank_name(fmt::format("{}{}", graph_.name(tensor), word), rank));
