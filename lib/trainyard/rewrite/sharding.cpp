@@ -155,8 +155,7 @@ std::string Sharding::signature(OpId op) const {
         const bool of_queries = is_of_queries(op, tensor, side == &shapes.writes, i);
         if (!tensor.of_numbers() || tensor.extents.empty() || divides_group(op, tensor, of_queries)) continue;
         const std::size_t at = divides(tensor.features()) ? tensor.feature() : 0;
-        if (divides(tensor.extents[at]) && (at > 0 || tensor.extents.size() == 1 || way_of_update(op)))
-          divide(tensor, at);
+        if (divides(tensor.extents[at]) && (at > 0 || tensor.extents.size() == 1 || is_update(op))) divide(tensor, at);
       }
   return shapes.text();
 }

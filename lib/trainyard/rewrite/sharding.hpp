@@ -71,7 +71,7 @@ class Sharding {
   bool divides(std::int64_t extent) const;
   void divide(OpShapes::Tensor& tensor, std::size_t dimension) const;
   void divide_rows(OpShapes::Tensor& tensor) const;
-  bool way_of_update(OpId op) const { return graph_.phase(op) == Phase::update; }
+  bool is_update(OpId op) const { return graph_.phase(op) == Phase::update; }
 
   /// Divides a tensor with fewer heads than ranks, if possible: leaves one head. Keys and values keep all rows of the
   /// head; other tensors keep a part of its rows, which are those of the queries that share the head.
