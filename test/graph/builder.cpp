@@ -103,6 +103,8 @@ TEST_CASE("a graph gives back what its ops declared") {
   CHECK_FALSE(graph.find_op("c").has_value());
   CHECK(OpIndex{graph}.find("a") == first);
   CHECK_FALSE(OpIndex{graph}.find("").has_value());
+  CHECK(OpIndex{graph}.at("b") == second);
+  CHECK_THROWS_WITH_AS(OpIndex{graph}.at("c"), "no op is named 'c'", InputError);
 }
 
 TEST_CASE("an op may name a tensor that a later op produces, and the order of execution takes the lowest free id") {

@@ -1,5 +1,13 @@
 #include "trainyard/graph/graph.hpp"
 
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "trainyard/core/error.hpp"
+#include "trainyard/core/nearest_name.hpp"
+
 namespace trainyard {
 
 std::span<const GivenTime> Graph::given_times(OpId op) const {
@@ -37,6 +45,13 @@ OpIndex::OpIndex(const Graph& graph) {
 std::optional<OpId> OpIndex::find(std::string_view name) const {
   const auto at = ids_.find(name);
   return at == ids_.end() ? std::nullopt : std::optional{at->second};
+}
+
+OpId OpIndex::at(std::string_view name, std::string_view pointer) const {
+  if (const auto found = find(name)) return *found;
+  std::vector<std::string> names(ids_.size());
+  for (const auto& [each, op] : ids_) names[op.index()] = each;
+  refuse("unknown-op", fmt::format("no op is named '{}'", name), did_you_mean(name, names), pointer);
 }
 
 }  // namespace trainyard

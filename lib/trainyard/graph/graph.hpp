@@ -149,6 +149,8 @@ class OpIndex {
  public:
   explicit OpIndex(const Graph& graph);
   std::optional<OpId> find(std::string_view name) const;
+  /// The op of this name. Throws InputError ("unknown-op"), with the nearest name, if there is none.
+  OpId at(std::string_view name, std::string_view pointer = {}) const;
 
  private:
   std::unordered_map<std::string_view, OpId> ids_;

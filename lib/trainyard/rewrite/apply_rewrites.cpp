@@ -11,7 +11,6 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/limits.hpp"
-#include "trainyard/core/nearest_name.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
@@ -27,14 +26,10 @@
 namespace trainyard {
 namespace {
 
-[[noreturn]] void refuse_at(std::size_t number, std::string code, std::string message, std::string help) {
-  refuse(code, std::move(message), help, fmt::format("/splits/{}", number));
-}
+std::string pointer_to(std::size_t number) { return fmt::format("/splits/{}", number); }
 
-[[noreturn]] void refuse_unknown(const Graph& graph, const std::string& op, std::size_t number) {
-  std::vector<std::string> names;
-  for (const OpId each : graph.ops()) names.emplace_back(graph.name(each));
-  refuse_at(number, "unknown-op", fmt::format("no op is named '{}'", op), did_you_mean(op, names));
+[[noreturn]] void refuse_at(std::size_t number, std::string code, std::string message, std::string help) {
+  refuse(code, std::move(message), help, pointer_to(number));
 }
 
 /// Number of ops, and of their inputs and dependencies. In double, which does not overflow.
@@ -157,20 +152,19 @@ class PendingSplits {
   bool has(const std::string& op) const { return index_.find(op) && !parts_.contains(op); }
 
   void add(const SplitOp& split, std::size_t number) {
-    const auto op = index_.find(split.op);
-    if (!op) refuse_unknown(*graph_, split.op, number);
+    const OpId op = index_.at(split.op, pointer_to(number));
     const double parts = static_cast<double>(split.parts);
-    made_->add({parts, parts * static_cast<double>(graph_->inputs(*op).size() + graph_->outputs(*op).size())}, number);
+    made_->add({parts, parts * static_cast<double>(graph_->inputs(op).size() + graph_->outputs(op).size())}, number);
     std::vector<OpSpec> specs;
-    if (split.parts >= 2) specs = split_op_specs(*graph_, *op, split.dimension, split.parts);
+    if (split.parts >= 2) specs = split_op_specs(*graph_, op, split.dimension, split.parts);
     if (specs.empty())
       refuse_at(
           number, "unsplittable",
-          fmt::format("op '{}' of type '{}' cannot be split in {} along its {} dimension", split.op, graph_->type(*op),
+          fmt::format("op '{}' of type '{}' cannot be split in {} along its {} dimension", split.op, graph_->type(op),
                       split.parts, name_of(split.dimension)),
           "convolutions, matrix products and their gradients can, in up to as many parts as the dimension is long");
     parts_.emplace(split.op, split.parts);
-    by_.emplace(*op, std::move(specs));
+    by_.emplace(op, std::move(specs));
   }
 
   /// `number`: of the last rewrite, for errors.
@@ -238,17 +232,16 @@ std::vector<std::vector<OpId>> take_segments(const Graph& graph, std::span<const
   for (;; ++number) {
     segments.emplace_back();
     for (const std::string& name : std::get<Recompute>(rewrites[number]).ops) {
-      const auto op = index.find(name);
-      if (!op) refuse_unknown(graph, name, number);
-      if (graph.phase(*op) != Phase::forward || taken[*op])
+      const OpId op = index.at(name, pointer_to(number));
+      if (graph.phase(op) != Phase::forward || taken[op])
         refuse_at(
             number, "recompute",
-            taken[*op]
+            taken[op]
                 ? fmt::format("op '{}' is to run again twice", name)
                 : fmt::format("op '{}' is not of the forward pass, and cannot run again for the backward pass", name),
             "name each forward op once at most");
-      taken[*op] = true;
-      segments.back().push_back(*op);
+      taken[op] = true;
+      segments.back().push_back(op);
     }
     if (number + 1 == rewrites.size() || !std::holds_alternative<Recompute>(rewrites[number + 1])) return segments;
   }

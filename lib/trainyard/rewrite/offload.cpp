@@ -95,13 +95,7 @@ class Offloading {
 
   /// Checks an op that waits for a transfer, or for which a transfer waits.
   void check_end(const std::string& name) const {
-    const auto op = ops_.find(name);
-    if (!op) {
-      std::vector<std::string> names;
-      for (const OpId each : graph_.ops()) names.emplace_back(graph_.name(each));
-      refuse("unknown-op", fmt::format("no op is named '{}'", name), did_you_mean(name, names));
-    }
-    if (graph_.collective(*op))
+    if (graph_.collective(ops_.at(name)))
       refuse("offload", fmt::format("op '{}' is a collective, which has members alone before and after it", name),
              "name one of its members");
   }

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
-#include "trainyard/core/nearest_name.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
@@ -33,15 +32,10 @@ IdMap<OpId, std::size_t> stages_of(const Graph& graph, const StageMeshes& meshes
       refuse("stages", fmt::format("stage {} has no {}", s, mesh.ops.empty() ? "ops" : "devices"),
              "a stage has ops, and one replica and rank at least");
     for (const std::string& name : mesh.ops) {
-      const auto op = index.find(name);
-      if (!op) {
-        std::vector<std::string> names;
-        for (const OpId each : graph.ops()) names.emplace_back(graph.name(each));
-        refuse("unknown-op", fmt::format("no op is named '{}'", name), did_you_mean(name, names));
-      }
-      if (stage[*op] != none)
-        refuse("stages", fmt::format("op '{}' is in stage {} and in stage {}", name, stage[*op], s), "name it once");
-      stage[*op] = s;
+      const OpId op = index.at(name);
+      if (stage[op] != none)
+        refuse("stages", fmt::format("op '{}' is in stage {} and in stage {}", name, stage[op], s), "name it once");
+      stage[op] = s;
     }
   }
   for (const OpId op : graph.ops())

@@ -13,7 +13,6 @@
 
 #include "trainyard/core/check_entries.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/core/nearest_name.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
@@ -27,11 +26,7 @@ class Tying {
   Tying(const Graph& graph, const TiedCopies& tied) : graph_(graph), copies_(tied.copies.size()) {
     const OpIndex index{graph};
     for (std::size_t k = 0; k < copies_.size(); ++k)
-      for (const std::string& name : tied.copies[k]) {
-        const auto op = index.find(name);
-        if (!op) refuse_unknown(name);
-        take(*op, copies_[k], k + 1);
-      }
+      for (const std::string& name : tied.copies[k]) take(index.at(name), copies_[k], k + 1);
     for (std::size_t k = 0; k < copies_.size(); ++k) {
       find_holder(copies_[k], k + 1);
       of_group_[graph_.colocation_group(copies_[k].holder)].push_back(k + 1);
@@ -73,12 +68,6 @@ class Tying {
   };
   /// Number of a copy, 0 for the group's own; nothing: several copies.
   using Place = std::optional<std::size_t>;
-
-  [[noreturn]] void refuse_unknown(const std::string& name) const {
-    std::vector<std::string> names;
-    for (const OpId op : graph_.ops()) names.emplace_back(graph_.name(op));
-    refuse("unknown-op", fmt::format("no op is named '{}'", name), did_you_mean(name, names));
-  }
 
   void take(OpId op, Copy& copy, std::size_t number) {
     const std::string_view name = graph_.name(op);
