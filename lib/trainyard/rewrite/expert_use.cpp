@@ -1,31 +1,23 @@
 #include "trainyard/rewrite/expert_use.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <string_view>
 
 #include "trainyard/cost/op_signature.hpp"
+#include "trainyard/rewrite/sharding.hpp"
 
 namespace trainyard::detail {
 namespace {
 
 /// Signature of an op on 1/parts of its experts. All of its tensors are [experts, ...].
 std::string signature_of_experts(std::string_view text, std::size_t parts) {
-  std::string divided;
-  while (!text.empty()) {
-    const std::size_t open = std::min(text.find('['), text.size() - 1) + 1;
-    divided += text.substr(0, open);
-    text.remove_prefix(open);
-    std::size_t experts = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), experts);
-    if (error != std::errc{}) continue;
-    divided += fmt::to_string(experts / parts);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  }
-  return divided;
+  auto shapes = OpShapes::parse(text);
+  if (!shapes) return std::string{text};
+  for (auto* side : {&shapes->reads, &shapes->writes})
+    for (OpShapes::Tensor& tensor : *side)
+      if (!tensor.extents.empty()) tensor.extents.front() /= static_cast<std::int64_t>(parts);
+  return shapes->text();
 }
 
 }  // namespace
