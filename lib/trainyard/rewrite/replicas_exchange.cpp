@@ -15,12 +15,12 @@ namespace {
 std::string block(const Graph& graph, OpId op, TensorId tensor, std::size_t j) {
   return j == 0 ? std::string{graph.name(tensor)} : fmt::format("{}/{}/{}", graph.name(op), graph.name(tensor), j);
 }
-/// Names of a gradient's terms: the sum of those of steps 0 to j, and that of step j.
-std::string sum_of(const Graph& graph, TensorId gradient, std::size_t j) {
-  return fmt::format("{}/{}/{}", graph.name(gradient), j > 0 ? "sum" : "term", j);
-}
+/// Names of a gradient's terms: that of step j, and the sum of those of steps 0 to j.
 std::string term_of(const Graph& graph, TensorId gradient, std::size_t j) {
   return fmt::format("{}/term/{}", graph.name(gradient), j);
+}
+std::string sum_of(const Graph& graph, TensorId gradient, std::size_t j) {
+  return j == 0 ? term_of(graph, gradient, 0) : fmt::format("{}/sum/{}", graph.name(gradient), j);
 }
 
 }  // namespace
