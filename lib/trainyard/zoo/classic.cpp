@@ -8,10 +8,6 @@ namespace trainyard::zoo {
 
 namespace {
 
-ValueId image_input(LayerBuilder& net, const NetworkArguments& given, std::int64_t channels) {
-  return net.input("image", {given["batch"], channels, given["image"], given["image"]});
-}
-
 Model lenet(const NetworkArguments& given) {
   LayerBuilder net{given.network()};
   ValueId x = image_input(net, given, 1);
@@ -45,7 +41,7 @@ ValueId classifier(LayerBuilder& net, ValueId x, std::int64_t classes, DropoutAt
 
 Model alexnet(const NetworkArguments& given) {
   LayerBuilder net{given.network()};
-  ValueId x = image_input(net, given, 3);
+  ValueId x = image_input(net, given);
   net.at("conv1");
   x = net.relu(net.conv(x, {.channels = 64, .kernel = {11, 11}, .stride = 4, .padding = {2, 2}, .bias = true}));
   x = net.max_pool(x, {});
@@ -69,7 +65,7 @@ Model alexnet(const NetworkArguments& given) {
 /// `stages`: number of convolutions in each stage. Stages have 64, 128, 256, 512 and 512 channels and end in a pooling.
 Model vgg(const NetworkArguments& given, const std::vector<int>& stages) {
   LayerBuilder net{given.network()};
-  ValueId x = image_input(net, given, 3);
+  ValueId x = image_input(net, given);
   std::int64_t channels = 64;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     for (int i = 0; i < stages[stage]; ++i) {

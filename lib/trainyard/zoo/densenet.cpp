@@ -14,7 +14,7 @@ ValueId norm_relu_conv(LayerBuilder& net, ValueId x, const Convolution& how) {
 Model densenet121(const NetworkArguments& given) {
   constexpr std::int64_t growth = 32;
   LayerBuilder net{given.network()};
-  ValueId x = net.input("image", {given["batch"], 3, given["image"], given["image"]});
+  ValueId x = image_input(net, given);
   net.at("stem");
   x = net.conv(x, {.channels = 2 * growth, .kernel = {7, 7}, .stride = 2, .padding = {3, 3}});
   x = net.max_pool(net.relu(net.batch_norm(x)), {.kernel = 3, .stride = 2, .padding = 1});

@@ -87,7 +87,7 @@ Model enas_cifar10(const NetworkArguments& given) {
   const auto nodes = static_cast<std::size_t>(given["nodes"]);
   const CellWiring normal = draw_cell(random, nodes), reduction = draw_cell(random, nodes);
   LayerBuilder net{given.network()};
-  const ValueId image = net.input("image", {given["batch"], 3, given["image"], given["image"]});
+  const ValueId image = image_input(net, given);
   net.at("stem");
   ValueId current = net.batch_norm(net.conv(image, {.channels = 3 * filters, .kernel = {3, 3}, .padding = {1, 1}}),
                                    ConvolutionCell::kEpsilon);

@@ -39,7 +39,7 @@ ValueId inception(LayerBuilder& net, ValueId x, const Widths& widths) {
 
 Model googlenet(const NetworkArguments& given) {
   LayerBuilder net{given.network()};
-  ValueId x = net.input("image", {given["batch"], 3, given["image"], given["image"]});
+  ValueId x = image_input(net, given);
   const Pooling halve = {.kernel = 3, .stride = 2, .ceil = true};
   net.at("stem");
   x = conv_norm_relu(net, x, {.channels = 64, .kernel = {7, 7}, .stride = 2, .padding = {3, 3}});

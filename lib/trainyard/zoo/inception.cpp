@@ -112,7 +112,7 @@ ValueId module_8x8(LayerBuilder& net, const std::string& layer, ValueId x) {
 
 Model inception_v3(const NetworkArguments& given) {
   LayerBuilder net{given.network()};
-  ValueId x = stem(net, net.input("image", {given["batch"], 3, given["image"], given["image"]}));
+  ValueId x = stem(net, image_input(net, given));
   x = module_35x35(net, "mixed_5b", x, 32);
   x = module_35x35(net, "mixed_5c", x, 64);
   x = module_35x35(net, "mixed_5d", x, 64);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainyard/model/model.hpp"
+#include "trainyard/zoo/network.hpp"
 
 namespace trainyard::zoo {
 
@@ -169,6 +170,11 @@ class LayerBuilder {
   std::map<std::vector<std::int64_t>, ValueId> constants_;
   std::map<std::int64_t, ValueId> scalars_;
 };
+
+/// The images of a step: [batch, channels, image, image].
+inline ValueId image_input(LayerBuilder& net, const NetworkArguments& given, std::int64_t channels = 3) {
+  return net.input("image", {given["batch"], channels, given["image"], given["image"]});
+}
 
 /// Throws InputError ("does-not-divide") unless the parameter `name` with `value` is a multiple of `divisor`, which is
 /// the value of the parameter `divisor_name` if that is given.

@@ -30,7 +30,7 @@ Model mobilenet_v2(const NetworkArguments& given) {
   } stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                 {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
   LayerBuilder net{given.network()};
-  ValueId x = net.input("image", {given["batch"], 3, given["image"], given["image"]});
+  ValueId x = image_input(net, given);
   net.at("stem");
   x = conv_norm_relu6(net, x, {.channels = 32, .kernel = {3, 3}, .stride = 2, .padding = {1, 1}});
   int block = 1;

@@ -54,7 +54,7 @@ Model nasnet(const NetworkArguments& given) {
   const std::int64_t filters = given["filters"];
   require_multiple("filters", filters, 4);
   LayerBuilder net{given.network()};
-  const ValueId image = net.input("image", {given["batch"], 3, given["image"], given["image"]});
+  const ValueId image = image_input(net, given);
   net.at("stem");
   const ValueId stem =
       net.batch_norm(net.conv(image, {.channels = given["stem"], .kernel = {3, 3}, .stride = 2}), Cell::kEpsilon);

@@ -38,7 +38,7 @@ ValueId bottleneck(LayerBuilder& net, ValueId x, std::int64_t width, std::int64_
 template <class Block>
 Model resnet(const NetworkArguments& given, std::int64_t base, const Block& block, const std::array<int, 4>& blocks) {
   LayerBuilder net{given.network()};
-  ValueId x = net.input("image", {given["batch"], 3, given["image"], given["image"]});
+  ValueId x = image_input(net, given);
   net.at("stem");
   x = net.relu(conv_norm(net, x, {.channels = base, .kernel = {7, 7}, .stride = 2, .padding = {3, 3}}));
   x = net.max_pool(x, {.kernel = 3, .stride = 2, .padding = 1});

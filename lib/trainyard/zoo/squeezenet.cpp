@@ -19,7 +19,7 @@ ValueId fire(LayerBuilder& net, const std::string& layer, ValueId x, std::int64_
 
 Model squeezenet(const NetworkArguments& given) {
   LayerBuilder net{given.network()};
-  ValueId x = net.input("image", {given["batch"], 3, given["image"], given["image"]});
+  ValueId x = image_input(net, given);
   const Pooling halve = {.kernel = 3, .stride = 2, .ceil = true};
   net.at("stem");
   x = net.relu(net.conv(x, {.channels = 64, .kernel = {3, 3}, .stride = 2, .bias = true}));

@@ -21,7 +21,7 @@ Model vit(const NetworkArguments& given) {
   require_multiple("image", given["image"], patch, "patch");
   const std::int64_t side = given["image"] / patch, patches = side * side;
   LayerBuilder net{given.network()};
-  ValueId x = net.input("image", {batch, 3, given["image"], given["image"]});
+  ValueId x = image_input(net, given);
   net.at("embedding");
   x = net.conv(x, {.channels = width, .kernel = {patch, patch}, .stride = patch, .bias = true});
   x = net.transpose(net.reshape(x, {batch, width, patches}), {0, 2, 1});
