@@ -168,6 +168,27 @@ TEST_CASE("where memory is plenty the bound is the least step of all cuts, whate
   }
 }
 
+TEST_CASE("memory that is plenty leaves the bound as it is where recomputation frees nothing") {
+  Random random{45};
+  for (int round = 0; round < test::rounds(50); ++round) {
+    CAPTURE(round);
+    RandomPipeline drawn = random_pipeline(random, 7);
+    PlanCosts& costs = drawn.costs;
+    costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+      LayerCost cost = layer(i, samples, degree);
+      cost.saved = cost.input;
+      return cost;
+    };
+    costs.memory = Bytes{std::int64_t{1} << 40};
+    Nanoseconds best = kLongestTime;
+    each_cut(drawn.plan, costs.layers,
+             [&](const ParallelPlan& each) { best = std::min(best, run_plan(costs, each).step); });
+    const ScheduleBound proven = schedule_bound(costs, drawn.plan);
+    CHECK(proven.bound <= best);
+    CHECK(reaches(proven, best, drawn.plan.devices_in_row()));
+  }
+}
+
 TEST_CASE("the bound that is enough ends the search for a better one, and is one") {
   Random random{47};
   const PlanCosts costs = chain_costs(random_chain(random, 12, 4, 12'000'000));

@@ -512,7 +512,7 @@ class BoundOfSchedule {
                           (instant.gradients.front() > 0 ? sum(std::mem_fn(&LayerTimes::gradients)) : 0);
       most = std::max(most, over / held);
     }
-    return most * cheapest_;
+    return most > 0 ? most * cheapest_ : 0;
   }
 
   /// The longest path through the layers that stages have for all cuts in the windows, with the cheapest transfers over
@@ -715,7 +715,7 @@ class BoundOfSchedule {
   std::size_t last_cuts_ = 0;                   // index of the cuts found last
   std::vector<std::pair<double, Dual>> duals_;  // the best duals, each with its minimum over all cuts
   std::vector<LayerTimes> up_to_;               // prefix sums over layers
-  double cheapest_ = 0;                         // least recompute time per freed byte of a microbatch
+  double cheapest_ = 0;                         // least recompute time per freed byte of a microbatch; may be infinite
 };
 
 }  // namespace
