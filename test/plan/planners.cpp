@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/instances.hpp"
@@ -128,6 +129,16 @@ double latency(const PlanCosts& costs, const ParallelPlan& plan) {
   return static_cast<double>(dapple_latency(stages, static_cast<std::size_t>(microbatches(costs, plan))).count);
 }
 
+/// These costs where a layer's kept activations are freed as its backward pass reads them.
+PlanCosts freeing(PlanCosts costs) {
+  costs.layer = [layer = std::move(costs.layer)](std::size_t i, std::size_t samples, LayerDegree degree) {
+    LayerCost cost = layer(i, samples, degree);
+    cost.backward_memory = BackwardMemory{};
+    return cost;
+  };
+  return costs;
+}
+
 bool alike(const ParallelPlan& plan) {
   return std::ranges::count(plan.recompute, plan.recompute.front()) == static_cast<std::ptrdiff_t>(plan.stages());
 }
@@ -147,8 +158,8 @@ TEST_CASE("Alpa's and Piper's plans are the best of all by their own objectives,
   Random random{11};
   for (int round = 0; round < 20; ++round) {
     CAPTURE(round);
-    const PlanCosts costs =
-        chain_costs(random_chain(random, 3 + random.below(3), 4, random.between(4, 20) * 1'000'000));
+    PlanCosts costs = chain_costs(random_chain(random, 3 + random.below(3), 4, random.between(4, 20) * 1'000'000));
+    if (round % 2 == 1) costs = freeing(std::move(costs));
     std::optional<double> alpa, piper;
     each_plan(costs, true, [&](const ParallelPlan& plan) {
       if (alike(plan) && (plan.zero == 1 || plan.data == 1))
@@ -255,6 +266,36 @@ TEST_CASE("Aceso's plans with degrees of its stages are worth what its formula s
   }
   CHECK(unequal > 5);
   CHECK(aceso / kRounds < 1.02);
+}
+
+TEST_CASE("planners count the gradients of the only microbatch as they are made, by hand") {
+  PlanCosts costs = pipeline_costs({{100, 100, 100}, {100, 100, 100}, {100, 100, 100}}, 1);
+  costs.layer_degrees = {{1}, {2}};
+  // The third layer takes twice as much on one rank.
+  costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+    const std::int64_t parts = i == 2 && degree.ranks == 1 ? 2 : 1;
+    LayerCost cost = layer(i, samples, degree);
+    cost.input = cost.saved = Bytes{20 * parts};
+    cost.weights = Bytes{40 * parts};
+    cost.state = Bytes{80 * parts};
+    return cost;
+  };
+  costs = freeing(std::move(costs));
+  // Two layers have weights of 80 and state of 160. The second one keeps 20 until its gradients of 40 are made, the
+  // first until both are: 20 + 80.
+  costs.memory = Bytes{340};
+  // The third layer alone takes 80 + 160 + 40 + 80 on one device, so two devices share it.
+  CHECK_THROWS_AS(plan_alpa(costs), InputError);
+  CHECK(std::ranges::max(run_plan(costs, plan_alpa(costs, {.stage_degrees = true}).plan).peaks) == Bytes{340});
+  costs.layers = 2;
+  costs.devices = 1;
+  for (const Planner& planner : planners()) {
+    CAPTURE(planner.name);
+    costs.memory = Bytes{340};
+    CHECK(run_plan(costs, planner.plan(costs, {}).plan).peaks == std::vector{Bytes{340}});
+    costs.memory = Bytes{339};
+    CHECK(refusal(costs, planner).starts_with("no plan of "));
+  }
 }
 
 TEST_CASE("DAPPLE's latency by hand: the pivot has no bubble, and sums of gradients may end after it") {

@@ -118,7 +118,7 @@ struct StageCost {
   Nanoseconds time() const { return forward + backward(); }
   /// Peak memory of a device with this stage alone, as in PlanStep but without buckets in transit. `in_flight`:
   /// microbatches in flight at most. `several`: whether the step has more than one microbatch.
-  Bytes memory(std::size_t in_flight, const Shards& shards, bool several = true) const {
+  Bytes memory(std::size_t in_flight, const Shards& shards, bool several) const {
     const Bytes gradients = shards.gradients > 1          ? share(shards.gradients) + peak.passing
                             : several || !backward_memory ? weights + peak.later
                                                           : peak.only;

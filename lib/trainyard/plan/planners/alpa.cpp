@@ -154,7 +154,7 @@ class AlpaSubmeshes {
         const StageCost& stage = table->of(begin, stages.begin, recompute_);
         if (microbatches_ * stage.time() >= limit) break;
         if ((begin == 0) != (left == 0) || (begin == 0 && alike) ||
-            (costs_.memory && stage.memory(in_flight, {around.zero, degrees.data}) > *costs_.memory))
+            (costs_.memory && stage.memory(in_flight, {around.zero, degrees.data}, microbatches_ > 1) > *costs_.memory))
           continue;
         Nanoseconds time = stage.time();
         if (degrees.data > 1) time += Nanoseconds{costs_.all_reduce(around, 1, stage.weights).count / microbatches_};

@@ -77,8 +77,8 @@ std::int64_t microbatches_of(const PlanCosts& costs, const ParallelPlan& plan) {
 }
 
 Bytes memory_of(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage, const StageCost& cost) {
-  const std::size_t in_flight = std::min(costs.batch / plan.data / plan.microbatch, plan.stages() - stage);
-  return cost.memory(in_flight, plan.shards(stage));
+  const std::size_t microbatches = costs.batch / plan.data / plan.microbatch;
+  return cost.memory(std::min(microbatches, plan.stages() - stage), plan.shards(stage), microbatches > 1);
 }
 
 bool fits(const PlanCosts& costs, const ParallelPlan& plan, std::size_t stage, const StageCost& cost) {

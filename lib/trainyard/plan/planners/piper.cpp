@@ -115,8 +115,8 @@ class PiperStages {
       for (std::size_t begin = left > 0 ? end : std::min<std::size_t>(end, 1); begin-- > 0;) {
         // Some remaining stage has at least the mean of the remaining work.
         if (left > 0 && rest_[begin] / static_cast<double>(left) >= limit_) continue;
-        const auto level =
-            least_recompute(costs_, choices_[c], begin, end, std::min(microbatches_, behind + 1), true, 0, false);
+        const auto level = least_recompute(costs_, choices_[c], begin, end, std::min(microbatches_, behind + 1),
+                                           microbatches_ > 1, 0, false);
         if (!level) break;
         const StageCost& stage = table->of(begin, end, *level);
         Nanoseconds own = stage.time() + sent;
