@@ -52,6 +52,17 @@ TEST_CASE("the gradient of a linear layer is two products of their own, and a su
   CHECK(data < 1.5e-3);
 }
 
+TEST_CASE("a backward op takes the same time whether its type ends with Grad or Backward") {
+  const std::string linear =
+      "(float32[4096,2048],float32[1024,2048],float32[4096,1024])->float32[4096,1024],float32[1024,2048]";
+  CHECK(kernel("V100", "LinearBackward", linear)->seconds == kernel("V100", "LinearGrad", linear)->seconds);
+  const std::string relu = "(float32[4096,1024],float32[4096,1024])->float32[4096,1024]";
+  CHECK(kernel("V100", "ReluBackward", relu)->seconds == kernel("V100", "ReluGrad", relu)->seconds);
+  // Nothing says which operands these read: the roofline.
+  CHECK_FALSE(kernel("V100", "LinearBackwardData", linear));
+  CHECK_FALSE(kernel("V100", "ReluBackward0", relu));
+}
+
 TEST_CASE("elementwise ops of a step take 8.2 us and their bytes at the share of their kind") {
   // V100: two inputs reach 0.925 of 900 GB/s; 300 MB take 360 us
   const auto time =

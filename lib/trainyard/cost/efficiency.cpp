@@ -40,6 +40,12 @@ constexpr Efficiency kUnknown{0.30, 0.70};
 
 }  // namespace
 
+std::pair<std::string_view, std::string_view> forward_type(std::string_view type) {
+  const std::size_t cut = std::min(type.find("Grad"), type.find("Backward"));
+  if (cut == std::string_view::npos || cut == 0) return {type, {}};
+  return {type.substr(0, cut), type.substr(cut)};
+}
+
 EfficiencyTable EfficiencyTable::standard() {
   EfficiencyTable table{kUnknown};
   const auto set_all = [&](Efficiency efficiency, std::initializer_list<std::string_view> types) {
@@ -71,9 +77,7 @@ void EfficiencyTable::set(std::string_view type, Efficiency efficiency) {
 
 Efficiency EfficiencyTable::of(std::string_view type) const {
   if (const auto own = types_.find(type); own != types_.end()) return own->second;
-  const std::size_t cut = std::min(type.find("Grad"), type.find("Backward"));
-  if (cut != std::string_view::npos && cut > 0)
-    if (const auto forward = types_.find(type.substr(0, cut)); forward != types_.end()) return forward->second;
+  if (const auto forward = types_.find(forward_type(type).first); forward != types_.end()) return forward->second;
   return otherwise_;
 }
 

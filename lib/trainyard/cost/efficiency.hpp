@@ -4,8 +4,13 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace trainyard {
+
+/// Splits an op type before "Grad" or "Backward" into the forward op's type and the rest: {"Conv", "GradW"}. The rest
+/// of a forward op's type is empty.
+std::pair<std::string_view, std::string_view> forward_type(std::string_view type);
 
 /// Shares of a device's peak FLOP rate and memory bandwidth that ops of a type reach, both in (0, 1].
 struct Efficiency {
@@ -15,8 +20,8 @@ struct Efficiency {
   friend bool operator==(const Efficiency&, const Efficiency&) = default;
 };
 
-/// Efficiencies by op type, for the roofline. A type without an entry takes that of its forward type, the part of its
-/// name before "Grad" or "Backward" ("Conv" for "ConvGradW" and "ConvBackward"), else the default.
+/// Efficiencies by op type, for the roofline. A type without an entry takes that of its forward_type() ("Conv" for
+/// "ConvGradW" and "ConvBackward"), else the default.
 class EfficiencyTable {
  public:
   /// A default of 1: every op at full speed.

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "trainyard/cost/efficiency.hpp"
 #include "trainyard/cost/kernel_fusion.hpp"
 #include "trainyard/cost/kind_kernels.hpp"
 #include "trainyard/cost/op_signature.hpp"
@@ -235,11 +236,12 @@ class KernelSum {
   Evidence evidence_ = Evidence::interpolated;
 };
 
-/// Splits a type into the forward op's type and the rest: {"Conv", "GradW"}.
-std::pair<std::string_view, std::string_view> forward_type(std::string_view type) {
-  const std::size_t cut = type.find("Grad");
-  if (cut == std::string_view::npos || cut == 0) return {type, {}};
-  return {type.substr(0, cut), type.substr(cut)};
+/// The class of the type's forward op. Nothing for "ConvBackwardData" and the like, whose operands are not known.
+std::optional<OpClass> class_of(std::string_view type) {
+  const auto [base, suffix] = forward_type(type);
+  const auto of = op_classes().find(base);
+  if (of == op_classes().end() || (suffix != "Backward" && suffix.starts_with("Backward"))) return std::nullopt;
+  return of->second;
 }
 
 /// The gradients of a product or convolution that an op makes. A combined op is (dY, W, X) -> dX, dW, or without dX
@@ -251,7 +253,7 @@ Gradients gradients_of(const OpSignature& op, std::string_view suffix, std::stri
   const bool named_by_operand = base == "MatMul" || base == "Gemm";  // A, B, C rather than X, W, B
   if (suffix == "GradX" || suffix == "GradA") return {true, false, false};
   if (suffix == "GradW" || (suffix == "GradB" && named_by_operand)) return {false, true, false};
-  if (suffix != "Grad") return {false, false, true};
+  if (suffix != "Grad" && suffix != "Backward") return {false, false, true};
   const bool data = op.read_count >= 3;
   return {data, true, op.write_count > (data ? 2U : 1U)};
 }
@@ -391,10 +393,9 @@ bool add_streaming(KernelSum& sum, const OpSignature& op, OpClass of, std::strin
 
 /// Whether ops of the type can be parts of a fused kernel: they write each element or row where they read it.
 bool streams(std::string_view type) {
-  const auto of = op_classes().find(forward_type(type).first);
-  if (of == op_classes().end()) return false;
-  return of->second == OpClass::elementwise || of->second == OpClass::unary || of->second == OpClass::dropout ||
-         of->second == OpClass::softmax || of->second == OpClass::layer_norm;
+  const auto of = class_of(type);
+  return of == OpClass::elementwise || of == OpClass::unary || of == OpClass::dropout || of == OpClass::softmax ||
+         of == OpClass::layer_norm;
 }
 
 }  // namespace
@@ -403,16 +404,16 @@ std::optional<KernelTime> kernel_time(const Graph& graph, OpId op, const Device&
   if (graph.signature(op).empty() || device.peak.value <= 0 || device.memory_bandwidth.value <= 0) return std::nullopt;
   const KindKernels* kernels = detail::kernels_of(device.kind);
   if (!kernels) return std::nullopt;
-  const auto [base, suffix] = forward_type(graph.type(op));
-  const auto of = op_classes().find(base);
-  if (of == op_classes().end()) return std::nullopt;
-  if (of->second == OpClass::nothing) return KernelTime{0, {}, true, kernels->elementwise.evidence};
+  const auto of = class_of(graph.type(op));
+  if (!of) return std::nullopt;
+  if (*of == OpClass::nothing) return KernelTime{0, {}, true, kernels->elementwise.evidence};
   const auto signature = detail::parse_signature(graph.signature(op));
   if (!signature || signature->write_count == 0) return std::nullopt;
   KernelSum sum{*kernels, device, *signature, options};
+  const auto [base, suffix] = forward_type(graph.type(op));
   const Direction direction = suffix.empty() ? Direction::forward : Direction::backward;
   bool known = false;
-  switch (of->second) {
+  switch (*of) {
     case OpClass::product:
       known = add_product(sum, *signature, base, suffix);
       break;
@@ -424,11 +425,10 @@ std::optional<KernelTime> kernel_time(const Graph& graph, OpId op, const Device&
       break;
     case OpClass::softmax:
     case OpClass::layer_norm:
-      known = add_rows(sum, *signature, of->second, direction);
+      known = add_rows(sum, *signature, *of, direction);
       break;
     default:
-      known = add_streaming(sum, *signature, of->second, base, direction,
-                            static_cast<double>(graph.bytes_accessed(op).count));
+      known = add_streaming(sum, *signature, *of, base, direction, static_cast<double>(graph.bytes_accessed(op).count));
   }
   if (!known) return std::nullopt;
   return options.fused ? sum.time(detail::fused_part(graph, op, &streams)) : sum.time();
