@@ -126,6 +126,16 @@ TEST_CASE("published collectives: medians within 5 % from two sizes and 2 % from
   }
 }
 
+TEST_CASE("a table whose sizes repeat or fall is refused") {
+  for (const std::int64_t second : {1'000, 500}) {
+    CollectiveTable table = bent();
+    table.points[1].bytes = Bytes{second};
+    CHECK_THROWS_WITH_AS(collective_time(table, Bytes{8}), doctest::Contains("has 1000 B before"), InputError);
+    CHECK_THROWS_AS(collective_time(table, all_reduce, 8, 1, Bytes{8}), InputError);
+    CHECK_THROWS_AS(measured_collective({table}, all_reduce, 4, 1, Bytes{8}), InputError);
+  }
+}
+
 TEST_CASE("a table has points, and one rank takes no time") {
   constexpr auto kind = CollectiveKind::all_reduce;
   CHECK_THROWS_AS(collective_time(CollectiveTable{}, Bytes{8}), InputError);

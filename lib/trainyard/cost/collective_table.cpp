@@ -1,7 +1,10 @@
 #include "trainyard/cost/collective_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "trainyard/core/error.hpp"
 
@@ -11,6 +14,11 @@ namespace {
 void check_points(const CollectiveTable& table) {
   if (table.points.empty() || table.ranks < 2 || table.nodes == 0)
     refuse("collective", "a table of a collective has no points, nodes or two ranks", "give those that were measured");
+  const auto falls = std::ranges::adjacent_find(table.points, std::ranges::greater_equal{}, &CollectivePoint::bytes);
+  if (falls != table.points.end())
+    refuse("collective",
+           fmt::format("a table of a collective has {} B before {} B", falls->bytes.count, (falls + 1)->bytes.count),
+           "give its points by ascending size, each size once");
 }
 
 double seconds_of_latency(const CollectiveTable& table) {

@@ -23,7 +23,7 @@ struct CollectivePoint {
 struct CollectiveTable {
   CollectiveKind kind = CollectiveKind::all_reduce;
   std::size_t ranks = 2, nodes = 1;     // at least 2 ranks; nodes divides ranks
-  std::vector<CollectivePoint> points;  // at least one, by ascending size
+  std::vector<CollectivePoint> points;  // at least one, by ascending size, each size once
   std::string source = {};
 
   friend bool operator==(const CollectiveTable&, const CollectiveTable&) = default;
@@ -38,7 +38,8 @@ struct CollectiveTable {
 ///     one size only       the line through it and NCCL's latency at 0 bytes
 ///
 /// Lines never fall: if the larger size took less time, the line is level at that time. The functions here throw
-/// InputError ("collective") for a table without points or nodes, or with fewer than two ranks.
+/// InputError ("collective") for a table without points or nodes, with fewer than two ranks, or with points out of
+/// order.
 Nanoseconds collective_time(const CollectiveTable& table, Bytes bytes);
 
 /// Transfers a table to another number of ranks or nodes, or to another collective. Its latency a (the first line at 0
