@@ -42,8 +42,9 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
 /// bucket, whose sum and update come after all tasks.
 std::vector<RatedPlan> bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan);
 
-/// The plan with buckets of PlanCosts::bucket and of 1/2, 1/4, ... of it, down to 1/50; `finely` also tries sizes in
-/// between. Sums delay the ranks' collectives on shared links irregularly, so neighbouring sizes do not predict these.
+/// The plan with buckets of PlanCosts::bucket and of 1/2, 1/4, ... of it, down to 3/100. With `finely` each size is
+/// 71/100 of the one before, down to 1/50. Sums delay the ranks' collectives on shared links irregularly, so
+/// neighbouring sizes do not predict these.
 std::vector<RatedPlan> distant_bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan, bool finely);
 
 /// The plan with each other ZeRO stage from 0 to 3, whatever PlanSearchOptions allow.
