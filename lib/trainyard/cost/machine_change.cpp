@@ -105,10 +105,6 @@ void keep_routes(ClusterSpec& spec, const Cluster& cluster) {
     }
 }
 
-}  // namespace
-
-namespace {
-
 void check_change(const Cluster& cluster, const MachineChange& change) {
   if (!(change.factor > 0 && std::isfinite(change.factor)))
     refuse("range", fmt::format("a factor of {} makes no machine", change.factor),
