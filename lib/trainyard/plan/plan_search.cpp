@@ -194,7 +194,6 @@ class PlanSearch {
     if (!memory_.may_fit()) memory_.refuse();
     enumerate();
     bool exact = !cut_short_;
-    Nanoseconds bound{0};
     std::size_t next = 0;
     while (next < candidates_.size() && !(next > 0 && options_.stop && options_.stop())) {
       const std::size_t end = std::min(next + kAtOnce, candidates_.size());
@@ -216,7 +215,9 @@ class PlanSearch {
       next = end;
       if (next < candidates_.size() && limit_of_bounds().value_or(kLongestTime) <= candidates_[next].bound) break;
     }
-    bound = cut_short_ ? Nanoseconds{0} : next < candidates_.size() ? candidates_[next].bound : kLongestTime;
+    Nanoseconds bound = cut_short_                  ? Nanoseconds{0}
+                        : next < candidates_.size() ? candidates_[next].bound
+                                                    : kLongestTime;
     improve();
     if (options_.proves) prove(next);
     // Enumerated candidates are solved exactly, so only the others' bounds count.
