@@ -35,27 +35,47 @@ StageLayers::StageLayers(const PlanCosts& costs, const ParallelPlan& plan, std::
   const std::size_t device = device_of(plan.schedule, stage, plan.devices_in_row()),
                     end = stage < plan.cuts.size() ? plan.cuts[stage] : costs.layers;
   for (std::size_t i = stage > 0 ? plan.cuts[stage - 1] : 0; i < end; ++i)
-    costs_.push_back(costs.layer(i, plan.samples_of(device), costs.degree_of(plan, device)));
+    layers_.push_back(costs.layer(i, plan.samples_of(device), costs.degree_of(plan, device)));
 }
 
 std::vector<StageRecompute> StageLayers::levels() const {
   std::vector<StageRecompute> levels{StageRecompute::no};
   for (const StageRecompute what : {StageRecompute::attention, StageRecompute::blocks})
-    if (std::ranges::any_of(costs_, [&](const LayerCost& layer) { return repeats(layer, what); }))
+    if (std::ranges::any_of(layers_, [&](const LayerCost& layer) { return repeats(layer, what); }))
       levels.push_back(what);
   return levels;
 }
 
 StageRecomputation StageLayers::fewer(StageRecomputation now) const {
-  std::size_t count = std::min(now.layers, costs_.size());
-  while (count > 0 && !repeats(costs_[count - 1], now.what)) --count;
+  std::size_t count = std::min(now.layers, layers_.size());
+  while (count > 0 && !repeats(layers_[count - 1], now.what)) --count;
   return {now.what, count > 0 ? count - 1 : 0};
 }
 
 StageRecomputation StageLayers::more(StageRecomputation now) const {
-  std::size_t count = std::min(now.layers, costs_.size());
-  while (count < costs_.size() && !repeats(costs_[count], now.what)) ++count;
-  return {now.what, count + 1 < costs_.size() ? count + 1 : StageRecomputation::kAll};
+  std::size_t count = std::min(now.layers, layers_.size());
+  while (count < layers_.size() && !repeats(layers_[count], now.what)) ++count;
+  return {now.what, count + 1 < layers_.size() ? count + 1 : StageRecomputation::kAll};
+}
+
+RatedPlan rated(const PlanCosts& costs, ParallelPlan plan, std::uint64_t& evaluations) {
+  ++evaluations;
+  PlanStep run = run_plan(costs, plan);
+  return {std::move(plan), std::move(run)};
+}
+
+void each_move_of_cuts(const PlanCosts& costs, const ParallelPlan& plan,
+                       const std::function<void(ParallelPlan)>& offer) {
+  for (std::size_t i = 0; i < plan.cuts.size(); ++i)
+    for (const int by : {-1, 1}) {
+      const std::size_t low = i > 0 ? plan.cuts[i - 1] : 0;
+      const std::size_t high = i + 1 < plan.cuts.size() ? plan.cuts[i + 1] : costs.layers;
+      const std::size_t to = plan.cuts[i] + static_cast<std::size_t>(by);
+      if (to <= low || to >= high) continue;
+      ParallelPlan moved = plan;
+      moved.cuts[i] = to;
+      offer(std::move(moved));
+    }
 }
 
 RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options, RatedPlan best,
@@ -70,22 +90,12 @@ RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options,
     better_found = false;
     const auto offer = [&](ParallelPlan plan) {
       if (options.stop && options.stop()) return;
-      ++evaluations;
-      PlanStep run = run_plan(costs, plan);
-      if (outcome(run) >= outcome(best.run)) return;
-      best = {std::move(plan), std::move(run)};
+      RatedPlan each = rated(costs, std::move(plan), evaluations);
+      if (outcome(each.run) >= outcome(best.run)) return;
+      best = std::move(each);
       better_found = true;
     };
-    for (std::size_t i = 0; i < best.plan.cuts.size(); ++i)
-      for (const int by : {-1, 1}) {
-        const std::size_t low = i > 0 ? best.plan.cuts[i - 1] : 0;
-        const std::size_t high = i + 1 < best.plan.cuts.size() ? best.plan.cuts[i + 1] : costs.layers;
-        const std::size_t to = best.plan.cuts[i] + static_cast<std::size_t>(by);
-        if (to <= low || to >= high) continue;
-        ParallelPlan plan = best.plan;
-        plan.cuts[i] = to;
-        offer(std::move(plan));
-      }
+    each_move_of_cuts(costs, best.plan, offer);
     for (std::size_t s = 0; costs.memory && s < best.plan.stages(); ++s) {
       const auto again = [&](const StageRecomputation& what) {
         if (best.plan.recompute[s] == what) return;

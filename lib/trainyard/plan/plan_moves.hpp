@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "trainyard/plan/plan_search.hpp"
@@ -19,8 +20,16 @@ class StageLayers {
   StageRecomputation more(StageRecomputation now) const;
 
  private:
-  std::vector<LayerCost> costs_;
+  std::vector<LayerCost> layers_;
 };
+
+/// Runs the plan, and adds 1 to `evaluations`.
+RatedPlan rated(const PlanCosts& costs, ParallelPlan plan, std::uint64_t& evaluations);
+
+/// Calls offer(plan) for each move of a cut by one layer. If `offer` changes `plan`, but not the number of its cuts,
+/// the next moves are from the changed one.
+void each_move_of_cuts(const PlanCosts& costs, const ParallelPlan& plan,
+                       const std::function<void(ParallelPlan)>& offer);
 
 /// Local search from `plan` over single moves of a cut or of a stage's recomputation. Takes the first improving move
 /// until none is left: fewer bytes beyond the memory, then a shorter step. Adds the number of plans run to

@@ -306,7 +306,7 @@ class PlanSearch {
       weights += costs_.layer(i, best.plan.microbatch, best.plan.layer_degree()).weights;
     ParallelPlan other = best.plan;
     const auto is_worth_it = [&] {
-      RatedPlan each = rated(other, evaluations);
+      RatedPlan each = rated(costs_, other, evaluations);
       const auto most = static_cast<std::int64_t>(kWorthOther * static_cast<double>(best.run.step.count));
       if (each.run.step >= Nanoseconds{most}) return false;
       best = std::move(each);
@@ -325,11 +325,6 @@ class PlanSearch {
     return best;
   }
 
-  RatedPlan rated(ParallelPlan plan, std::uint64_t& evaluations) const {
-    ++evaluations;
-    PlanStep run = run_plan(costs_, plan);
-    return {std::move(plan), std::move(run)};
-  }
   bool better(const RatedPlan& one, const RatedPlan& other) const {
     return outcome(one.run, costs_.memory) < outcome(other.run, costs_.memory);
   }
@@ -350,7 +345,7 @@ class PlanSearch {
         plan.recompute.assign(stages, StageRecompute::no);
         for (std::size_t s = 0, rest = again; s < stages; rest /= choice[s++].size())
           plan.recompute[s] = choice[s][rest % choice[s].size()];
-        RatedPlan each = rated(plan, evaluations);
+        RatedPlan each = rated(costs_, plan, evaluations);
         if (!best || better(each, *best)) best = std::move(each);
       }
       more = false;  // the next cuts in lexicographic order
@@ -375,7 +370,7 @@ class PlanSearch {
       const LayerDegree degree = costs_.degree_of(plan, device);
       return tables.try_emplace(degree, costs_, plan.microbatch, degree).first->second;
     };
-    const RatedPlan equal = rated(plan, evaluations);
+    const RatedPlan equal = rated(costs_, plan, evaluations);
     const bool several = costs_.batch / plan.data > plan.microbatch;
     const auto v = static_cast<std::int64_t>(plan.chunks);
     struct Cost {
@@ -451,7 +446,7 @@ class PlanSearch {
       end = from[s + 1][end];
       if (s > 0) plan.cuts[s - 1] = end;
     }
-    RatedPlan cut = rated(std::move(plan), evaluations);
+    RatedPlan cut = rated(costs_, std::move(plan), evaluations);
     return better(equal, cut) ? equal : cut;
   }
 

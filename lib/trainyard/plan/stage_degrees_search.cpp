@@ -8,6 +8,7 @@
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/least_memory.hpp"
+#include "trainyard/plan/plan_moves.hpp"
 #include "trainyard/plan/stage_choices.hpp"
 #include "trainyard/plan/stage_cost.hpp"
 #include "trainyard/plan/stage_degrees_bound.hpp"
@@ -46,7 +47,7 @@ class DegreesClass {
       if ((!all_ && found.size() == kRun) || stopped()) break;
       ParallelPlan plan = plan_of(at);
       if (options().allowed && !options().allowed(plan)) continue;
-      found.push_back(rated(std::move(plan), evaluations));
+      found.push_back(rated(costs(), std::move(plan), evaluations));
     }
     ways_ = {};
     whole_ = {};
@@ -205,11 +206,6 @@ class DegreesClass {
     return plan;
   }
 
-  RatedPlan rated(ParallelPlan plan, std::uint64_t& evaluations) const {
-    ++evaluations;
-    PlanStep run = run_plan(costs(), plan);
-    return {std::move(plan), std::move(run)};
-  }
   static void sort(std::vector<RatedPlan>& plans) {
     sort_by(plans, [](const RatedPlan& each) { return each.run.step; });
   }
@@ -234,7 +230,7 @@ class DegreesClass {
           plan.recompute.push_back(*level);
         }
         if ((options().allowed && !options().allowed(plan)) || (options().stop && options().stop())) return;
-        RatedPlan each = rated(std::move(plan), evaluations);
+        RatedPlan each = rated(costs(), std::move(plan), evaluations);
         if (each.run.step >= best.run.step || each.run.excess(costs().memory) > Bytes{0}) return;
         best = std::move(each);
         better = true;
@@ -244,16 +240,7 @@ class DegreesClass {
   }
   void each_move(const ParallelPlan& plan, const std::function<void(ParallelPlan)>& offer) const {
     const ParallelPlan base = plan;
-    for (std::size_t i = 0; i < base.cuts.size(); ++i)
-      for (const int by : {-1, 1}) {
-        const std::size_t to = base.cuts[i] + static_cast<std::size_t>(by);
-        if (to <= (i > 0 ? base.cuts[i - 1] : 0) ||
-            to >= (i + 1 < base.cuts.size() ? base.cuts[i + 1] : costs().layers))
-          continue;
-        ParallelPlan moved = base;
-        moved.cuts[i] = to;
-        offer(std::move(moved));
-      }
+    each_move_of_cuts(costs(), base, offer);
     for (std::size_t i = 0; i < base.stages(); ++i) {
       for (const StageChoice& choice : choices()) {
         ParallelPlan moved = base;
