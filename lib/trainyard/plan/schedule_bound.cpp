@@ -543,7 +543,7 @@ class BoundOfSchedule {
     const std::vector<double> ends = graph_.ends(times);
     double longest = 0;
     for (std::size_t e = 0; e < ends.size(); ++e)
-      longest = std::max(longest, ends[e] + behind(graph_.ends()[e], after, last));
+      longest = std::max(longest, ends[e] + time_after(graph_.ends()[e], after, last));
     return longest;
   }
 
@@ -590,9 +590,9 @@ class BoundOfSchedule {
       const std::optional<std::size_t> cut = widest(whole);
       if (!cut || parts >= most || result.work > limit || rising.stalls(least)) break;
       const std::size_t middle = (whole.first[*cut] + whole.last[*cut]) / 2;
-      for (const bool behind : {false, true}) {
+      for (const bool later : {false, true}) {
         Windows part = whole;
-        (behind ? part.first : part.last)[*cut] = middle + (behind ? 1 : 0);
+        (later ? part.first : part.last)[*cut] = middle + (later ? 1 : 0);
         for (std::size_t s = *cut + 1; s < stages_; ++s) part.first[s] = std::max(part.first[s], part.first[s - 1] + 1);
         for (std::size_t s = *cut; s-- > 0;) part.last[s] = std::min(part.last[s], part.last[s + 1] - 1);
         ++parts;
@@ -645,14 +645,14 @@ class BoundOfSchedule {
   }
 
   /// Time that follows an end.
-  static double behind(const ScheduleGraph::End& end, const std::vector<double>& after,
-                       const std::vector<double>& last) {
+  static double time_after(const ScheduleGraph::End& end, const std::vector<double>& after,
+                           const std::vector<double>& last) {
     double sum = end.last_sum ? last[*end.last_sum] : 0;
     for (const std::size_t s : end.stages) sum += after[s];
     return sum;
   }
   double length(const Path& path, const Cuts& cuts) const {
-    double sum = behind(graph_.ends()[path.end], cuts.after, cuts.last);
+    double sum = time_after(graph_.ends()[path.end], cuts.after, cuts.last);
     for (std::size_t s = 0; s < stages_; ++s) sum += path.counts[s].product(cuts.times[s]);
     return sum;
   }
@@ -686,7 +686,7 @@ class BoundOfSchedule {
   void learn_paths_of(const Cuts& cuts, double least) {
     const std::vector<double> ends = graph_.ends(cuts.times);
     for (std::size_t e = 0; e < ends.size(); ++e)
-      if (ends[e] + behind(graph_.ends()[e], cuts.after, cuts.last) > least * (1 + kNear))
+      if (ends[e] + time_after(graph_.ends()[e], cuts.after, cuts.last) > least * (1 + kNear))
         paths_.push_back({graph_.longest_path(graph_.ends()[e]), e});
   }
 

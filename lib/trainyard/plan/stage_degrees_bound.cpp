@@ -15,10 +15,10 @@ constexpr int kPrices = 40;  // prices of memory tried on each side of the mean 
 constexpr std::size_t kFewDevices = 16, kFewCounts = 2;
 
 /// Label of the dynamic program: lower bounds for the stages from one on. `own` and `first` are the step from when the
-/// first microbatch can enter, until these stages' own updates and until the first stage's update. `way` is the round
-/// trip of a microbatch through them.
+/// first microbatch can enter, until these stages' own updates and until the first stage's update. `round_trip` is for
+/// one microbatch through them.
 struct Rest {
-  double own = 0, first = 0, way = 0;
+  double own = 0, first = 0, round_trip = 0;
 };
 /// Pareto front of labels.
 class Least {
@@ -27,17 +27,19 @@ class Least {
   /// Adds a label. Beyond kLabels, it is merged with the nearest one into their componentwise minimum.
   void add(Rest rest) {
     const auto no_less = [](const Rest& one, const Rest& other) {
-      return one.own >= other.own && one.first >= other.first && one.way >= other.way;
+      return one.own >= other.own && one.first >= other.first && one.round_trip >= other.round_trip;
     };
     for (;;) {
       if (std::ranges::any_of(kept_, [&](const Rest& each) { return no_less(rest, each); })) return;
       std::erase_if(kept_, [&](const Rest& each) { return no_less(each, rest); });
       if (kept_.size() < kLabels) break;
       const auto off = [&](const Rest& each) {
-        return std::abs(each.own - rest.own) + std::abs(each.first - rest.first) + std::abs(each.way - rest.way);
+        return std::abs(each.own - rest.own) + std::abs(each.first - rest.first) +
+               std::abs(each.round_trip - rest.round_trip);
       };
       const auto near = std::ranges::min_element(kept_, {}, off);
-      rest = {std::min(near->own, rest.own), std::min(near->first, rest.first), std::min(near->way, rest.way)};
+      rest = {std::min(near->own, rest.own), std::min(near->first, rest.first),
+              std::min(near->round_trip, rest.round_trip)};
       kept_.erase(near);
     }
     kept_.push_back(rest);
@@ -203,12 +205,12 @@ Nanoseconds StageDegreesBound::least_of_stages() {
         const double through = times.path + times.onward;
         Rest longer{std::max(times.work + times.after, times.forward + times.onward + rest.own),
                     (begin > 0 ? times.back : times.update) + std::max(times.before, through + rest.first),
-                    through + rest.way + times.back};
+                    through + rest.round_trip + times.back};
         if (behind < counts || counts == most) {
           // The stage holds `held` microbatches: the next one enters when the first has left.
           const auto held = std::min(m_, static_cast<std::int64_t>(behind + 1));
           const auto turns = static_cast<double>((m_ - 1) / held), others_of = static_cast<double>((m_ - 1) % held);
-          longer.own = std::max(longer.own, (turns + 1) * (times.once + times.onward + rest.way) +
+          longer.own = std::max(longer.own, (turns + 1) * (times.once + times.onward + rest.round_trip) +
                                                 others_of * (times.once - times.forward));
         }
         if (std::max(longer.own, longer.first) >= least) continue;

@@ -58,8 +58,8 @@ class Alleviation {
   static Key key(const ParallelPlan& plan) {
     return {plan.data, plan.tensor, plan.microbatch, plan.cuts, plan.degrees};
   }
-  /// The plan for the caller: if all stages have the same degrees, as a plan with equal degrees.
-  static ParallelPlan told(ParallelPlan plan) {
+  /// The plan for the caller: if all stages have the same degrees, a plan without degrees per stage.
+  static ParallelPlan simplified(ParallelPlan plan) {
     if (plan.degrees.empty() ||
         std::ranges::count(plan.degrees, plan.degrees.front()) < static_cast<std::ptrdiff_t>(plan.degrees.size()))
       return plan;
@@ -69,7 +69,7 @@ class Alleviation {
     plan.degrees.clear();
     return plan;
   }
-  bool allowed(const ParallelPlan& plan) const { return !options_.allowed || options_.allowed(told(plan)); }
+  bool allowed(const ParallelPlan& plan) const { return !options_.allowed || options_.allowed(simplified(plan)); }
   /// Microbatch sizes that the replicas of every stage can divide.
   std::vector<std::size_t> microbatches(const ParallelPlan& plan) const {
     std::vector<std::size_t> sizes = divisors(costs_.batch / plan.data);
@@ -90,7 +90,7 @@ class Alleviation {
     Config config = rated(std::move(plan));
     while (auto better = hop(config, config, 0)) config = *std::move(better);
     if (config.excess > Bytes{0} || !allowed(config.plan)) return std::nullopt;
-    return PlannerAnswer{told(config.plan), static_cast<double>(config.step.count)};
+    return PlannerAnswer{simplified(config.plan), static_cast<double>(config.step.count)};
   }
 
   const StageTable& table(const ParallelPlan& plan, std::size_t stage) {
