@@ -98,4 +98,17 @@ inline std::vector<double> least_work(const PlanCosts& costs, const std::vector<
   return work;
 }
 
+/// Appends the partial plans of `next`, which it empties, to `known`. Adds the indices of complete plans, which begin
+/// with the first layer, to `whole`.
+template <class Partial>
+void collect(std::vector<std::vector<Partial>>& next, std::vector<Partial>& known, std::vector<std::size_t>& whole) {
+  for (std::vector<Partial>& plans : next) {
+    for (const Partial& each : plans) {
+      if (each.begin == 0) whole.push_back(known.size());
+      known.push_back(each);
+    }
+    plans.clear();
+  }
+}
+
 }  // namespace trainyard

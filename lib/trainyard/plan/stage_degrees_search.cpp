@@ -19,7 +19,7 @@ namespace {
 /// If a class has at most this many plans, all are run.
 constexpr double kAllRun = 4096;
 /// Otherwise: beam width per number of stages, first layer and devices left; complete plans run; plans improved.
-constexpr std::size_t kWays = 12, kRun = 48, kMended = 4;
+constexpr std::size_t kBeam = 12, kRun = 48, kMended = 4;
 constexpr std::size_t kClassesAtOnce = 4;  // classes searched between two updates of the incumbent
 
 bool all_alike(const std::vector<StageDegrees>& degrees) {
@@ -42,14 +42,14 @@ class DegreesClass {
     all_ = exact_ = plans() <= kAllRun;
     chain_stages();
     std::vector<RatedPlan> found;
-    sort_by(whole_, [&](std::size_t at) { return ways_[at].estimate; });
+    sort_by(whole_, [&](std::size_t at) { return known_[at].estimate; });
     for (const std::size_t at : whole_) {
       if ((!all_ && found.size() == kRun) || stopped()) break;
       ParallelPlan plan = plan_of(at);
       if (options().allowed && !options().allowed(plan)) continue;
       found.push_back(rated(costs(), std::move(plan), evaluations));
     }
-    ways_ = {};
+    known_ = {};
     whole_ = {};
     std::erase_if(found, [&](const RatedPlan& each) { return each.run.excess(costs().memory) > Bytes{0}; });
     sort(found);
@@ -60,9 +60,9 @@ class DegreesClass {
 
  private:
   /// Partial plan: the stages from one on.
-  struct Way {
-    std::size_t begin, left, before;  // first layer; devices left; index of the way without its first stage
-    std::size_t choice;               // of the first stage, like `recompute`
+  struct Partial {
+    std::size_t begin, left, after;  // first layer; devices left; index of the plan without its first stage
+    std::size_t choice;              // of the first stage, like `recompute`
     StageRecomputation recompute;
     Nanoseconds sum, most, tail;  // sum and maximum of stage times; time after the first stage's last backward pass
     Nanoseconds estimate;
@@ -101,107 +101,100 @@ class DegreesClass {
     return stop;
   }
 
-  /// Builds ways_ and whole_, stage by stage from the last one on.
+  /// Builds known_ and whole_, stage by stage from the last one on.
   void chain_stages() {
-    const std::size_t states = costs().layers * (costs().devices + 1);
-    std::vector<std::vector<Way>> next(states);
-    std::size_t from = 0;
-    extend({.begin = costs().layers, .left = costs().devices, .before = kNone, .alike = true}, kNone, 0, next);
-    for (std::size_t behind = 1;; ++behind) {
-      from = ways_.size();
-      for (std::vector<Way>& ways : next) {
-        for (const Way& way : ways) {
-          if (way.begin == 0) whole_.push_back(ways_.size());
-          ways_.push_back(way);
-        }
-        ways.clear();
-      }
-      if (from == ways_.size() || stopped()) return;
-      for (std::size_t at = from, to = ways_.size(); at < to; ++at)
-        if (ways_[at].begin > 0) extend(Way{ways_[at]}, at, behind, next);
+    std::vector<std::vector<Partial>> next(costs().layers * (costs().devices + 1));
+    extend({.begin = costs().layers, .left = costs().devices, .after = kNone, .alike = true}, kNone, 0, next);
+    for (std::size_t behind = 1, from = 0;; ++behind) {
+      collect(next, known_, whole_);
+      const std::size_t to = known_.size();
+      if (from == to || stopped()) return;
+      for (; from < to; ++from)
+        if (known_[from].begin > 0) extend(known_[from], from, behind, next);
     }
   }
 
-  /// Adds to `next` each extension of a way by a stage before it; the way has `behind` stages.
-  void extend(const Way& way, std::size_t at, std::size_t behind, std::vector<std::vector<Way>>& next) {
+  /// Adds to `next` each extension of a partial plan by a stage before it; the plan has `behind` stages.
+  void extend(const Partial& plan, std::size_t at, std::size_t behind, std::vector<std::vector<Partial>>& next) {
     ParallelPlan around{
         .degrees = {{.data = 0}, {}}, .cuts = {1}, .microbatch = bound_.microbatch()};  // for transfers, sums
     if (behind > 0) {
-      around.degrees.push_back(choices()[way.choice].degrees);
+      around.degrees.push_back(choices()[plan.choice].degrees);
       around.cuts.push_back(2);
     }
     for (std::size_t c = 0; c < choices().size(); ++c) {
       const StageChoice& choice = choices()[c];
-      if (choice.degrees.devices() > way.left) continue;
-      const std::size_t left = way.left - choice.degrees.devices();
+      if (choice.degrees.devices() > plan.left) continue;
+      const std::size_t left = plan.left - choice.degrees.devices();
       around.degrees[0].data = left;
       around.degrees[1] = choice.degrees;
       const StageTable& stages = choice.stages_from(left);  // assumes that all devices are used
       Nanoseconds forward{0}, backward{0};
       if (behind > 0) {
-        const StageDegrees& after = choices()[way.choice].degrees;
+        const StageDegrees& after = choices()[plan.choice].degrees;
         forward = costs().transfer(
             around, 1, 2,
-            sent_bytes(choice.stages->of(way.begin - 1, way.begin).output, choice.degrees.data, after.data));
+            sent_bytes(choice.stages->of(plan.begin - 1, plan.begin).output, choice.degrees.data, after.data));
         backward = costs().transfer(around, 2, 1,
-                                    sent_bytes(choices()[way.choice].stages->of(way.begin, way.begin + 1).input,
+                                    sent_bytes(choices()[plan.choice].stages->of(plan.begin, plan.begin + 1).input,
                                                after.data, choice.degrees.data));
       }
       const Nanoseconds slower = std::max(forward, backward);
       if (m() * slower >= limit_) continue;
-      for (std::size_t begin = way.begin; begin-- > 0;) {
-        if (bound_.work(choice.stages->of(begin, way.begin)) >= limit_) break;
+      for (std::size_t begin = plan.begin; begin-- > 0;) {
+        if (bound_.work(choice.stages->of(begin, plan.begin)) >= limit_) break;
         if (begin > 0 && left == 0) continue;
         const double rest = left > 0 ? bound_.work_before(begin) / static_cast<double>(left) : 0;
         if (rest >= static_cast<double>(limit_.count)) continue;
-        const bool alike = way.alike && (behind == 0 || way.choice == c),
-                   shared = way.shared || choice.degrees.data > 1;
+        const bool alike = plan.alike && (behind == 0 || plan.choice == c),
+                   shared = plan.shared || choice.degrees.data > 1;
         if (begin == 0 && (alike || (bound_.zero() > 0 && !shared))) continue;
-        const auto level = bound_.recompute(choice, begin, way.begin, behind);
+        const auto level = bound_.recompute(choice, begin, plan.begin, behind);
         if (!level) continue;
-        if (bound_.work(choice.stages->of(begin, way.begin, *level)) >= limit_) continue;
-        const StageCost stage = stages.of(begin, way.begin, *level);
-        Way longer{begin, left, at, c, *level, way.sum + stage.time() + forward + backward, {}, {}, {}, alike, shared};
-        longer.most = std::max({way.most, stage.time(), slower});
+        if (bound_.work(choice.stages->of(begin, plan.begin, *level)) >= limit_) continue;
+        const StageCost stage = stages.of(begin, plan.begin, *level);
+        const Nanoseconds sum = plan.sum + stage.time() + forward + backward;
+        Partial longer{begin, left, at, c, *level, sum, {}, {}, {}, alike, shared};
+        longer.most = std::max({plan.most, stage.time(), slower});
         const auto in_flight = static_cast<std::int64_t>(behind + 1);
         if (m() > in_flight) longer.most = std::max(longer.most, Nanoseconds{longer.sum.count / in_flight});
-        longer.tail = std::max(Nanoseconds{0}, way.tail - stage.backward() - backward);
+        longer.tail = std::max(Nanoseconds{0}, plan.tail - stage.backward() - backward);
         const auto mean = static_cast<std::int64_t>(rest / static_cast<double>(m()));
         const auto estimate = [&] {
           return longer.sum + bound_.path_before(begin) + (m() - 1) * std::max(longer.most, Nanoseconds{mean}) +
                  longer.tail;
         };
         longer.estimate = estimate();
-        std::vector<Way>& ways = next[begin * (costs().devices + 1) + left];
-        if (!all_ && ways.size() == kWays && longer.estimate >= ways.back().estimate) continue;
+        std::vector<Partial>& beam = next[begin * (costs().devices + 1) + left];
+        if (!all_ && beam.size() == kBeam && longer.estimate >= beam.back().estimate) continue;
         Nanoseconds end = stage.launches + costs().update(stage.weights, bound_.shards(choice.degrees).state,
                                                           costs().degree_of(around, 1).kind);
         if (choice.degrees.data > 1) end += costs().all_reduce(around, 1, stage.weights);
         longer.tail = std::max(longer.tail, end);
         longer.estimate = estimate();
-        insert(ways, longer);
+        insert(beam, longer);
       }
     }
   }
 
-  /// Inserts a way in the order of estimates. Unless all are kept, only the best of each choice stays.
-  void insert(std::vector<Way>& ways, const Way& way) const {
+  /// Inserts a partial plan in the order of estimates. Unless all are kept, only the best of each choice stays.
+  void insert(std::vector<Partial>& beam, const Partial& plan) const {
     if (!all_) {
-      const auto same = std::ranges::find(ways, way.choice, &Way::choice);
-      if (same != ways.end() && same->estimate <= way.estimate) return;
-      if (same != ways.end()) ways.erase(same);
+      const auto same = std::ranges::find(beam, plan.choice, &Partial::choice);
+      if (same != beam.end() && same->estimate <= plan.estimate) return;
+      if (same != beam.end()) beam.erase(same);
     }
-    ways.insert(std::ranges::upper_bound(ways, way.estimate, {}, &Way::estimate), way);
-    if (!all_ && ways.size() > kWays) ways.pop_back();
+    beam.insert(std::ranges::upper_bound(beam, plan.estimate, {}, &Partial::estimate), plan);
+    if (!all_ && beam.size() > kBeam) beam.pop_back();
   }
 
   ParallelPlan plan_of(std::size_t at) const {
     ParallelPlan plan{.microbatch = bound_.microbatch(), .zero = bound_.zero()};
-    for (; at != kNone; at = ways_[at].before) {
-      const Way& way = ways_[at];
-      if (way.begin > 0) plan.cuts.push_back(way.begin);
-      plan.degrees.push_back(choices()[way.choice].degrees);
-      plan.recompute.push_back(way.recompute);
+    for (; at != kNone; at = known_[at].after) {
+      const Partial& each = known_[at];
+      if (each.begin > 0) plan.cuts.push_back(each.begin);
+      plan.degrees.push_back(choices()[each.choice].degrees);
+      plan.recompute.push_back(each.recompute);
     }
     return plan;
   }
@@ -270,8 +263,8 @@ class DegreesClass {
   StageDegreesBound bound_;
   Nanoseconds limit_ = kLongestTime;
   bool all_ = false, exact_ = false;
-  std::vector<Way> ways_;
-  std::vector<std::size_t> whole_;  // indices of complete ways, which begin with the first layer
+  std::vector<Partial> known_;
+  std::vector<std::size_t> whole_;  // indices of complete plans, which begin with the first layer
 };
 
 }  // namespace

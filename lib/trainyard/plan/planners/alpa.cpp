@@ -107,7 +107,7 @@ class AlpaSubmeshes {
     extend({.begin = costs_.layers, .left = costs_.devices, .after = kNone, .alike = true}, kNone, 0, limit, next);
     std::vector<std::size_t> whole;
     for (std::size_t behind = 1, from = 0;; ++behind) {
-      collect(next, whole);
+      collect(next, known_, whole);
       const std::size_t to = known_.size();
       if (from == to) break;
       for (; from < to; ++from)
@@ -129,16 +129,6 @@ class AlpaSubmeshes {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   Nanoseconds step(const Stages& stages) const { return stages.sum + (microbatches_ - 1) * stages.most; }
-
-  void collect(std::vector<std::vector<Stages>>& next, std::vector<std::size_t>& whole) {
-    for (std::vector<Stages>& front : next) {
-      for (const Stages& each : front) {
-        if (each.begin == 0) whole.push_back(known_.size());
-        known_.push_back(each);
-      }
-      front.clear();
-    }
-  }
 
   void extend(const Stages& stages, std::size_t at, std::size_t behind, Nanoseconds limit,
               std::vector<std::vector<Stages>>& next) const {

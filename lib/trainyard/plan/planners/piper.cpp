@@ -62,13 +62,7 @@ class PiperStages {
     extend({.begin = costs_.layers, .left = costs_.devices}, kNone, 0);
     std::vector<std::size_t> whole;
     for (std::size_t behind = 1, from = 0; behind <= microbatches_; ++behind) {
-      for (std::vector<Stages>& front : next_) {
-        for (const Stages& each : front) {
-          if (each.begin == 0) whole.push_back(known_.size());
-          known_.push_back(each);
-        }
-        front.clear();
-      }
+      collect(next_, known_, whole);
       const std::size_t to = known_.size();
       if (from == to) break;
       for (; behind < microbatches_ && from < to; ++from)
