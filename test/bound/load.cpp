@@ -13,7 +13,7 @@
 namespace trainyard::test {
 namespace {
 
-/// Within the millionth that bounds leave to solvers.
+/// Whether `bound` is at most `value` and less than 3e-6 of it below: bounds are lowered by 1e-6 for solver tolerances.
 bool just_below(Picoseconds bound, Picoseconds value) {
   return bound <= value && static_cast<double>(bound.count) >= static_cast<double>(value.count) * (1 - 3e-6);
 }
@@ -30,7 +30,7 @@ TEST_CASE("a chain of 3, 6 and 3: by op 6, by color 9, by work 6 on two devices"
 }
 
 TEST_CASE("work that memory keeps from the fast devices goes to the slow one") {
-  // Ten ops of 1 byte: 1 ms on a GPU that holds 4, 10 ms on the CPU. T = 4 x 1 on the GPU, 6 x 10 on the CPU.
+  // Ten ops of 1 byte take 1 ms on a GPU that holds 4, and 10 ms on the CPU: 4 x 1 on the GPU, 6 x 10 on the CPU.
   LoadSketch sketch{.gpus = 1, .cpus = 1, .memory = 4};
   for (int i = 0; i < 10; ++i) sketch.nodes.push_back({.gpu = 1, .cpu = 10, .size = 1});
   CHECK(just_below(load_work_bound(sketch.problem()), ms(60)));
@@ -38,7 +38,7 @@ TEST_CASE("work that memory keeps from the fast devices goes to the slow one") {
 
 TEST_CASE("the busiest of two devices runs half of a chain at least, and pays for the cut") {
   if (!has_cbc()) return report_skipped("this build has no CBC");
-  // Four ops of 2 with 1 on each edge: a block of 4 has an edge in or out, 4 + 1.
+  // Four ops of 2 ms in a chain, 1 ms per edge. A device with a load of 4 has an edge in or out: 4 + 1.
   const LoadSketch chain{.nodes = {{.gpu = 2, .cost = 1}, {.gpu = 2, .cost = 1}, {.gpu = 2, .cost = 1}, {.gpu = 2}},
                          .edges = {{0, 1}, {1, 2}, {2, 3}},
                          .gpus = 2};

@@ -35,7 +35,7 @@ TEST_CASE("a chain and two long ops: the bounds by hand") {
 }
 
 TEST_CASE("between a head of 5 and a tail of 2 the middle's work counts alone") {
-  // 0 (5), then four ops of 3, then 5 (2).
+  // Op 0 (5) feeds ops 1 to 4 (3 each), which feed op 5 (2).
   const SmallInstance instance{{{0, 5}, {0, 3}, {0, 3}, {0, 3}, {0, 3}, {0, 2}},
                                {{0, {1, 2, 3, 4}, 0}, {1, {5}, 0}, {2, {5}, 0}, {3, {5}, 0}, {4, {5}, 0}}};
   const Problem problem = problem_of(instance, linked(2));
@@ -66,7 +66,7 @@ TEST_CASE("three classes of devices: no device has to be idle in the bound") {
   const Problem problem{std::move(builder).build(), make_cluster(cluster)};
   REQUIRE(problem.column_count() == 3);
   CHECK(work_bound(problem) <= Nanoseconds{1100});  // 1100 / 200 + 1100 / 300 + 1100 / 600 = 11
-  CHECK(work_bound(problem) >= Nanoseconds{1050});  // the search comes near
+  CHECK(work_bound(problem) >= Nanoseconds{1050});  // the numeric search ends just below
 }
 
 TEST_CASE("a gap counts between ops and not behind the last") {
@@ -85,7 +85,7 @@ TEST_CASE("a colocation group runs on one device") {
 }
 
 TEST_CASE("a join of two waits for a transfer, or for both on one device") {
-  // 0 (4) and 1 (4) -> 2 (1), tensors of 3: both on one device 8, else 4 + 3.
+  // 0 (4) and 1 (4) -> 2 (1), tensors of 3. Op 2 starts at 4 + 4 = 8 on one device, at 4 + 3 = 7 on two.
   const SmallInstance instance{{{0, 4}, {0, 4}, {0, 1}}, {{0, {2}, 3}, {1, {2}, 3}}};
   const Problem two = problem_of(instance, linked(2)), one = problem_of(instance, linked(1));
   CHECK(critical_path_bound(two) == Nanoseconds{5});  // 4 + 1
@@ -97,12 +97,12 @@ TEST_CASE("a join of two waits for a transfer, or for both on one device") {
 TEST_CASE("a fork waits for a transfer, or for both on one device") {
   const SmallInstance instance{{{0, 1}, {0, 4}, {0, 4}}, {{0, {1, 2}, 10}}};
   const Problem problem = problem_of(instance, linked(2));
-  CHECK(transfer_path_bound(problem) == Nanoseconds{9});  // 1 + 4 + 4; with a transfer 1 + 10 + 4
+  CHECK(transfer_path_bound(problem) == Nanoseconds{9});  // 1 + 4 + 4 on one device; 1 + 10 + 4 with a transfer
   CHECK(least_makespan(problem) == Nanoseconds{9});
 }
 
 TEST_CASE("a transfer takes what the costs say of the route's latency") {
-  // A diamond of 10 each; links of 10 and 1 for the byte, which at ten times the speed take 1 in all.
+  // A diamond of ops of 10. A transfer takes latency 10 + 1 for the byte; at ten times the link speed, 1 in all.
   const SmallInstance diamond{{{0, 10}, {0, 10}, {0, 10}, {0, 10}}, {{0, {1, 2}, 1}, {1, {3}, 1}, {2, {3}, 1}}};
   ClusterSpec cluster = linked(2);
   for (Link& link : cluster.links) link.latency = Nanoseconds{10};
@@ -113,7 +113,8 @@ TEST_CASE("a transfer takes what the costs say of the route's latency") {
   CHECK(least_makespan(fast) == Nanoseconds{31});
 }
 
-/// Ops a -> b of 5 and 7 with a tensor of 3 bytes and these residents, on two GPUs of 10 bytes each.
+/// Ops a (5) -> b (7), joined by a tensor of 3 bytes, with `a` and `b` bytes of parameters, on two GPUs of 10 bytes
+/// each.
 Problem chain_with_residents(std::int64_t a, std::int64_t b) {
   GraphBuilder builder{"chain"};
   builder.add(
@@ -130,7 +131,7 @@ TEST_CASE("where one device cannot hold a connected graph, some tensor crosses")
 }
 
 TEST_CASE("what does not fit on the fast device is work for the slow one") {
-  // Ten ops of 1 byte, 1 ns on the GPU that holds 4, 10 ns on the CPU that holds any number: 4 there and 6 here.
+  // Ten ops of 1 byte take 1 ns on the GPU, which holds 4, and 10 ns on the CPU, which has no limit: 4 there, 6 here.
   GraphBuilder builder{"ten"};
   for (std::size_t i = 0; i < 10; ++i)
     builder.add({.name = std::to_string(i),
@@ -141,18 +142,18 @@ TEST_CASE("what does not fit on the fast device is work for the slow one") {
   cluster.devices[1].device_class = "cpu";
   const Problem problem{std::move(builder).build(), make_cluster(std::move(cluster))};
   CHECK(work_bound(problem) == Nanoseconds{10});         // 10 / 1.1 = 9.1
-  CHECK(memory_work_bound(problem) >= Nanoseconds{58});  // the search comes near
+  CHECK(memory_work_bound(problem) >= Nanoseconds{58});  // the numeric search ends just below
   CHECK(memory_work_bound(problem) <= Nanoseconds{60});  // 6 x 10
   CHECK(linear_program_bound(problem) == Nanoseconds{60});
 }
 
-/// Routes of half the latency that the cluster says.
+/// Cost model whose latencies are half of those that the cluster gives.
 struct QuickRoutes {
   std::optional<OpCost> op_cost(const Graph&, OpId, const Device&) const { return std::nullopt; }
   Nanoseconds latency(const RouteClass& route) const { return Nanoseconds{route.latency.count / 2}; }
 };
 
-/// Links as they are, ten or three times as fast, at a third of the speed, or of costs of one's own.
+/// The problem with link speeds scaled by 1, 10, 3 or 0.3, or with the costs of QuickRoutes, by seed.
 Problem with_other_links(const Problem& problem, std::uint64_t seed) {
   constexpr std::array kSpeeds{1.0, 10.0, 3.0, 0.3};
   if (seed % 5 == 4) return problem.with_machine(problem.cluster(), QuickRoutes{});

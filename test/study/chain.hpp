@@ -17,7 +17,7 @@ namespace trainyard::test {
 
 constexpr Nanoseconds operator""_ns(unsigned long long count) { return Nanoseconds{static_cast<std::int64_t>(count)}; }
 
-/// a (4 ns, 100 bytes of parameters, 10 bytes out) feeds b (6 ns).
+/// Op a (4 ns, 100 bytes of parameters, output t of 10 bytes) feeds op b (6 ns).
 inline Graph chain_graph() {
   GraphBuilder builder{"chain"};
   builder.add({.name = "a", .parameter_bytes = Bytes{100}, .times = {{"gpu", 4_ns}}, .outputs = {{"t", Bytes{10}}}});
@@ -39,7 +39,7 @@ inline Problem chain(std::optional<Bytes> memory = {}) {
   return Problem{chain_graph(), make_cluster(row_of_three(memory))};
 }
 
-/// The chain where gpu0 is too small for it, and gpu1 takes twice as long.
+/// The chain, without its tensor, on a row of three in which gpu0 is too small for it and gpu1 takes twice as long.
 inline Problem half_large_chain() {
   GraphBuilder builder{"chain"};
   builder.add({.name = "a", .parameter_bytes = Bytes{100}, .times = {{"gpu0", 4_ns}, {"gpu1", 8_ns}}});
@@ -49,7 +49,7 @@ inline Problem half_large_chain() {
   return Problem{std::move(builder).build(), make_cluster(std::move(spec))};
 }
 
-/// The chain, and beside it a model of one op of 3 ns.
+/// The chain "long", and an independent model "short" of one op of 3 ns.
 inline Problem two_models() {
   GraphBuilder builder{"short"};
   builder.add({.name = "c", .times = {{"gpu", 3_ns}}});

@@ -20,7 +20,7 @@ using namespace trainyard::test;
 
 namespace {
 
-/// A placer that always gives this placement: what it captures is its own.
+/// Placer that always returns this placement.
 Placer fixed(std::string name, std::vector<std::size_t> devices) {
   return {.name = std::move(name), .summary = "fixed", .source = "own", .place = [devices](const auto&, const auto&) {
             return placed(devices);
@@ -44,7 +44,7 @@ TEST_CASE("placers of one's own stand beside those of the catalogue, best first"
   CHECK(rows[1].run.summary.makespan == 20_ns);  // 4 + 10 + 6
   CHECK(rows[1].ratio_to_best == 2);
   CHECK(rows[1].best_order == Outcome{Bytes{0}, 20_ns});
-  CHECK(rows[2].run.summary.makespan == 20_ns);  // both links at once: as far as apart, and after it
+  CHECK(rows[2].run.summary.makespan == 20_ns);  // both links are used at once, so as fast as apart; listed after it
   for (const ComparisonRow& row : rows) CHECK(row.run.bound() == rows[0].run.bound());
   CHECK(rows[0].run.optimal());
   CHECK(rows[1].gap() == doctest::Approx(0.5));  // (20 - 10) / 20
@@ -52,11 +52,11 @@ TEST_CASE("placers of one's own stand beside those of the catalogue, best first"
 }
 
 TEST_CASE("the best that fits comes before what is shorter and does not") {
-  // 100 bytes of parameters and 10 of t in 105 bytes: apart or not, device 0 is over; b alone there is not.
+  // The chain needs 100 bytes of parameters and 10 of t. On 105 bytes, gpu0 is over its memory in both placements.
   const Comparison comparison = compare(chain(Bytes{105}), {fixed("one", {0, 0}), fixed("apart", {0, 1})});
   CHECK_FALSE(comparison.rows[0].run.summary.fits);
   const Comparison some = compare(half_large_chain(), {fixed("small", {0, 0}), fixed("large", {1, 1})});
-  CHECK(names_of(some) == std::vector<std::string>{"large", "small"});  // 20 ns in enough memory, 10 ns in too little
+  CHECK(names_of(some) == std::vector<std::string>{"large", "small"});  // 20 ns that fits, before 10 ns that does not
   CHECK(some.rows[1].ratio_to_best == 0.5);
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("schedules of one's own are rows without a time of search, and those o
   CHECK(mine.run.value() == 20_ns);  // 4 + 10 + 6
   CHECK(mine.gap() == doctest::Approx(0.5));
   CHECK_FALSE(mine.run.search_seconds);
-  REQUIRE(mine.repeats.size() == 1);  // whatever the seed
+  REQUIRE(mine.repeats.size() == 1);  // a given schedule does not depend on the seed
   CHECK(mine.repeats[0].value == 20_ns);
   REQUIRE(comparison.skipped.size() == 1);
   CHECK(comparison.skipped[0].placer == "theirs");
@@ -87,7 +87,7 @@ TEST_CASE("of several repeats the middle one is the row") {
   CHECK(odd.rows[0].repeats[1].seed == 6);
   CHECK(odd.rows[0].repeats[1].value == 10_ns);
   const Comparison even = compare(chain(), {moody}, {.place = {.seed = 5}, .repeats = 2});
-  CHECK(even.best().value() == 10_ns);  // of two in the middle the better
+  CHECK(even.best().value() == 10_ns);  // with two in the middle, the better one
 }
 
 TEST_CASE("a bound that one search proves holds for all rows, but not where the graph is another one") {
@@ -111,8 +111,8 @@ TEST_CASE("a bound that one search proves holds for all rows, but not where the 
 
 TEST_CASE("the bound of a row holds for each of its repeats, whatever their graphs") {
   const Problem problem{training_graph(make_network("lenet:batch=8")), make_cluster(preset_cluster("2xV100"))};
-  // Seed 1 on one device, seed 2 in replicas, which have a bound of their own; three of the former and one of the
-  // latter.
+  // Seed 1 runs on one device, seed 2 in replicas, which have another bound. Of the four repeats, three are on one
+  // device and one is in replicas.
   const Placer moody{
       .name = "moody", .summary = "", .source = "own", .place = [&](const Problem& p, const PlaceOptions& options) {
         return find_placer(options.seed == 2 ? "data-parallel" : "single").place(p, options);
@@ -145,7 +145,7 @@ TEST_CASE("a placer without an answer is skipped with its reason, and so is one 
   CHECK(comparison.skipped[0].why.find("three devices are too many") != std::string::npos);
   CHECK(comparison.skipped[1].why == "no solver");
   CHECK(comparison.skipped[2].placer == "half");
-  CHECK_THROWS_AS(compare(chain(), {"hefd"}), InputError);  // but a name that is wrong is an error at once
+  CHECK_THROWS_AS(compare(chain(), {"hefd"}), InputError);  // an unknown name throws at once
 }
 
 TEST_CASE("a placer that throws anything, in any repeat, or has no function is skipped by its name") {
@@ -184,12 +184,12 @@ TEST_CASE("an interrupted comparison keeps what it has") {
   options.on_placer = [&](const Placer& placer, std::size_t at, std::size_t count) {
     begun.push_back(placer.name);
     CHECK(count == 3);
-    stop = at == 1;  // as the second one runs
+    stop = at == 1;  // the interrupt comes as the second placer runs
   };
   const Comparison comparison = compare(chain(), {fixed("apart", {0, 1}), "single", "heft"}, options);
   CHECK(begun == std::vector<std::string>{"apart", "single"});
   CHECK(names_of(comparison) == std::vector<std::string>{"single", "apart"});
-  CHECK(comparison.rows[0].repeats.size() == 1);  // the run that the interrupt found, and no repeat after it
+  CHECK(comparison.rows[0].repeats.size() == 1);  // the run during which the interrupt came
   CHECK(comparison.rows[1].repeats.size() == 4);
 }
 
@@ -205,13 +205,13 @@ TEST_CASE("without runs, all rows but the best keep only their numbers") {
 TEST_CASE("under noise every row says how often it beats the best") {
   const CompareOptions options{.noise = NoiseOptions{.noise = {.usual = 0.05}, .samples = 20}};
   const Comparison comparison = compare(chain(), {fixed("apart", {0, 1}), "single"}, options);
-  CHECK(comparison.rows[0].beats_best->ties == 20);    // of itself
+  CHECK(comparison.rows[0].beats_best->ties == 20);    // ties with itself
   CHECK(comparison.rows[1].beats_best->losses == 20);  // 20 ns against 10, each scattered by 5 %
   CHECK_THROWS_AS(compare(chain(), {"single"}, {.noise = NoiseOptions{.samples = 0}}), InputError);
 }
 
 TEST_CASE("by completions, the sum over the models ranks") {
-  // Both models on one device: 4 + 6 and then 3, or 3 and then 10 more. Sums: 10 + 13 = 23; 3 + 13 = 16.
+  // Both models on one device. Completions: long first 4 + 6 = 10 and 13, sum 23; short first 3 and 13, sum 16.
   const auto ordered = [](std::string name, std::vector<double> priority) {
     return Placer{
         .name = std::move(name), .summary = "", .source = "own", .place = [priority](const auto&, const auto&) {
@@ -241,7 +241,7 @@ TEST_CASE("a placer of one's own is a member of auto where the caller makes it o
   const Comparison without = compare(chain(), {"auto"}, options);
   CHECK(asked == 0);
   const Comparison with = compare(chain(), {mine, auto_with({mine})}, options);
-  CHECK(asked == 2);  // for its own row, and by auto
+  CHECK(asked == 2);  // once for its own row, once by auto
   CHECK(names_of(with) == std::vector<std::string>{"mine", "auto"});
   CHECK(with.rows[1].run.value() == without.best().value());
 }

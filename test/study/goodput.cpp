@@ -15,7 +15,7 @@ constexpr Nanoseconds kSecond{1'000'000'000};
 
 Nanoseconds whole_seconds(std::int64_t count) { return Nanoseconds{count * kSecond.count}; }
 
-/// A job of one device that fails every `mtbf` seconds.
+/// Job of one device with a mean time between failures of `mtbf` seconds. `checkpoint` and `restart` are in seconds.
 Failures job(double mtbf, std::int64_t checkpoint, std::int64_t restart = 0) {
   return {.mtbf_hours = mtbf / 3600, .checkpoint = whole_seconds(checkpoint), .restart = whole_seconds(restart)};
 }
@@ -30,11 +30,12 @@ std::string code_of(const Failures& failures, Nanoseconds step, std::size_t step
   return "";
 }
 
-/// Wall time of `intervals` by attempts, one after the other, each of which starts anew: no renewals, no shares.
+/// Wall time (s) of `intervals` intervals, simulated attempt by attempt: each failure restarts and repeats the
+/// interval. Does not use renewal theory.
 double attempted_wall(double mtbf, double interval, double restart, std::size_t intervals, std::uint64_t seed) {
   Random random{seed};
   const auto failure = [&] { return -mtbf * std::log(1 - random.uniform()); };
-  double wall = 0, next = failure();  // both since the beginning
+  double wall = 0, next = failure();  // both since the start; `next` is the next failure
   for (std::size_t done = 0; done < intervals;) {
     if (next >= wall + interval) {
       wall += interval;
@@ -52,14 +53,14 @@ double attempted_wall(double mtbf, double interval, double restart, std::size_t 
 }
 
 TEST_CASE("the goodput is Daly's expected time, turned over") {
-  // tau 9, delta 1, M 100: 9 / (100 (e^0.1 - 1)) = 9 / 10.51709 = 0.855750
+  // tau = 9, delta = 1, M = 100: 9 / (100 (e^0.1 - 1)) = 9 / 10.51709 = 0.855750
   const Goodput one = daly_goodput(job(100, 1), kSecond, 9);
   CHECK(one.useful == doctest::Approx(9 / (100 * std::expm1(0.1))).epsilon(1e-12));
   CHECK(one.useful == doctest::Approx(0.855750).epsilon(1e-6));
   CHECK(one.checkpoint == doctest::Approx(0.855750 / 9).epsilon(1e-6));  // 1 s of 9
   CHECK(one.restart == 0);
   CHECK(one.useful + one.checkpoint + one.lost == doctest::Approx(1).epsilon(1e-14));
-  // R 20: e^-0.2 of the time is not restarted in.
+  // R = 20: the share of time outside restarts is e^(-R / M) = e^-0.2.
   const Goodput restarted = daly_goodput(job(100, 1, 20), kSecond, 9);
   CHECK(restarted.useful == doctest::Approx(std::exp(-0.2) * one.useful).epsilon(1e-12));
   CHECK(restarted.restart == doctest::Approx(1 - std::exp(-0.2)).epsilon(1e-12));
@@ -75,7 +76,8 @@ TEST_CASE("a job of n devices fails n times as often") {
 }
 
 TEST_CASE("the best interval is Lambert's, where tau is half the time between failures by hand") {
-  // u = 1 - e^(-u - d) has u = 1/2 for d = ln 2 - 1/2 = 0.193147: of M = 10,000 s, delta 1931.47 s, tau 5000 s.
+  // With u = tau / M and d = delta / M: u = 1 - e^(-u - d) has the solution u = 1/2 for d = ln 2 - 1/2 = 0.193147.
+  // M = 10,000 s gives delta = 1931.47 s and tau = 5000 s.
   Failures half = job(10'000, 0);
   half.checkpoint = Nanoseconds{1'931'471'805'599};
   CHECK(best_interval(half, kSecond).exact_s == doctest::Approx(5000).epsilon(1e-10));
@@ -84,12 +86,12 @@ TEST_CASE("the best interval is Lambert's, where tau is half the time between fa
 }
 
 TEST_CASE("Young's and Daly's estimates are the optimum's first orders") {
-  // delta 2, M 10,000: sqrt(40,000) = 200; 200 (1 + 0.01 / 3 + 0.0001 / 9) - 2 = 198.66889
+  // delta = 2, M = 10,000: Young sqrt(40,000) = 200; Daly 200 (1 + 0.01 / 3 + 0.0001 / 9) - 2 = 198.66889
   const BestInterval best = best_interval(job(10'000, 2), kSecond);
   CHECK(best.young_s == doctest::Approx(200));
   CHECK(best.higher_order_s == doctest::Approx(198.668889).epsilon(1e-8));
   CHECK(best.exact_s == doctest::Approx(best.higher_order_s).epsilon(1e-6));
-  CHECK(best_interval(job(100, 250), kSecond).higher_order_s == 100);  // delta above 2 M: M
+  CHECK(best_interval(job(100, 250), kSecond).higher_order_s == 100);  // Daly's estimate is M if delta > 2 M
   CHECK(best_interval(job(100, 250), kSecond).exact_s < 100);
 }
 
@@ -138,13 +140,13 @@ TEST_CASE("Monte Carlo meets the closed form within 0.1 %, and within its own er
     CHECK(drawn.goodput.lost == doctest::Approx(closed.lost).epsilon(0.005));
     CHECK(drawn.goodput.restart == doctest::Approx(closed.restart).epsilon(0.005));
   }
-  // 20 normal deviates: all within 3 for 95 % of seeds, all within 1 for 0.05 %.
+  // Largest of 20 absolute standard normal deviates: below 3 for 95 % of the seeds, below 1 for 0.05 %.
   CHECK(worst < 3);
   CHECK(worst > 1);
 }
 
 TEST_CASE("attempts one after the other take what the closed form expects") {
-  // tau 50, delta 10, R 20, M 100; 200,000 intervals: 3 standard errors are about 1 %.
+  // tau = 50, delta = 10, R = 20, M = 100. With 200,000 intervals, 3 standard errors are about 1 %.
   const double wall = attempted_wall(100, 60, 20, 200'000, 3);
   const Goodput closed = daly_goodput(job(100, 10, 20), kSecond, 50);
   CHECK(200'000 * 50 / wall == doctest::Approx(closed.useful).epsilon(0.01));
@@ -174,7 +176,7 @@ TEST_CASE("the standard error is that of runs with many seeds") {
     error += drawn.standard_error / kRuns;
   }
   const double deviation = std::sqrt((squares - sum * sum / kRuns) / (kRuns - 1));
-  CHECK(error == doctest::Approx(deviation).epsilon(0.15));  // 3 x 1 / sqrt(2 x 200) = 15 %
+  CHECK(error == doctest::Approx(deviation).epsilon(0.15));  // 3 standard errors: 3 / sqrt(2 x 200) = 15 %
 }
 
 TEST_CASE("checkpoints that take no time are made after every step") {
@@ -194,7 +196,7 @@ TEST_CASE("what cannot be is refused with a remedy") {
   CHECK(code_of(job(100, 1, -1), kSecond, 1) == "range");
   CHECK(code_of(job(100, 1), Nanoseconds{0}, 1) == "range");
   CHECK(code_of(job(100, 1), kSecond, 0) == "range");
-  CHECK(code_of(job(100, 1), kSecond, 1999) == "");  // 20 M
+  CHECK(code_of(job(100, 1), kSecond, 1999) == "");  // tau + delta = 2000 = 20 M, the limit
   CHECK(code_of(job(100, 1), kSecond, 2000) == "too-often");
   CHECK(code_of(job(100, 1, 401), kSecond, 1) == "too-often");
   CHECK_THROWS_AS((void)best_interval(job(1, 30), kSecond), InputError);

@@ -26,7 +26,7 @@ TEST_CASE("a run has the schedule's timeline, its summary and who made it") {
   CHECK(run.timeline == simulate(problem, run.schedule));
   CHECK(run.summary.makespan == 10_ns);
   CHECK(run.value() == 10_ns);
-  CHECK(run.optimal());  // the chain's 10 ns are its own bound
+  CHECK(run.optimal());  // the chain's critical path is 10 ns
   CHECK(run.search_seconds.has_value());
 }
 
@@ -40,25 +40,25 @@ TEST_CASE("a schedule from elsewhere runs under the bound that is given, or else
 }
 
 TEST_CASE("a run that does not fit is below no bound of its own") {
-  // gpu0 takes 10 ns and is too small; all that fits takes 20 on gpu1.
+  // gpu0 takes 10 ns and is too small. Each schedule that fits takes 20 ns, on gpu1.
   const Problem problem = half_large_chain();
   const Run small = run_schedule(problem, placed({0, 0}), LowerBound{"memory-work", 20_ns});
   CHECK_FALSE(small.summary.fits);
   CHECK(small.value() == 10_ns);
-  CHECK(small.bound().value == 10_ns);  // a on gpu0 and b: no schedule at all takes less
+  CHECK(small.bound().value == 10_ns);  // a on gpu0, then b: no schedule at all takes less
   CHECK_FALSE(small.optimal());
   CHECK(run_schedule(problem, placed({1, 1}), LowerBound{"memory-work", 20_ns}).optimal());
 }
 
 TEST_CASE("nor is the largest load of a placement that does not fit") {
-  // a takes 4 ns on gpu0, which is too small for it, and 8 where it fits.
+  // Op a takes 4 ns on gpu0, which is too small for it, and 8 ns on gpu1, where it fits.
   GraphBuilder builder{"one"};
   builder.add({.name = "a", .parameter_bytes = Bytes{100}, .times = {{"gpu0", 4_ns}, {"gpu1", 8_ns}}});
   const Problem problem{std::move(builder).build(), half_large_chain().cluster()};
   const Placer alone{
       .name = "alone", .summary = "", .source = "own", .place = [](const auto&, const auto&) { return placed({0}); }};
   const Run run = run_placer(problem, alone, {.objective = Objective::max_load});
-  CHECK(max_load_bound(problem).value == (has_cbc() ? 8_ns : 4_ns));  // without CBC nobody adds memories up
+  CHECK(max_load_bound(problem).value == (has_cbc() ? 8_ns : 4_ns));  // without CBC, no bound counts memory
   CHECK_FALSE(run.summary.fits);
   CHECK(run.value() == 4_ns);
   CHECK(run.bound().value == 4_ns);
@@ -70,15 +70,15 @@ TEST_CASE("under the objective max-load a run is judged by its busiest device") 
                        return placed({0, 1});
                      }};
   const Run run = run_placer(chain(), apart, {.objective = Objective::max_load});
-  CHECK(run.value() == 16_ns);  // gpu1: b's 6, and the 10 that t takes to arrive
-  // Some device runs b, for 6; with CBC the best block is known as well: b alone has load 6 + 10, with a 4 + 6.
+  CHECK(run.value() == 16_ns);  // gpu1: b's 6, and 10 to receive t
+  // Some device runs b: 6. With CBC, the block bound also counts transfers: b alone has load 6 + 10, with a 4 + 6.
   CHECK(run.bound().value >= 6_ns);
   CHECK(run.bound().value <= 10_ns);
   CHECK_FALSE(run.optimal());
 }
 
 TEST_CASE("the bound of the largest load holds where backward ops are not with their forward op") {
-  // A layer of 10 forward and three times 10 backward on four devices: one each, and nothing is sent.
+  // A layer with a forward op of 10 and three backward ops of 10, on four devices: one op each, and nothing is sent.
   GraphBuilder builder{"layer"};
   builder.add({.name = "f", .layer = "l", .times = {{"gpu", 10_ns}}, .outputs = {{"y", Bytes{0}}}});
   for (const char* name : {"b0", "b1", "b2"})
@@ -86,7 +86,7 @@ TEST_CASE("the bound of the largest load holds where backward ops are not with t
   const Problem layer{std::move(builder).build(), make_cluster(linked(4))};
   CHECK(max_load_bound(layer).value == 10_ns);
   CHECK(max_load(layer, placed({0, 1, 2, 3}).placement) == 10_ns);
-  // Random ones, in layers.
+  // Random graphs in layers.
   Random random{33};
   for (int round = 0; round < test::rounds(100); ++round) {
     CAPTURE(round);
@@ -125,5 +125,5 @@ TEST_CASE("completions are the ends of the models' last ops, and their sum") {
   CHECK(all.models[0].second == 10_ns);
   CHECK(all.models[1].second == 3_ns);
   CHECK(all.total == 13_ns);
-  CHECK(all.bound == 13_ns);  // the chains alone: 3 + 10
+  CHECK(all.bound == 13_ns);  // each chain alone on the machine: 3 + 10
 }

@@ -21,7 +21,8 @@ using namespace trainyard;
 using namespace trainyard::test;
 
 TEST_CASE("a slow device lengthens the ops on it, and no transfers") {
-  // a 4 ns on gpu0, 10 bytes over, b 6 ns on gpu1: 20. Slow by 1.5: 22 with gpu0, 23 with gpu1, 20 with gpu2.
+  // a takes 4 ns on gpu0, t 10 ns, b 6 ns on gpu1: 20 ns. One device slow by 1.5: 4 x 1.5 + 10 + 6 = 22 for gpu0,
+  // 4 + 10 + 6 x 1.5 = 23 for gpu1, 20 for gpu2.
   const auto slow = simulate_stragglers(chain(), placed({0, 1}), 1.5);
   REQUIRE(slow);
   CHECK(slow->steps.values() == std::vector<Nanoseconds>{22_ns, 23_ns, 20_ns});
@@ -32,18 +33,18 @@ TEST_CASE("a slow device lengthens the ops on it, and no transfers") {
 }
 
 TEST_CASE("regret is what a schedule loses to the best of several, by slow device") {
-  Stragglers apart = *simulate_stragglers(chain(), placed({0, 1}), 3);  // 28, 32, 20
-  Stragglers one = *simulate_stragglers(chain(), placed({0, 0}), 3);    // 30, 10, 10
+  Stragglers apart = *simulate_stragglers(chain(), placed({0, 1}), 3);  // 12 + 10 + 6, 4 + 10 + 18, 20
+  Stragglers one = *simulate_stragglers(chain(), placed({0, 0}), 3);    // 3 x 10 on gpu0, else 10
   CHECK(apart.steps.values() == std::vector<Nanoseconds>{28_ns, 32_ns, 20_ns});
   CHECK(one.steps.values() == std::vector<Nanoseconds>{30_ns, 10_ns, 10_ns});
   set_regrets(std::array{&apart, &one});
-  CHECK(*apart.regret == doctest::Approx((1 + 3.2 + 2) / 3 - 1));  // 28, 32 / 10, 20 / 10
+  CHECK(*apart.regret == doctest::Approx((1 + 3.2 + 2) / 3 - 1));  // ratios 28 / 28, 32 / 10, 20 / 10
   CHECK(*one.regret == doctest::Approx((30.0 / 28 + 2) / 3 - 1));
   set_regrets({});
 }
 
 TEST_CASE("placing again knows the slow device, and need not be taken") {
-  // All on gpu0: 10. With gpu0 three times as slow 30, and on gpu1 10; the others run nothing.
+  // All ops on gpu0 take 10 ns. With gpu0 slow by 3 they take 30 ns there and 10 ns on gpu1. The others run nothing.
   const Problem problem = chain();
   const Schedule one = placed({0, 0});
   Stragglers slow = *simulate_stragglers(problem, one, 3);
@@ -65,7 +66,7 @@ TEST_CASE("placing again knows the slow device, and need not be taken") {
 }
 
 TEST_CASE("what is placed again and does not fit is not taken") {
-  // On gpu0, which is too small, the chain takes 10 ns, on gpu1 20; with gpu1 slow by 2, 40.
+  // The chain takes 10 ns on gpu0, which is too small, and 20 ns on gpu1; with gpu1 slow by 2, 40 ns.
   const Problem problem = half_large_chain();
   Stragglers slow = *simulate_stragglers(problem, placed({1, 1}), 2);
   place_again(slow, problem, problem, placed({1, 1}), [&](const Problem&) { return placed({0, 0}); });
@@ -119,7 +120,7 @@ TEST_CASE("each slow step is that of the changed machine, on any number of threa
       CHECK(slow->steps[device] ==
             simulate(run.problem.with_machine(machine.cluster, machine.costs), run.schedule).makespan);
     }
-    // Nothing is longer where nothing is slower, and no step more than twice as long.
+    // A factor of 1 changes nothing, and a factor of 2 at most doubles the step.
     CHECK(simulate_stragglers(run.problem, run.schedule, 1)->worst == 1);
     CHECK(slow->worst <= 2);
     CHECK(slow->mean <= slow->worst);
@@ -135,7 +136,7 @@ TEST_CASE("compare asks it of every row, and relates those that fit") {
     CHECK(row.slow_one->factor == 2);
   }
   CHECK_FALSE(compare(chain(), {"single"}).rows.front().slow_one);
-  // With gpu0 slow by 3 the chain goes elsewhere; what is given is not placed again.
+  // With gpu0 slow by 3, heft places the chain elsewhere. A given schedule is not placed again.
   const Comparison again =
       compare(chain(), {"heft"}, {.slow_one = 3, .place_again = true, .schedules = {{"mine", placed({0, 0})}}});
   for (const ComparisonRow& row : again.rows) {

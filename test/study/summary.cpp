@@ -22,9 +22,9 @@ TEST_CASE("a summary adds up what a chain over one link does") {
   CHECK(run.makespan == 20_ns);            // 4 + 10 + 6
   CHECK(run.gap == doctest::Approx(0.5));  // (20 - 10) / 20
   CHECK_FALSE(run.optimal);
-  CHECK(run.busy == doctest::Approx(10.0 / 60));  // 4 + 6 of three devices for 20 each
+  CHECK(run.busy == doctest::Approx(10.0 / 60));  // 4 + 6 busy, of three devices for 20 each
   CHECK(run.exposed_communication == 10_ns);      // both devices wait for the transfer
-  CHECK(run.max_load == 16_ns);                   // gpu1: b's 6, and 10 for what arrives; gpu0: 4 + 10
+  CHECK(run.max_load == 16_ns);                   // gpu1: b's 6, and 10 to receive t; gpu0: 4 + 10
   CHECK(run.busiest == DeviceId{1});
   CHECK(run.busiest_share == doctest::Approx(0.3));
   CHECK(run.transfers == 1);
@@ -32,7 +32,7 @@ TEST_CASE("a summary adds up what a chain over one link does") {
   REQUIRE(run.fullest);
   CHECK(problem.cluster().channel(*run.fullest).name == "l01");
   CHECK(run.fullest_share == doctest::Approx(0.5));
-  CHECK(run.peak == Bytes{110});  // gpu0: 100 for the whole step, and t
+  CHECK(run.peak == Bytes{110});  // gpu0: 100 of parameters for the whole step, and 10 of t
   CHECK(run.tightest == DeviceId{0});
   CHECK(run.unused == std::vector{DeviceId{2}});
   REQUIRE(run.sources.size() == 1);
@@ -40,7 +40,7 @@ TEST_CASE("a summary adds up what a chain over one link does") {
 }
 
 TEST_CASE("sources of one's own stand after the standard ones, in the order in which ops rest on them") {
-  const Problem given = chain();  // a's 4 ns and b's 6 are the graph's
+  const Problem given = chain();  // the graph gives a's 4 ns and b's 6 ns
   GraphBuilder builder;
   builder.add({.name = "mine"});
   builder.add({.name = "given", .times = {{"gpu", 2_ns}}});
@@ -97,6 +97,6 @@ TEST_CASE("a tensor that leaves for two devices loads its maker once") {
   const Problem problem{std::move(builder).build(), make_cluster(std::move(spec))};
   const Schedule schedule = placed({0, 1, 2});
   const RunSummary run = summarize(problem, schedule, simulate(problem, schedule), {"none", 0_ns});
-  CHECK(run.makespan == 25_ns);  // 4 + 10 + 10 + 1: one egress
-  CHECK(run.max_load == 14_ns);  // gpu0: 4 + 10 once; gpu1: 10 + 1
+  CHECK(run.makespan == 25_ns);  // 4 + 10 + 10 + 1: both transfers share one egress
+  CHECK(run.max_load == 14_ns);  // gpu0: 4, and t's 10 counted once; gpu1: 10 + 1
 }

@@ -1,4 +1,4 @@
-// page_sweep.mjs CHROMIUM PAGE.html: the curves of a sweep, and what its choices do, as JSON.
+// page_sweep.mjs CHROMIUM PAGE.html: prints the curves of a sweep's page, and what its controls do, as JSON.
 
 import { pathToFileURL } from 'node:url';
 import { Browser } from '../report/browser.mjs';

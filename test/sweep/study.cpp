@@ -68,8 +68,8 @@ TEST_CASE("the digest tells studies apart, and knows none by the order of keys i
   CHECK(digest.size() == 16);
   CHECK(study_of("seed = 1\nmodel = [\"a\", \"b\"]\n").digest() == digest);
   CHECK(study_of("model = [\"b\", \"a\"]\nseed = 1\n").digest() != digest);    // other rows
-  CHECK(study_of("model = [\"ab\"]\nseed = 1\n").digest() != digest);          // where a text ends counts
-  CHECK(study_of("model = [[\"a\", \"b\"]]\nseed = 1\n").digest() != digest);  // and where a value does
+  CHECK(study_of("model = [\"ab\"]\nseed = 1\n").digest() != digest);          // text boundaries count
+  CHECK(study_of("model = [[\"a\", \"b\"]]\nseed = 1\n").digest() != digest);  // and value boundaries
   CHECK(study_of("model = \"a\"\ncluster = \"b\"\nseed = 1\n").digest() != digest);
   const auto with = [](std::vector<std::string> terms) {
     return Study{"study", {{{"model", {{"a"}, {"b"}}}, {"seed", {{"1"}}}}}, std::move(terms)}.digest();
@@ -132,7 +132,7 @@ TEST_CASE("shards of one study merge; other studies and contradicting results do
   CHECK(sweep("d", study_of("seed = [1, 2, 4]\n"), 0, R"({"row":0,"time":3})") == 1);
   const auto path = [&](const char* name) { return folder.path() / name; };
   const auto merged = merge_sweeps({path("a"), path("b"), path("a")}, path("all"));
-  CHECK(merged.rows == 2);  // a row that is there twice counts once
+  CHECK(merged.rows == 2);  // a row found twice counts once
   CHECK(merged.of == 3);
   CHECK(merged.errors == 0);
   CHECK(read_text(path("all") / "results.jsonl") ==
@@ -150,11 +150,11 @@ TEST_CASE("shards of one study merge; other studies and contradicting results do
   CHECK(refused({path("a"), path("d")}) == "other-study");
   CHECK(refused({path("a"), path("nowhere")}) == "no-sweep");
   CHECK(refused({}) == "no-sweep");
-  for (const char* journal : {"0\t0.5\t{\"row\":\n", "0\t0.5\t\n"}) {  // a damaged result, and none
+  for (const char* journal : {"0\t0.5\t{\"row\":\n", "0\t0.5\t\n"}) {  // a damaged result, an empty one
     test::write_text(path("b") / "journal-0.log", journal);
     CHECK(refused({path("b")}) == "no-sweep");
   }
-  // What was refused has not taken the folder.
+  // A refused merge leaves nothing in the folder.
   for (const char* file : {"sweep.json", "journal-0.log", "results.jsonl"})
     CHECK_FALSE(std::filesystem::exists(path("none") / file));
   CHECK(refused({path("a")}) == "");

@@ -15,8 +15,8 @@ namespace {
 using nlohmann::json;
 
 TEST_CASE("the page of a sweep: curves with legend, the best first, its state in the address, rows that sort") {
-  // slow takes 80, 60 and 50 us on 1, 2 and 4 devices; fast 40, 20 and 10 us, with a second seed 20 us more, so that
-  // its medians are 50, 30 and 20 us. Bounds are half of the times: the least are 20, 10 and 5 us.
+  // On 1, 2 and 4 devices, slow takes 80, 60 and 50 us, and fast takes 40, 20 and 10 us; fast's second seed takes 20 us
+  // more, so its medians are 50, 30 and 20 us. Bounds are half of the times: the least are 20, 10 and 5 us.
   SweepPage page{"a <study>", 11};
   std::size_t row = 0;
   const auto add = [&](const char* placer, int seed, int devices, int time, bool fits) {
@@ -47,16 +47,16 @@ TEST_CASE("the page of a sweep: curves with legend, the best first, its state in
   CHECK(seen["troubles"].empty());
   CHECK(seen["title"] == "a <study>: step time by devices");
   CHECK(seen["heading"] == "Step time by devices, a curve for each placer");
-  CHECK(seen["legend"] == json::array({"fast", "slow"}));  // by their medians, 30 against 60
+  CHECK(seen["legend"] == json::array({"fast", "slow"}));  // sorted by their medians, 30 and 60
   CHECK(seen["curves"] == 2);
   CHECK(seen["medians"] == json::parse("[[1, 50000], [2, 30000], [4, 20000]]"));
   CHECK(seen["bounds"] == json::parse("[[1, 20000], [2, 10000], [4, 5000]]"));
-  CHECK(seen["dots"] == json::array({9, 1}));  // one does not fit
+  CHECK(seen["dots"] == json::array({9, 1}));  // one dot is empty: its row does not fit
   for (const char* entry : {"fast", "slow", "a curve goes through medians", "a dot is a row",
                             "an empty one does not fit into memory", "the least of their lower bounds"})
     CHECK(seen["marks"].get<std::string>().find(entry) != std::string::npos);
-  CHECK(seen["first"] == json::array({"fast", "1", "4", "10.0\u202fµs"}));  // by step time, the least first
-  CHECK(seen["alone"] == json::array({1, 6}));                              // one curve, and its six rows
+  CHECK(seen["first"] == json::array({"fast", "1", "4", "10.0\u202fµs"}));  // sorted by step time, ascending
+  CHECK(seen["alone"] == json::array({1, 6}));                              // one curve, six rows
   const std::string hash = seen["hash"];
   for (const char* part : {"alone=fast", "y=peak_bytes", "log-x=1", "sort=2-", "curve=placer"})
     CHECK(hash.find(part) != hash.npos);

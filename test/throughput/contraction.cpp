@@ -20,7 +20,7 @@ std::vector<std::size_t> sizes(const Contraction& blocks) {
 }  // namespace
 
 TEST_CASE("ops of one color are one block, and what that closes to a cycle joins it") {
-  // 0 -> 1 -> 2 with 0 and 2 of one color: 1 lies between them.
+  // 0 -> 1 -> 2, with 0 and 2 of one color: 1 lies between them, so all three form a block.
   const LoadProblem problem = LoadSketch{
       .nodes = {{.gpu = 1, .color = 5}, {.gpu = 2, .color = 6}, {.gpu = 4, .color = 5}, {.gpu = 8, .color = 7}},
       .edges = {
@@ -49,7 +49,7 @@ TEST_CASE("a backward op without a forward one is held in its place by the mirro
 }
 
 TEST_CASE("ops that take no time join their only neighbour, again and again") {
-  // 0 and 1 take no time: 0 joins 1, and then 1 joins 2. 4 has two neighbours and stays.
+  // 0 and 1 take no time: 0 joins 1, then 1 joins 2. 4 takes no time either, but has two neighbours and stays.
   const LoadProblem problem =
       LoadSketch{.nodes = {{.gpu = 0}, {.gpu = 0}, {.gpu = 3}, {.gpu = 3}, {.gpu = 0}, {.gpu = 3}},
                  .edges = {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}}}

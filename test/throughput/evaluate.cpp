@@ -30,7 +30,7 @@ TEST_CASE("a producer counts once on its device and once on each device that rea
   CHECK(report.devices[DeviceId{0}].forward == PassLoad{ms(1), ms(0), ms(10)});
   CHECK(report.devices[DeviceId{1}].forward == PassLoad{ms(2), ms(10), ms(0)});
   CHECK(report.devices[DeviceId{2}].forward == PassLoad{ms(7), ms(10), ms(0)});
-  CHECK(report.value == ms(17));  // 3 + 4 + 10
+  CHECK(report.value == ms(17));  // 3 + 4 compute, 10 in
   CHECK(report.feasible());
 }
 
@@ -42,7 +42,7 @@ TEST_CASE("CPUs pay nothing, and an accelerator pays for what goes to one or com
                  .cpus = 1}
           .problem();
   const LoadReport report = evaluate_load(problem, on({0, 1, 0}));
-  CHECK(report.devices[DeviceId{0}].load(LoadSum::added) == ms(7));  // 1 + 1 + 2 out + 3 in
+  CHECK(report.devices[DeviceId{0}].load(LoadSum::added) == ms(7));  // 1 + 1 compute, 2 out, 3 in
   CHECK(report.devices[DeviceId{1}].load(LoadSum::added) == ms(5));
 }
 
@@ -51,14 +51,14 @@ TEST_CASE("overlapped communication counts where it is longer than the compute t
       LoadSketch{
           .nodes = {{.gpu = 1, .cost = 4}, {.gpu = 5, .cost = 3}, {.gpu = 1}}, .edges = {{0, 1}, {1, 2}}, .gpus = 2}
           .problem();
-  const LoadPlacement split = on({0, 1, 0});             // gpu1: 5, 4 in, 3 out; gpu0: 2, 3 in, 4 out
+  const LoadPlacement split = on({0, 1, 0});             // gpu1: 5 compute, 4 in, 3 out; gpu0: 2 compute, 3 in, 4 out
   CHECK(evaluate_load(problem, split).value == ms(12));  // 5 + 4 + 3
   CHECK(evaluate_load(problem, split, {.sum = LoadSum::overlapped}).value == ms(7));  // max(5, 4 + 3)
   CHECK(evaluate_load(problem, split, {.sum = LoadSum::channels}).value == ms(5));    // max(5, 4, 3)
 }
 
 TEST_CASE("training: both passes of a device together, or each pass's busiest device apart") {
-  // Section 6.6: forward 1, 2; backward 2, 4; the forward edge costs .5, the backward edge .25.
+  // Section 6.6: forward times 1 and 2, backward 2 and 4. The forward edge costs .5, the backward edge .25.
   const LoadProblem problem = LoadSketch{.nodes = {{.gpu = 1, .cost = .5, .color = 0},
                                                    {.gpu = 2, .color = 1},
                                                    {.gpu = 4, .cost = .25, .backward = true, .color = 1},
@@ -71,7 +71,7 @@ TEST_CASE("training: both passes of a device together, or each pass's busiest de
   CHECK(report.devices[DeviceId{0}].load(LoadSum::added) == ms(3.75));  // 1 + 2 + .5 + .25
   CHECK(report.devices[DeviceId{1}].load(LoadSum::added) == ms(6.75));  // 2 + 4 + .5 + .25
   CHECK(report.value == ms(6.75));
-  CHECK(evaluate_load(problem, split, {.goal = LoadGoal::apart}).value == ms(6.75));  // 2.5 + 4.25
+  CHECK(evaluate_load(problem, split, {.goal = LoadGoal::apart}).value == ms(6.75));  // forward 2.5 + backward 4.25
 }
 
 TEST_CASE("memory, device kinds and colors that are not kept are counted") {
@@ -112,7 +112,7 @@ TEST_CASE("ops on no device, and times that are not those of ops and kinds, are 
   const LoadProblem problem = LoadSketch{.nodes = {{.gpu = 1}, {.gpu = 2}}, .edges = {{0, 1}}, .gpus = 2}.problem();
   CHECK_THROWS_AS(evaluate_load(problem, on({0})), InputError);
   CHECK_THROWS_AS(evaluate_load(problem, on({0, 2})), InputError);
-  CHECK_THROWS_AS(evaluate_load(problem, LoadPlacement(2)), InputError);  // none() each
+  CHECK_THROWS_AS(evaluate_load(problem, LoadPlacement(2)), InputError);  // each op on none()
   LoadParts parts{.kinds = {{"gpu"}}, .devices = IdMap<DeviceId, KindId>(1, KindId{0}), .ops = IdMap<OpId, LoadOp>(2)};
   CHECK_THROWS_AS(LoadProblem{parts}, InputError);
   parts.times = {ms(1), ms(2)};

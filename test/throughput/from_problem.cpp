@@ -16,7 +16,7 @@ namespace {
 
 constexpr Nanoseconds ns(std::int64_t count) { return Nanoseconds{count}; }
 
-/// `gpus` GPUs and `cpus` CPUs around a switch; each link takes 1 ns a byte.
+/// Cluster of `gpus` GPUs and `cpus` CPUs around a switch. Each link takes 1 ns per byte.
 Cluster star(std::size_t gpus, std::size_t cpus) {
   ClusterSpec spec{.name = "star", .devices = {}, .switches = {"host"}};
   for (std::size_t i = 0; i < gpus + cpus; ++i) {
@@ -52,14 +52,14 @@ Graph small_training(const std::string& layer) {
 TEST_CASE("backward ops follow the forward ops that they read from where the graph names layers") {
   const LoadProblem load = load_problem(Problem{small_training("l"), star(2, 0)});
   CHECK(load.color_count() == 2);
-  CHECK(load.op(OpId{2}).color == load.op(OpId{1}).color);  // b/grad reads b, and a before it
+  CHECK(load.op(OpId{2}).color == load.op(OpId{1}).color);  // b/grad reads b, and also a, which is earlier
   CHECK(load.op(OpId{3}).color == load.op(OpId{1}).color);  // add follows b/grad
   CHECK(load.op(OpId{4}).color == load.op(OpId{0}).color);
   CHECK(load_problem(Problem{small_training(""), star(2, 0)}).color_count() == 5);
 }
 
 TEST_CASE("times that picoseconds do not hold are refused as too large") {
-  // 2^60 ps are 1.15 x 10^15 ns; 2^63 ps are 9.22 x 10^15 ns, and 1.9 x 10^16 ns are, modulo 2^64 ps, 5.5 x 10^14 ns.
+  // 2^60 ps are 1.15 x 10^15 ns, and 2^63 ps are 9.22 x 10^15 ns. 1.9 x 10^16 ns modulo 2^64 ps are 5.5 x 10^14 ns.
   for (const std::int64_t time : {std::int64_t{2'000'000'000'000'000}, std::int64_t{10'000'000'000'000'000},
                                   std::int64_t{19'000'000'000'000'000}, std::int64_t{1} << 62}) {
     GraphBuilder builder{"long"};
@@ -79,7 +79,7 @@ TEST_CASE("sizes are weights, or also what is kept for the backward pass") {
   CHECK(load_problem(problem).op(OpId{0}).size == Bytes{100});
   const LoadProblem held = load_problem(problem, {.memory = LoadMemory::held});
   CHECK(held.op(OpId{0}).size == Bytes{110});
-  CHECK(held.op(OpId{2}).size == Bytes{100});  // only read by its own pass
+  CHECK(held.op(OpId{2}).size == Bytes{100});  // only backward ops read its output
 }
 
 TEST_CASE("kinds: alike devices are one, CPUs do not pay unless there is nothing else") {

@@ -10,26 +10,26 @@
 
 namespace trainyard::test {
 
-/// A throughput problem written down by hand: times and costs in ms, one tensor a node.
+/// Throughput problem written by hand: times and costs in ms, one output tensor per node.
 struct LoadSketch {
   struct Node {
-    double gpu, cost = 0;  // gpu < 0: cannot run there
+    double gpu, cost = 0;  // gpu < 0: cannot run on a GPU
     double cpu = 0;
     bool backward = false;
-    int color = -1;  // -1: one of its own
+    int color = -1;  // -1: a color that no other node has
     std::int64_t size = 0;
   };
   std::vector<Node> nodes;
   std::vector<std::pair<std::size_t, std::size_t>> edges;
   std::size_t gpus = 1, cpus = 0;
-  std::int64_t memory = -1;  // of a gpu; -1: unlimited
+  std::int64_t memory = -1;  // bytes of each GPU; -1: unlimited
 
   LoadProblem problem() const {
     LoadParts parts{.kinds = {{.name = "gpu"}, {.name = "cpu", .pays = false}}};
     if (memory >= 0) parts.kinds[0].memory = Bytes{memory};
     for (std::size_t i = 0; i < gpus; ++i) parts.devices.push_back(KindId{0});
     for (std::size_t i = 0; i < cpus; ++i) parts.devices.push_back(KindId{1});
-    std::vector<int> colors;  // of each number
+    std::vector<int> colors;  // node color of each color index
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const Node& node = nodes[i];
       std::uint32_t color = 0;
@@ -50,15 +50,15 @@ struct LoadSketch {
 
 inline Picoseconds ms(double milliseconds) { return picoseconds_from_milliseconds(milliseconds); }
 
-/// Section 6.6's diamond: a before b and c, both before d.
+/// The diamond of section 6.6: a before b and c, both before d.
 inline LoadSketch diamond(std::size_t gpus) {
   return {.nodes = {{.gpu = 2, .cost = 1}, {.gpu = 4, .cost = .5}, {.gpu = 3, .cost = .5}, {.gpu = 1}},
           .edges = {{0, 1}, {0, 2}, {1, 3}, {2, 3}},
           .gpus = gpus};
 }
 
-/// Small whole numbers, so that ties abound; forward ops, and in training one backward op for most of them with the
-/// edges reversed, shared colors, ops for CPUs only, and memory that is short.
+/// Random problem with small whole numbers, so that ties are frequent. With `training`, most forward ops get one
+/// backward op, with the edges reversed. Some ops share a color, run on CPUs only, or do not fit together in memory.
 inline LoadSketch random_sketch(Random& random, std::size_t most_forward, bool training) {
   LoadSketch sketch;
   const auto count = static_cast<std::size_t>(random.between(1, static_cast<std::int64_t>(most_forward)));
@@ -85,7 +85,7 @@ inline LoadSketch random_sketch(Random& random, std::size_t most_forward, bool t
       if (random.below(6) == 0) continue;
       mate[i] = sketch.nodes.size();
       sketch.nodes.push_back(node(true));
-      // An orphan now and then: a color that no forward op has.
+      // An occasional orphan: a backward op whose color no forward op has.
       sketch.nodes.back().color = random.below(8) == 0 ? 100 + static_cast<int>(i) : sketch.nodes[i].color;
       if (random.below(2)) sketch.edges.emplace_back(i, mate[i]);
     }

@@ -24,7 +24,7 @@ using test::TemporaryFolder;
 const char* const kInstance = "layered-ops10-width3-seed1.2xV100.serial";
 const char* const kTight = "mesh-ops8-width3-seed6.2xV100.memory150";
 
-/// A submission of one claim: heft's schedule of an instance, as it is.
+/// A submission of one claim: the schedule that `placer` gives for the instance `name`, with true values.
 class Submission {
  public:
   explicit Submission(const char* name = kInstance, const char* placer = "heft") {
@@ -47,7 +47,7 @@ class Submission {
 
   const std::filesystem::path& folder() const { return folder_.path(); }
 
-  /// The codes of what reading and checking find, with spaces between.
+  /// Codes of all findings of reading and checking the claims, separated by spaces.
   std::string codes(const YardCheckOptions& options = {}) const {
     test::write_text(folder() / "results.jsonl", claim.dump() + "\n");
     return codes_of_file(options);
@@ -113,7 +113,7 @@ TEST_CASE("a bound above the library's own holds where the placer proves it when
   CHECK(exact.claim["lower_bound_ns"] == exact.claim["makespan_ns"]);  // proven by its search
   CHECK(exact.codes() == "");
   exact.claim["placer"] = "mine";
-  exact.claim.erase("answer");  // the schedule's file names its placer
+  exact.claim.erase("answer");  // hash of the schedule's file, which names exact as its placer
   const Problem problem = yard_problem(*find_in_yard("random-ops10-seed1.2xV100.serial"));
   const bool own = best_lower_bound(problem).value.count == exact.claim["lower_bound_ns"];
   CHECK(exact.codes() == (own ? "" : "bound"));
@@ -123,7 +123,7 @@ TEST_CASE("a schedule that does not fit in memory is no answer, and saying that 
   const YardInstance& instance = *find_in_yard(kTight);
   const Problem problem = yard_problem(instance);
   Schedule schedule;
-  schedule.placement = Placement(problem.op_count(), DeviceId{0});  // 150 % of an even share on two devices is 75 %
+  schedule.placement = Placement(problem.op_count(), DeviceId{0});  // all on one device, which holds 150 % / 2 = 75 %
   Submission mine{kTight, "single"};
   std::ofstream out{mine.folder() / "mine.json"};
   write_schedule(schedule, problem, nullptr, out);
@@ -173,9 +173,9 @@ TEST_CASE("a placer that does not end is asked for so many seconds, and until it
   std::atomic<int> asked{0};
   const YardCheck stopped =
       check_claims(read_claims(mine.folder()), mine.folder(), {.threads = 1, .stop = [&] { return ++asked > 1; }});
-  CHECK(asked > 1);  // by the placer
+  CHECK(asked > 1);  // the placer asks
   CHECK(stopped.claims == 1);
-  CHECK(stopped.checked == 0);  // half an answer is none
+  CHECK(stopped.checked == 0);  // a stopped answer is not checked
   CHECK(stopped.findings.empty());
 }
 
@@ -257,7 +257,7 @@ TEST_CASE("our own results: every small instance has a proven optimum, no step i
     if (bests.count(instance.name) == 0) {
       ++without;
       CHECK(instance.tier == "medium");
-      CHECK(instance.memory);  // so tight that none of our schedules fits
+      CHECK(instance.memory);  // too tight for all of our schedules
       continue;
     }
     CHECK(bests[instance.name].first <= bests[instance.name].second);
@@ -275,11 +275,11 @@ TEST_CASE("the optima that we claim of the Standard Task Graph Set are the publi
     const YardInstance& instance = *find_in_yard(claim.instance);
     if (instance.family != "stg" || claim.placer != "exact") continue;
     CAPTURE(claim.instance);
-    const std::string file = "50" + instance.model.substr(3);  // of "stg/rand0000.stg"
+    const std::string file = "50" + instance.model.substr(3);  // the number in "stg/rand0000.stg"
     const auto& answer = published[file][instance.cluster.substr(0, 1)];
     if (answer.contains("optimal")) {
       CHECK(claim.makespan.count == answer["optimal"].get<std::int64_t>());
-    } else {  // open there
+    } else {  // open in the published list
       CHECK(claim.makespan.count >= answer["lower"].get<std::int64_t>());
       CHECK(claim.makespan.count <= answer["upper"].get<std::int64_t>());
     }

@@ -30,7 +30,7 @@ std::size_t edge_count(const Graph& graph) {
   return count;
 }
 
-/// The most ops on a path; producers come before consumers.
+/// Most ops on a path. Producers come before consumers in the order of ops.
 std::size_t depth(const Graph& graph) {
   std::vector<std::size_t> length(graph.op_count(), 1);
   for (const OpId op : graph.ops())
@@ -55,14 +55,14 @@ TEST_CASE("a GiPH graph has sqrt(v) / alpha layers within a fifth, one op before
 }
 
 TEST_CASE("where all is connected each op reads all of the layers before it, and the last op one of the last layer") {
-  // alpha of 1 % on one device's worth of v: layers of one op, 80 to 120 of them. The n of these and the first are a
-  // complete order of n (n + 1) / 2 edges; the last op reads the one that is not read yet.
+  // With v = 1 and alpha = 1 % there are n = 80 to 120 layers of one op. The first op and these have all n (n + 1) / 2
+  // edges of a complete order. The last op reads the one op that nothing else reads.
   const Graph graph = make_giph_graph("giph:v=1,alpha=1,connect=100", make_giph_network(kNetwork));
   const std::size_t inner = graph.op_count() - 2;
   CHECK(inner >= 80);
   CHECK(inner <= 120);
   CHECK(edge_count(graph) == inner * (inner + 1) / 2 + 1);
-  // Without connections a chain.
+  // Without connections, the graph is a chain.
   const Graph chain = make_giph_graph("giph:v=1,alpha=1,connect=0", make_giph_network(kNetwork));
   CHECK(edge_count(chain) == chain.op_count() - 1);
 }
@@ -71,14 +71,14 @@ TEST_CASE("work, bytes, speeds and links are within their spreads, and in the me
   const ClusterSpec network = make_giph_network("giph:devices=100,spread-speed=50,spread-bandwidth=40,seed=3");
   double speed = 0, seconds_of_gb = 0, delay = 0;
   for (const Device& device : network.devices) {
-    CHECK(device.peak.value >= 3.75e12);  // 5 TFLOP/s and a quarter less
+    CHECK(device.peak.value >= 3.75e12);  // 5 TFLOP/s, less or more by a quarter
     CHECK(device.peak.value <= 6.25e12);
     speed += device.peak.value / 100;
   }
   REQUIRE(network.links.size() == 100 * 99 / 2);
   for (const Link& link : network.links) {
     CHECK(link.latency <= Nanoseconds{20'000'000});
-    CHECK(1e9 / link.bandwidth.value >= 0.008 * (1 - 1e-12));  // 10 ms a GB and a fifth less
+    CHECK(1e9 / link.bandwidth.value >= 0.008 * (1 - 1e-12));  // 10 ms per GB, less or more by a fifth
     CHECK(1e9 / link.bandwidth.value <= 0.012 * (1 + 1e-12));
     seconds_of_gb += 1e9 / link.bandwidth.value / 4950;
     delay += seconds(link.latency) / 4950;
@@ -116,8 +116,8 @@ TEST_CASE("an op runs where its hardware is: on one device in five, one at least
       pairs += problem.device_count();
     }
   }
-  // 0.2, and what is given to a device without any (0.8^5 of them, a fifth of a type each) or to hardware that none
-  // has.
+  // Expected share: 0.2 by `hardware`, plus 0.8^5 / 5 = 0.066 for the one type of five that a device without any is
+  // given, plus the types that no device has and a random device is given.
   CHECK(static_cast<double>(able) / static_cast<double>(pairs) == doctest::Approx(0.27).epsilon(0.1));
 }
 

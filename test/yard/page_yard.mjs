@@ -1,4 +1,4 @@
-// page_yard.mjs CHROMIUM PAGE.html: the tables and charts of the Yard's page, as JSON.
+// page_yard.mjs CHROMIUM PAGE.html: prints the tables and charts of the Yard's page as JSON.
 
 import { pathToFileURL } from 'node:url';
 import { Browser } from '../report/browser.mjs';

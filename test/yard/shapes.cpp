@@ -27,9 +27,9 @@ std::size_t edges(const Graph& graph) {
 
 TEST_CASE("shapes have the ops that their specs ask for, and the edges of their kind") {
   for (const auto& [spec, ops, reads] :
-       {std::tuple{"chain:ops=10", 10, 9},             // each but the first reads the one before
-        std::tuple{"mesh:ops=12,width=4", 12, 9 + 8},  // 3 in each of 3 rows, 4 between rows, twice
-        std::tuple{"tree:ops=7", 7, 6},                // each but the root is read once
+       {std::tuple{"chain:ops=10", 10, 9},             // each op except the first reads the one before
+        std::tuple{"mesh:ops=12,width=4", 12, 9 + 8},  // 3 in each of 3 rows, and 4 between rows, twice
+        std::tuple{"tree:ops=7", 7, 6},                // each op except the root is read once
         std::tuple{"tree:ops=8", 8, 7}, std::tuple{"chain:ops=1", 1, 0}}) {
     const std::string name = spec;
     CAPTURE(name);
@@ -42,10 +42,10 @@ TEST_CASE("shapes have the ops that their specs ask for, and the edges of their 
 }
 
 TEST_CASE("a shape of training has a backward op for each op, and 2 readers a tensor on a chain") {
-  // t0 and t1 are read by the next op, its backward op and that of the next: f1 b1, f2 b2; t2 by b2 alone.
+  // t0 is read by f1 and b1, t1 by f2 and b2, and t2 by b2 alone.
   const Graph graph = make_shape("chain:ops=3,training=1");
   CHECK(graph.op_count() == 6);
-  CHECK(edges(graph) == 2 + (2 + 2 + 1));  // forward; b2: t1 t2, b1: t0 g2.1, b0: g1.0
+  CHECK(edges(graph) == 2 + (2 + 2 + 1));  // 2 forward; b2 reads t1 and t2, b1 reads t0 and g2.1, b0 reads g1.0
 }
 
 TEST_CASE("a shape is the same for the same seed, and another for another") {

@@ -132,7 +132,7 @@ TEST_CASE(
 TEST_CASE("on a large graph, where one device cannot hold all, auto has an answer that fits though it has no time") {
   YardInstance instance{
       .name = "a", .tier = "large", .family = "layered", .model = "layered:ops=26000,width=64", .cluster = "8xV100"};
-  instance.memory = 200;  // of an eighth
+  instance.memory = 200;  // percent of an eighth of what all ops need
   const Problem problem = yard_problem(instance);
   CHECK_FALSE(simulate(problem, find_placer("single").place(problem, {})).fits());
   const Schedule schedule =

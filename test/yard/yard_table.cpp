@@ -24,14 +24,15 @@ const YardScore& score_of(const YardTable& table, const std::string& placer) {
 }
 
 TEST_CASE("ranks, geometric means over the best bound, and profiles of three placers on two instances") {
-  // On a: 100, 110, 100 with bounds up to 100; on b: 200, 180, and none by "c", with the bound 90.
+  // On a, steps of 100 (x), 110 (y) and 100 (c), best bound 100. On b, steps of 200 (x) and 180 (y), none by c, best
+  // bound 90.
   const YardTable table =
       yard_table(std::vector{claim("a", "x", 100, 80), claim("a", "y", 110, 100), claim("a", "c", 100, 0),
                              claim("b", "x", 200, 90), claim("b", "y", 180, 60)});
   REQUIRE(table.scores.size() == 3);
-  CHECK(score_of(table, "x").rank == doctest::Approx((1.5 + 2) / 2));  // equal with c on a
+  CHECK(score_of(table, "x").rank == doctest::Approx((1.5 + 2) / 2));  // tied with c on a
   CHECK(score_of(table, "y").rank == doctest::Approx((3 + 1) / 2.0));
-  CHECK(score_of(table, "c").rank == doctest::Approx((1.5 + 3) / 2));  // last where it has no answer
+  CHECK(score_of(table, "c").rank == doctest::Approx((1.5 + 3) / 2));  // last on b, where it has no answer
   CHECK(score_of(table, "x").over_bound == doctest::Approx(std::sqrt(1.0 * 200 / 90)));
   CHECK(score_of(table, "y").over_bound == doctest::Approx(std::sqrt(1.1 * 2)));
   CHECK(score_of(table, "y").over_best == doctest::Approx(std::sqrt(1.1)));
@@ -49,7 +50,7 @@ TEST_CASE("ranks, geometric means over the best bound, and profiles of three pla
 }
 
 TEST_CASE("instances without a bound are in no mean over the bound, and placers without others have none") {
-  // x: 100 over 50 on a, 300 on b, where nobody has a bound; y: on b alone.
+  // x: 100 over a bound of 50 on a, and 300 on b, where no claim has a bound. y: on b alone.
   std::vector<YardClaim> claims{claim("a", "x", 100, 50), claim("b", "x", 300, 0), claim("b", "y", 400, 0)};
   claims[2].bound.reset();
   const YardTable table = yard_table(claims);
@@ -68,11 +69,11 @@ TEST_CASE("instances without a bound are in no mean over the bound, and placers 
   for (YardClaim& each : claims) each.budget = 10;
   claims.push_back(claim("b", "x", 200, 0));
   claims.back().budget = 20;
-  CHECK(yard_curves(claims).empty());  // both of x's budgets have b alone
+  CHECK(yard_curves(claims).empty());  // b, without a bound, is the only instance that x has with both budgets
 }
 
 TEST_CASE("a win is within noise where seeds differ by more than what it is won by") {
-  // x: 100, 104, 108, the median 104, a spread of 8. y: 110, 6 more. z: 120 beats nobody.
+  // x: seeds of 100, 104 and 108, so median 104 and spread 8. y: 110, which is 6 more. z: 120, never the best.
   const auto claims = [](std::int64_t y) {
     return std::vector{claim("a", "x", 100, 50, 1), claim("a", "x", 108, 50, 2), claim("a", "x", 104, 50, 3),
                        claim("a", "y", y, 50), claim("a", "z", 120, 50)};
@@ -90,18 +91,18 @@ TEST_CASE("whether a win is within noise is not known where neither placer has t
   std::vector<YardClaim> claims{claim("a", "x", 100, 50), claim("a", "y", 101, 50), claim("b", "x", 100, 50)};
   const YardTable single = yard_table(claims);
   CHECK_FALSE(single.instances[0].within_noise.has_value());
-  CHECK(single.instances[1].within_noise == false);  // there is no other
-  CHECK(score_of(single, "x").noisy == 0);           // of that one
-  CHECK(score_of(single, "y").noisy == 0);           // no win
+  CHECK(single.instances[1].within_noise == false);  // no other placer
+  CHECK(score_of(single, "x").noisy == 0);           // counts b alone, where noise is known
+  CHECK(score_of(single, "y").noisy == 0);           // y wins nowhere
   claims.pop_back();
   const YardTable unknown = yard_table(claims);
   CHECK_FALSE(score_of(unknown, "x").noisy.has_value());
   const auto json = nlohmann::json::parse(yard_json(unknown, {}));
   CHECK(json["placers"][0]["within_noise"].is_null());
   CHECK(json["instances"][0]["within_noise"].is_null());
-  claims.push_back(claim("a", "y", 103, 50, 2));  // y's step is 102, 2 more, and its seeds differ by 2
+  claims.push_back(claim("a", "y", 103, 50, 2));  // y: median of 101 and 103 is 102, 2 above x; spread 2
   CHECK(yard_table(claims).instances[0].within_noise == true);
-  claims[1].makespan = Nanoseconds{102};  // 102.5, rounded down: 2 more, and they differ by 1
+  claims[1].makespan = Nanoseconds{102};  // y: median 102.5, rounded down, 2 above x; spread 1
   CHECK(score_of(yard_table(claims), "y").cells[0] == YardCell{Nanoseconds{102}, Nanoseconds{1}, 2});
   CHECK(yard_table(claims).instances[0].within_noise == false);
 }
@@ -191,11 +192,11 @@ TEST_CASE("the page of the Yard in a browser: ranks that sort, profiles as stair
   INFO(seen.dump(1));
   CHECK(seen["troubles"].empty());
   CHECK(seen["title"] == "The Yard");
-  // y: ranks 2 and 1; over the bound sqrt(150 / 80 x 100 / 80), over the least sqrt(1.5).
+  // y: ranks 2 and 1; geometric means sqrt(150 / 80 x 100 / 80) over the bound and sqrt(1.5) over the best step.
   CHECK(seen["first"] == nlohmann::json{"x", "1.50", "1.2500", "1.0000", "1", "1", "–", "0", "1"});
   CHECK(seen["sorted"][0] == "x");
   CHECK(seen["instance"] == nlohmann::json{"a", "", "100\u202fns", "80\u202fns", "1.2500", "x"});
-  CHECK(seen["profiles"][0] == nlohmann::json{{1, 0.5}, {2, 0.5}});  // x is the least on a, and nothing on b
+  CHECK(seen["profiles"][0] == nlohmann::json{{1, 0.5}, {2, 0.5}});  // x is best on a, and has no answer on b
   CHECK(seen["profiles"][1] == nlohmann::json{{1, 0.5}, {1.5, 0.5}, {1.5, 1}, {2, 1}});
   CHECK(seen["curves"] == nlohmann::json{2, 1});
   CHECK(seen["svg"] == 0);
