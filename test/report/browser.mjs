@@ -1,4 +1,4 @@
-// A headless Chromium, driven through its debugging pipe: nothing but Node is needed.
+// A headless Chromium, driven through its debugging pipe. Needs nothing but Node.
 
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -57,7 +57,7 @@ export class Browser {
     while (!this.events.slice(before).some((e) => e.method === 'Page.loadEventFired')) await new Promise((resolve) => setTimeout(resolve, 20));
   }
 
-  // The value of an expression in the page; a promise is waited for.
+  // Value of an expression in the page; waits if it is a promise.
   async evaluate(expression) {
     const { result, exceptionDetails } = await this.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
     if (exceptionDetails) throw new Error(exceptionDetails.exception?.description || exceptionDetails.text);
@@ -69,7 +69,7 @@ export class Browser {
     return Buffer.from(data, 'base64');
   }
 
-  // What went wrong in the page so far: exceptions, errors that the browser logged, requests beyond the file itself.
+  // Problems in the page so far: exceptions, errors that the browser logged, requests for anything but the file itself.
   troubles() {
     return this.events.flatMap(({ method, params }) => {
       if (method === 'Runtime.exceptionThrown') return [params.exceptionDetails.exception?.description || params.exceptionDetails.text];

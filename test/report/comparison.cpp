@@ -17,7 +17,8 @@ using namespace trainyard::test;
 
 namespace {
 
-/// The chain apart (4 + 10 + 6 = 20 ns) and on one device (10 ns), each "found" in 2 us, and one without an answer.
+/// Comparison of the chain on two devices (4 + 10 + 6 = 20 ns) and on one (10 ns), each with a search time of 2 us, and
+/// of a placer without an answer.
 Comparison apart_and_together() {
   const Placer apart{.name = "apart, far", .summary = "", .source = "own", .place = [](const auto&, const auto&) {
                        return placed({0, 1});
@@ -69,7 +70,7 @@ TEST_CASE("a comparison is CSV, one line for each row under one line of titles")
 }
 
 TEST_CASE("rows of another graph say so, and have its bound beside them") {
-  Comparison comparison = apart_and_together();  // 10 ns, the bound, and 20
+  Comparison comparison = apart_and_together();  // rows of 10 ns, which is the bound, and 20 ns
   ComparisonRow& split = comparison.rows.emplace_back(comparison.rows[0]);
   split.run.placer = "split";
   split.run.schedule.rewrites = {SplitOp{"a"}};
@@ -78,7 +79,7 @@ TEST_CASE("rows of another graph say so, and have its bound beside them") {
   std::swap(comparison.rows[0], comparison.rows[2]);
   const std::string text = comparison_text(comparison);
   CHECK(text.find("110 B  split       6 ns   25.0 %") != text.npos);     // (8 - 6) / 8
-  CHECK(text.find("110 B  given      10 ns  optimal") != text.npos);     // of its own graph
+  CHECK(text.find("110 B  given      10 ns  optimal") != text.npos);     // for its own graph
   CHECK(text.find("110 B  given      10 ns   50.0 %") != text.npos);     // (20 - 10) / 20
   CHECK(text.find("\n lower bound       6 ns   -25.0 %") != text.npos);  // below every row
 }
@@ -124,13 +125,13 @@ TEST_CASE("several comparisons have one table: step times of each case, and the 
   all[0].model = "long", all[1].model = "short";
   all[1].rows[0].run.summary.makespan = Nanoseconds{5};  // single
   all[1].rows[1].ratio_to_best = 8;                      // apart
-  // sqrt(2 x 8) = 4 times the best
+  // apart, far: geometric mean sqrt(2 x 8) = 4 times the best
   CHECK(overview_table(all).text() == R"( step time     single  apart, far
  long           10 ns       20 ns
  short           5 ns       20 ns
  mean vs best  +0.0 %    +300.0 %
 )");
-  all[1].rows.erase(all[1].rows.begin());  // who is missing somewhere comes last
+  all[1].rows.erase(all[1].rows.begin());  // a placer that lacks a case comes last
   CHECK(overview_table(all, 1).text() == R"( step time     apart, far
  long               20 ns
  short              20 ns
@@ -153,7 +154,7 @@ TEST_CASE("the chart of several comparisons is SVG with a line for each placer, 
   CHECK(count("<circle ") == 4);  // two placers, two cases
   CHECK(count("fill=\"#fff\"") == 1);
   CHECK(count("<a>") == 0);
-  CHECK(count(">10 ns</text>") == 1);  // from 10 ns to 20 ns: the axis has both
+  CHECK(count(">10 ns</text>") == 1);  // the axis runs from 10 ns to 20 ns and labels both
   CHECK(count(">20 ns</text>") == 1);
 }
 
@@ -169,8 +170,8 @@ TEST_CASE("a run is four tables: ops, transfers, links and memory") {
   };
   const std::string ops = table(write_ops_csv), transfers = table(write_transfers_csv);
   CHECK(ops.starts_with("op,type,phase,layer,device,start_ns,end_ns,source\n"));
-  CHECK(ops.find(",gpu0,0,4,graph\n") != std::string::npos);    // 4 ns
-  CHECK(ops.find(",gpu1,14,20,graph\n") != std::string::npos);  // after 10 ns on the way
+  CHECK(ops.find(",gpu0,0,4,graph\n") != std::string::npos);    // a takes 4 ns
+  CHECK(ops.find(",gpu1,14,20,graph\n") != std::string::npos);  // b, after a transfer of 10 ns
   CHECK(transfers.find(",gpu0,gpu1,4,4,14\n") != std::string::npos);
   CHECK(table(write_links_csv).find(",10,") != std::string::npos);
   CHECK(table(write_memory_csv).starts_with("device,at_ns,held_bytes\ngpu0,0,"));

@@ -13,7 +13,7 @@ using namespace trainyard;
 
 namespace {
 
-/// a -> b -> c, 10 ms each; a makes 4 MB, b 1 MB; b keeps 100 MB of parameters.
+/// Chain a -> b -> c of 10 ms each. Outputs: 4 MB of a, 1 MB of b. b has 100 MB of parameters.
 Graph three_ops() {
   GraphBuilder builder{"three"};
   const auto times = std::vector<GivenTime>{{"gpu", Nanoseconds{10'000'000}}};
@@ -48,18 +48,18 @@ TEST_CASE("two schedules differ by the layers that moved, their bytes, and the t
   const auto rows = differences(problem, on_devices({0, 0, 0}), on_devices({0, 1, 1}));
   CHECK(found(rows, "layer", "second").before == "gpu0");
   CHECK(found(rows, "layer", "second").after == "gpu1");
-  CHECK(found(rows, "layer", "second").bytes == Bytes{101'000'000});  // parameters and y
+  CHECK(found(rows, "layer", "second").bytes == Bytes{101'000'000});  // b's parameters and y
   CHECK(found(rows, "layer", "third").bytes == Bytes{0});
   CHECK(found(rows, "transfer", "x").after == "gpu0 -> gpu1");
   CHECK(found(rows, "transfer", "x").before.empty());
   CHECK(found(rows, "transfer", "x").bytes == Bytes{4'000'000});
   CHECK(found(rows, "step time").before == "30.0 ms");
-  CHECK(found(rows, "peak memory", "gpu0").before == "105.0 MB");  // 100 + 4 + 1
+  CHECK(found(rows, "peak memory", "gpu0").before == "105.0 MB");  // parameters 100, x 4, y 1
   CHECK(found(rows, "peak memory", "gpu0").after == "4.00 MB");
   CHECK(std::ranges::count(rows, "layer", &Difference::what) == 2);
   CHECK(rows[3].what == "layer");
   CHECK(differences(problem, on_devices({0, 1, 1}), on_devices({0, 1, 1})).empty());
-  // Turned round, what appeared is gone.
+  // In the opposite direction, the transfer disappears.
   CHECK(found(differences(problem, on_devices({0, 1, 1}), on_devices({0, 0, 0})), "transfer", "x").before ==
         "gpu0 -> gpu1");
 }

@@ -19,8 +19,8 @@ TEST_CASE("five ops on two devices: the path, what it waited for, and what the d
   const Problem problem = problem_of(instance, linked(2));
   const Schedule schedule = schedule_of(instance);
   const Timeline timeline = simulate(problem, schedule);
-  // 0 on d0 [0, 2); its byte [2, 3); 2 on d1 [3, 7); 1 on d0 [2, 5), its two bytes [5, 7); 3 on d1 [7, 9); on the way
-  // back the tensor of 2 [7, 10) and that of 3, ready at 9, [10, 11); 4 on d0 [11, 12).
+  // Op 0 on d0 [0, 2), its byte to d1 [2, 3), op 2 on d1 [3, 7). Op 1 on d0 [2, 5), its two bytes [5, 7), op 3 on d1
+  // [7, 9). Back to d0: the tensor of 2 [7, 10), then that of 3, ready at 9, [10, 11). Op 4 on d0 [11, 12).
   const Explanation why = explain(problem, schedule, timeline);
   REQUIRE(why.path.size() == 6);
   CHECK(why.ops == ns(2 + 4 + 1));
@@ -40,7 +40,7 @@ TEST_CASE("five ops on two devices: the path, what it waited for, and what the d
   CHECK(timeline.transfers[waits[0].occupants[0].transfer].bytes == Bytes{3});
   CHECK(waits[0].occupants[0].time == ns(1));
 
-  // d0 -> d1: 1; d1: 4; d1 -> d0: 3 + 1; d0: 2 + 1. Ties: devices first.
+  // Shares of the path: d1 4, d1 -> d0 3 + 1, d0 2 + 1, d0 -> d1 1. Ties list devices first.
   REQUIRE(why.shares.size() == 4);
   CHECK(why.shares[0] == PathShare{.device = DeviceId{1}, .tasks = 1, .time = ns(4)});
   CHECK(why.shares[1] ==
@@ -48,9 +48,9 @@ TEST_CASE("five ops on two devices: the path, what it waited for, and what the d
   CHECK(why.shares[2] == PathShare{.device = DeviceId{0}, .tasks = 2, .time = ns(3)});
   CHECK(why.shares[3] == PathShare{.device = DeviceId{0}, .to = DeviceId{1}, .tasks = 1, .time = ns(1)});
 
-  // d0 runs 2 + 3 + 1, waits [5, 7) for nothing that is on its way, then [7, 11) for two transfers.
+  // d0 runs for 2 + 3 + 1, is idle in [5, 7) with no transfer to it under way, and awaits two transfers in [7, 11).
   CHECK(why.devices[DeviceId{0}] == DeviceTime{ns(6), ns(4), ns(2), ns(0)});
-  // d1: idle [0, 2), the byte is on its way in [2, 3); runs [3, 9); done after that.
+  // d1 is idle in [0, 2), awaits the byte in [2, 3), runs in [3, 9), and is done after that.
   CHECK(why.devices[DeviceId{1}] == DeviceTime{ns(6), ns(1), ns(2), ns(3)});
 
   const auto runs = path_runs(schedule, timeline, why);
@@ -77,17 +77,17 @@ TEST_CASE("a strict order keeps a device idle for the op whose turn it is") {
   schedule.policy = Policy::strict;
   schedule.order = IdMap<DeviceId, std::vector<OpId>>{{{OpId{0}, OpId{2}, OpId{3}}, {OpId{1}}}};
   const Timeline timeline = simulate(problem, schedule);
-  // 1 [0, 8), its byte [8, 9), 2 [9, 10), 3 [10, 12).
+  // Op 1 runs [0, 8), its byte takes [8, 9), op 2 runs [9, 10), op 3 [10, 12).
   const Explanation why = explain(problem, schedule, timeline);
   REQUIRE(why.path.size() == 4);
   CHECK(why.path[3].ready == ns(5));
   CHECK(why.path[3].waited() == ns(5));
-  CHECK(why.path[3].busy_meanwhile == ns(1));  // 2 ran for 1 of them
+  CHECK(why.path[3].busy_meanwhile == ns(1));  // op 2 runs for 1 ns of the wait
   CHECK(why.path[3].tasks_meanwhile == 1);
 }
 
 TEST_CASE("waits that overlap are not added up") {
-  // Three ops that are ready at 0 share a device: 5, 6 and 7 ns. The second waits 5, the third 11, of 18 in all.
+  // Three ops of 5, 6 and 7 ns, ready at 0, share a device. The second waits 5 ns, the third 11, of a makespan of 18.
   const SmallInstance instance{{{0, 5}, {0, 6}, {0, 7}}, {}};
   const Problem problem = problem_of(instance, linked(1));
   const Schedule schedule = schedule_of(instance);

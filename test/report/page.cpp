@@ -74,9 +74,9 @@ TEST_CASE("the page asks for nothing outside itself") {
   const std::string page = page_text(std::vector{page_run(test::random_run(3))});
   for (const char* address : {"https:", "//cdn", "@import", "fetch(", "XMLHttpRequest", "import(", "WebSocket"})
     CHECK(page.find(address) == page.npos);
-  // The one address is the name of the SVG language, in the icon; the one reference outward is that icon, a data URL.
+  // The only address is the SVG namespace, in the icon. The only reference outside the text is that icon, a data URL.
   CHECK(count(page, "http:") == count(page, "http://www.w3.org/2000/svg"));
-  CHECK(count(page, "url(") == count(page, "url(#"));  // a clipping path of the same picture
+  CHECK(count(page, "url(") == count(page, "url(#"));  // a clipping path in the same picture
   CHECK(count(page, " src=") == 0);
   CHECK(count(page, "href=\"data:") + count(page, "href=\"#") == count(page, "href="));
 }
@@ -99,7 +99,7 @@ TEST_CASE("names that look like markup or script stay text") {
   run.placer = hostile;
   for (const std::string& title : {hostile, std::string{}}) {
     const std::string page = page_text({.title = title, .facts = {{hostile, hostile}}, .runs = {&run}});
-    CHECK(count(page, "</script") == 2);  // of the data and of the script
+    CHECK(count(page, "</script") == 2);  // end tags of the data and the script
     CHECK(count(page, "<script") == 2);
     CHECK(count(page, "<img") == 0);
     CHECK(count(page, "<!--") == 0);
@@ -164,7 +164,7 @@ TEST_CASE("the page draws which device of a plan has which stage, share, part an
   INFO(seen.dump(1));
   CHECK(seen["troubles"].empty());
   const json& mesh = seen["runs"][0];
-  CHECK(mesh["titles"].size() == 8);  // two stages of 2 parts of the sequence of 2 ranks
+  CHECK(mesh["titles"].size() == 8);  // 2 stages x 2 parts of the sequence x 2 tensor ranks
   CHECK(mesh["titles"][1] == "gpu1: share 1 of 1 of the batch, part 1 of 2 of the sequence, tensor rank 2 of 2");
   CHECK(mesh["titles"][6] == "gpu6: share 1 of 1 of the batch, part 2 of 2 of the sequence, tensor rank 1 of 2");
   CHECK(mesh["texts"][0] == "stage 1: blocks 1 to 3, recomputing the first 2");
@@ -229,7 +229,7 @@ TEST_CASE("a measured run is drawn beneath its prediction, without a critical pa
     Run predicted = page_run(test::random_run(seed)), measured = predicted;
     measured.placer = "measured";
     measured.measured = true;
-    std::int64_t late = 0;  // no op begins at the moment that another one ends
+    std::int64_t late = 0;  // so that no op starts when another one ends
     for (Span& span : measured.timeline.ops) ++late, span.start += Nanoseconds{late}, span.end += Nanoseconds{late + 1};
     const std::string page = page_text({.runs = {&predicted, &measured}});
     const json data = data_of(page);
@@ -243,8 +243,8 @@ TEST_CASE("a measured run is drawn beneath its prediction, without a critical pa
 }
 
 TEST_CASE("the comparison shows step times, ratios and bounds, and opens on the fastest that fits") {
-  // One op of 2 ms and one of 3: 5 ms on one device. The bound is 4 ms: (5 - 4) / 5 = 20 %. Apart, 2 ms, the 90 bytes
-  // of b do not fit into 80: that no schedule can beat, too large or not.
+  // On gpu0, a takes 2 ms and b 3 ms: 5 ms. The bound is 4 ms: (5 - 4) / 5 = 20 %. Apart takes 2 ms, but b's 90 bytes
+  // do not fit into gpu1's 80. No schedule is shorter than that, whether it fits or not, so its row's bound is 2 ms.
   GraphBuilder builder{"two"};
   builder.add({.name = "a", .times = {{"gpu0", Nanoseconds{2'000'000}}, {"gpu1", Nanoseconds{7'000'000}}}});
   builder.add({.name = "b",
@@ -303,7 +303,7 @@ TEST_CASE("a page of several models says so, and each run says of which it is") 
 }
 
 TEST_CASE("under the objective of completions the page ranks by them") {
-  // One run ends later, with a smaller sum: 9 against 12.
+  // short_sum ends later, but has the smaller sum of completion times: 9 against 12.
   Run long_sum = page_run(test::random_run(5), "long"), short_sum = long_sum;
   long_sum.objective = short_sum.objective = Objective::completion;
   long_sum.completions = Completions{.models = {}, .total = Nanoseconds{12}, .bound = Nanoseconds{6}};
@@ -371,9 +371,9 @@ TEST_CASE("the same input gives the same bytes") {
 }
 
 TEST_CASE("lanes say what is theirs, and marks leave to be seen what they mark") {
-  // A chain of 2,000 ops from device to device and back, each tensor 600 ns under way. Ops take 400 ns, but for one of
-  // none and one of 20 us: 1998 x 400 + 20,000 + 1999 x 600 = 2,018,600 ns, of which the devices are busy for 419,600
-  // and 399,600. Measured, it takes twice as long, in which they run ops for 10 % and 5 %.
+  // A chain of 2,000 ops that alternates between two devices. Each transfer takes 600 ns and each op 400 ns, except one
+  // op of 0 and one of 20 us: 1998 x 400 + 20,000 + 1999 x 600 = 2,018,600 ns. The devices are busy for 419,600 and
+  // 399,600 ns. The measured run takes twice as long, and its devices are busy for 10 % and 5 % of it.
   GraphBuilder builder{"chain"};
   const char* const kTypes[] = {"BatchNormalization", "Conv", "Gather", "BatchNormGrad", "ConvGradW", "EmbeddingGrad"};
   constexpr std::size_t kOps = 2000;
@@ -412,17 +412,17 @@ TEST_CASE("lanes say what is theirs, and marks leave to be seen what they mark")
   CHECK(seen["chosen"] == predicted.placer);
   CHECK(seen["marks"] == json::array({"takes no time", "paler: short spans with gaps between them",
                                       "share of the step that the device works", "memory held", "its peak"}));
-  CHECK(seen["more_marks"] ==  // of what is drawn after a zoom, with the critical path and a chosen op
+  CHECK(seen["more_marks"] ==  // new ones after a zoom, with the critical path and a chosen op
         json::array({"critical path, from one row to the next", "the chosen span", "what it waits for",
                      "what waits for it", "in the strip above: what is shown below"}));
   CHECK(seen["svg_marks"] == true);
   std::vector<std::string> busy;
   for (const std::string text : seen["texts"]) {
     if (text.ends_with("%")) busy.push_back(text.substr(0, text.find_first_not_of("0123456789.")));
-    CHECK_FALSE((text.ends_with("…") && text.size() < 10));  // a cut name of under eight characters
+    CHECK_FALSE((text.ends_with("…") && text.size() < 10));  // a name cut to fewer than eight characters
   }
   CHECK(busy == std::vector<std::string>{"20.8", "19.8", "10.0", "5.00"});
-  CHECK(seen["heading"][0] < seen["heading"][1]);  // the rule begins behind the name
+  CHECK(seen["heading"][0] < seen["heading"][1]);  // the rule begins after the name
   CHECK(seen["path"] > 3000);
   CHECK(seen["dark"][1].get<double>() <
         seen["dark"][0].get<double>() + 0.05);  // thousands of arrows do not cover the lanes
@@ -432,7 +432,7 @@ TEST_CASE("lanes say what is theirs, and marks leave to be seen what they mark")
 }
 
 TEST_CASE("two runs one above the other, why a device waits, sums of an area, charts, the address and pictures") {
-  // a on gpu0, then b: 10 us and 20 us. t is 30 kB: 30 us at 1 GB/s. Apart: 10 + 30 + 20 = 60 us; together: 30 us.
+  // a takes 10 us and b 20 us; t is 30 kB: 30 us at 1 GB/s. Apart: 10 + 30 + 20 = 60 us; together: 10 + 20 = 30 us.
   GraphBuilder builder{"pair"};
   builder.add({.name = "a",
                .type = "Conv",
@@ -456,16 +456,16 @@ TEST_CASE("two runs one above the other, why a device waits, sums of an area, ch
   if (seen.is_null()) return;
   INFO(seen.dump(1));
   CHECK(seen["troubles"].empty());
-  CHECK(seen["top"] < 1000);  // in sight
+  CHECK(seen["top"] < 1000);  // visible without scrolling
   CHECK(seen["opened"] == json::array({0, "together", "Step time"}));
   CHECK(seen["row"] == "apart");
   CHECK(seen["stops"] <= 2);
   CHECK(seen["below"] == json::array({0, 1, "apart", "together is 2.00 times as fast as apart."}));
   CHECK(seen["heads"] == json::array({"together", "apart", "Links", "Memory, together", "Memory, apart"}));
-  CHECK(seen["end"] == json::array({60'000, 30'000, 60'000}));  // one axis for both
+  CHECK(seen["end"] == json::array({60'000, 30'000, 60'000}));  // one axis for both runs
   const std::string idle = seen["idle"];
   for (const char* part : {"gpu1: awaits a transfer", "t, ", "gpu0", "nextb"}) CHECK(idle.find(part) != idle.npos);
-  // From 15 to 45 us: b for 15 us above, and for 5 us below (it begins at 40); a ended at 10.
+  // From 15 to 45 us, b runs for 15 us in the upper run and for 5 us in the lower, where it starts at 40. a ends at 10.
   CHECK(seen["area"][0].get<double>() == doctest::Approx(0.25).epsilon(0.01));
   CHECK(seen["area"][2].get<double>() == doctest::Approx(20'000).epsilon(0.02));
   CHECK(seen["area"][3] == 4);
@@ -482,7 +482,7 @@ TEST_CASE("two runs one above the other, why a device waits, sums of an area, ch
   CHECK(seen["again_more"] == json::parse(R"(["3-", [15000, 45000, null], true, false])"));
   CHECK(seen["print"] == json::array({"light", true, false, false, true, true}));
   CHECK(seen["after_print"] == "dark");
-  CHECK(seen["panels"] == json::array({"pareto", "path", "network"}));  // nothing crosses the wire in the upper run
+  CHECK(seen["panels"] == json::array({"pareto", "path", "network"}));  // no matrix: the upper run sends nothing
   CHECK(seen["front"] == json::parse("[[1, 9], [2, 5], [3, 4]]"));
   CHECK(seen["moved"] == 1);  // the layer "second"
   CHECK(seen["dots"] == 2);
@@ -494,13 +494,13 @@ TEST_CASE("two runs one above the other, why a device waits, sums of an area, ch
   CHECK(seen["svgs"][0][3].get<std::string>().find("title & <more>") != std::string::npos);
   CHECK(seen["svgs"][1][3].get<std::string>().find("apart") != std::string::npos);
   CHECK(seen["held"] == 0);
-  // b of the upper run reads t, which is on its device with a's parameters.
+  // In the upper run, the device of b holds t (30 kB) and a's parameters (1 kB).
   CHECK(seen["holds"].get<std::string>().find("holds 31.0") != std::string::npos);
-  CHECK(seen["widths"] == json::array({1400, 1000, 390}));  // nothing sticks out at the side
+  CHECK(seen["widths"] == json::array({1400, 1000, 390}));  // the page is never wider than the window
 }
 
 TEST_CASE("a prediction held against a measurement: verdict, errors, the ops furthest off, and all placements") {
-  // Predicted: a 10 us and b 20 us. Measured: a 25 us and b 20 us, together 45 us: 30 of 45 is an error of -33.3 %.
+  // Predicted: a 10 us, b 20 us. Measured: a 25 us, b 20 us, 45 us together: 30 instead of 45 is an error of -33.3 %.
   GraphBuilder builder{"pair"};
   builder.add({.name = "a",
                .type = "Conv",
@@ -550,7 +550,7 @@ TEST_CASE("a prediction held against a measurement: verdict, errors, the ops fur
   if (seen.is_null()) return;
   INFO(seen.dump(1));
   CHECK(seen["troubles"].empty());
-  CHECK(seen["opened"] == json::array({0, 1}));  // the first placement, though the measured rows may be the best
+  CHECK(seen["opened"] == json::array({0, 1}));  // the first placement, even if a measured row is the best
   CHECK(seen["card"] == "Error of the prediction−33.3 %fail; 20.0\u202f% allowed");
   for (const char* text : {"Prediction against measurement, together, predicted", "20.0 % are allowed",
                            "of 12 of 18 steps", "step time", "structure", "op times", "noise floor of the machine",
@@ -558,8 +558,8 @@ TEST_CASE("a prediction held against a measurement: verdict, errors, the ops fur
     CHECK(seen["panel"].get<std::string>().find(text) != std::string::npos);
   CHECK(seen["worst"] == json::array({"a", "cpu0", "10.0\u202fµs", "25.0\u202fµs", "−60.0\u202f%", "roofline"}));
   REQUIRE(seen["errors"].size() == 4);
-  CHECK(seen["errors"][0][1] == true);   // a third is more than a fifth
-  CHECK(seen["errors"][1][1] == false);  // 1 % of 3 %
+  CHECK(seen["errors"][0][1] == true);   // error 33.3 %, allowed 20 %
+  CHECK(seen["errors"][1][1] == false);  // error 1 %, allowed 3 %
   CHECK(seen["errors"][0][0].get<double>() == doctest::Approx(seen["errors"][1][0].get<double>() * 100 / 3));
   CHECK(seen["dots"] == 2);
   CHECK(
@@ -575,8 +575,9 @@ TEST_CASE("a prediction held against a measurement: verdict, errors, the ops fur
 }
 
 TEST_CASE("the network is drawn as a graph of layers in the colours of their devices, with those that are elsewhere") {
-  // stem is read by left and right, these by join; tail is a chain of 500 layers in 100 blocks of 5, drawn as blocks
-  // where boxes would be too many. Of 504 layers the second run has right and join on the other device.
+  // stem is read by left and right, and both by join. tail is a chain of 500 layers in 100 blocks of 5; each block is
+  // one box if a box per layer would be too many. Of the 504 layers, the second run has right and join on the other
+  // device.
   const auto network = [](std::size_t blocks) {
     GraphBuilder builder{"network"};
     const auto add = [&](const std::string& layer, std::vector<std::string> inputs, Phase phase = Phase::forward) {
@@ -599,7 +600,7 @@ TEST_CASE("the network is drawn as a graph of layers in the colours of their dev
       add(layer, {before});
       before = layer;
     }
-    add("join", {before}, Phase::backward);  // backward ops draw no line
+    add("join", {before}, Phase::backward);  // backward ops add no edge
     ClusterSpec spec{.name = "two"};
     spec.devices = {{.name = "gpu0", .device_class = "gpu"}, {.name = "gpu1", .device_class = "gpu"}};
     spec.links = {{.name = "wire", .from = "gpu0", .to = "gpu1", .bandwidth = BytesPerSecond{1e9}}};
@@ -630,14 +631,14 @@ TEST_CASE("the network is drawn as a graph of layers in the colours of their dev
   CHECK(column("right") < column("join"));
   CHECK(height("left") < height("stem"));
   CHECK(height("stem") < height("right"));
-  CHECK(small["wires"] == json::array({4, 0}));  // together nothing is sent
+  CHECK(small["wires"] == json::array({4, 0}));  // together: nothing is sent
   CHECK(small["sent"] == json::array({4, 2}));   // apart: from stem to right, from left to join
   CHECK(small["moved"] == json::array({"right", "join"}));
   CHECK(small["table"] == json::array({"gpu1", "gpu0", "2", "right, join"}));
   for (const char* text :
        {"gpu0", "gpu1", "is read by", "is read by, on another device", "on other devices in together"})
     CHECK(small["legend"].get<std::string>().find(text) != std::string::npos);
-  CHECK(small["picked"] == json::array({1, 4, "layer left ✕"}));  // one op is left to be seen of five
+  CHECK(small["picked"] == json::array({1, 4, "layer left ✕"}));  // one op of five stays visible
   CHECK(small["hash"].get<std::string>().find("layers=left") != std::string::npos);
   CHECK(small["again"] == json::array({"left", "left", 1}));
   CHECK(small["arrow"] == "right");
@@ -693,12 +694,12 @@ TEST_CASE("a browser draws 20,000 spans, and search, keys, colours and sorting w
   CHECK(seen["images"] == 1);  // the page's own script; no name became an element
   CHECK(seen["spans"] > 20'000);
   CHECK(seen["painted"] > 0.3);
-  CHECK(seen["calls"]["fillRect"] < 3000);  // of 20,000 spans
+  CHECK(seen["calls"]["fillRect"] < 3000);  // for 20,000 spans
   CHECK(seen["calls"].value("lineTo", 0) < 200);
   CHECK(seen["hover"] == json::array({true, "block", 0}));
-  CHECK(seen["memory_off"] < 4);                   // of 48: half a line, and where a column begins
-  CHECK(seen["zoomed"] == doctest::Approx(0.5));   // + shows half
-  CHECK(seen["moved"] == doctest::Approx(0.125));  // a quarter of that half to the left: 0.25 - 0.125
+  CHECK(seen["memory_off"] < 4);                   // pixels of 48: half a line, and the offset of a pixel column
+  CHECK(seen["zoomed"] == doctest::Approx(0.5));   // the key + shows half of the step
+  CHECK(seen["moved"] == doctest::Approx(0.125));  // ArrowLeft moves by a quarter of that half: 0.25 - 0.125
   CHECK(seen["whole"] == true);
   CHECK(seen["search_focused"] == "search");
   CHECK(seen["found"] >= 1);

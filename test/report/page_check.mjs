@@ -1,4 +1,4 @@
-// page_check.mjs CHROMIUM PAGE.html PICTURE.png: opens the page as a reader would, and prints what was seen as JSON.
+// page_check.mjs CHROMIUM PAGE.html PICTURE.png: uses the page as a reader would, and prints what it shows as JSON.
 
 import { writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
@@ -17,7 +17,7 @@ try {
   seen.images = await browser.evaluate('document.querySelectorAll("img, iframe, object, embed, script:not(#data)").length');
   writeFileSync(picture, await browser.screenshot());
 
-  // The pixels of the first device's row: how many differ from the empty row.
+  // Share of the pixels in the first device's row that differ from the empty row.
   seen.painted = await browser.evaluate(`(() => {
     const view = page.view, row = view.rows.find((r) => r.kind === 'device'), c = view.context;
     const y = Math.round((row.y + axisHeight + row.height / 2) * view.ratio), x = Math.round(view.left * view.ratio);
@@ -27,7 +27,7 @@ try {
     return painted / (pixels.length / 4);
   })()`);
 
-  // Frames while zooming in and moving: the whole step, and 60 windows inside it. A draw alone, without the screen.
+  // Draw times of 60 windows: the whole step, then smaller ones that move. Draws to the canvas only, not the screen.
   seen.draws = await browser.evaluate(`(() => {
     const view = page.view, times = [], end = view.end;
     for (let i = 0; i < 60; ++i) {
@@ -43,7 +43,7 @@ try {
   })()`);
   await browser.evaluate('page.view.setWindow(0, page.view.end)');
 
-  // What a frame of the whole step asks of the canvas: rectangles and corners, not spans, are what takes its time.
+  // Canvas calls for a frame of the whole step. Its time depends on rectangles and line corners, not on spans.
   seen.calls = await browser.evaluate(`(() => {
     const c = page.view.context, count = {};
     for (const name of ['fillRect', 'lineTo', 'drawImage']) {
@@ -54,7 +54,7 @@ try {
     for (const name of Object.keys(count)) delete c[name];
     return count;
   })()`);
-  // A pointer over a span frames it, without a new frame of the canvas.
+  // A pointer over a span outlines it without redrawing the canvas.
   const before = await browser.evaluate('page.view.frames');
   const over = await browser.evaluate(`(() => {
     const view = page.view, row = view.rows.find((r) => r.kind === 'device'), box = view.canvas.getBoundingClientRect(), { start, end } = row.lane;
@@ -65,7 +65,7 @@ try {
   await browser.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
   seen.hover = await browser.evaluate(`[page.view.hover && page.view.hover[1] === ${over[2]}, getComputedStyle(byId('hover')).display, page.view.frames - ${before}]`);
   await browser.send('Input.dispatchMouseEvent', { type: 'mouseMoved', x: 2, y: 2, button: 'none' });
-  // The painted memory curve against what is held: by how many pixels the top of its line is off, at most.
+  // Largest distance, in pixels, of the top of the painted memory curve from the bytes held.
   seen.memory_off = await browser.evaluate(`(() => {
     const view = page.view, c = view.context, r = view.ratio, rows = view.rows.filter((row) => row.kind === 'memory' && row.y + row.height < view.scroll + view.height - axisHeight - 2);
     view.draw();
@@ -80,7 +80,7 @@ try {
     })));
   })()`);
 
-  // What a reader does: search, keys, critical path, colours, another run, sorting.
+  // A reader's actions: search, keys, critical path, colours, another run, sorting.
   const key = async (text) => {
     await browser.send('Input.dispatchKeyEvent', { type: 'keyDown', key: text, text: text.length === 1 ? text : undefined });
     await browser.send('Input.dispatchKeyEvent', { type: 'keyUp', key: text });

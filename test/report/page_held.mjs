@@ -1,4 +1,4 @@
-// page_held.mjs CHROMIUM PAGE.html: what memory holds at every point of every curve against the curve, as JSON.
+// page_held.mjs CHROMIUM PAGE.html: compares memory curves with the sum of the bytes held at each point; prints JSON.
 
 import { pathToFileURL } from 'node:url';
 import { Browser } from './browser.mjs';

@@ -1,4 +1,4 @@
-// page_lanes.mjs CHROMIUM PAGE.html: what the rows of the timeline say, and what its marks leave to be seen, as JSON.
+// page_lanes.mjs CHROMIUM PAGE.html: prints the texts of the timeline's rows, and how much its marks hide, as JSON.
 
 import { pathToFileURL } from 'node:url';
 import { Browser } from './browser.mjs';
@@ -19,7 +19,7 @@ try {
     c.fillText = draw;
     return texts;
   })()`);
-  // Of the first heading: where its text ends, and where its rule begins.
+  // Positions in the first heading: the end of its text and the start of its rule.
   seen.heading = await browser.evaluate(`(() => {
     const view = page.view, c = view.context, rect = c.fillRect;
     let rule = 0;
@@ -28,7 +28,7 @@ try {
     c.fillRect = rect;
     return [16 + c.measureText(view.rows[0].head).width, rule];
   })()`);
-  // The share of the timeline's pixels that are nearly black, before and after the critical path is drawn.
+  // Share of the timeline's pixels that are nearly black, before and after the critical path is drawn.
   const dark = () => browser.evaluate(`(() => {
     const view = page.view, x = Math.round(view.left * view.ratio), width = Math.round((view.right - view.left) * view.ratio);
     view.draw();

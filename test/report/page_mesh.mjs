@@ -1,4 +1,4 @@
-// page_mesh.mjs CHROMIUM PAGE.html: the squares of each run's plan by their titles, its lines and legend, as JSON.
+// page_mesh.mjs CHROMIUM PAGE.html: prints the squares' titles and colours of each run's plan, and its texts, as JSON.
 
 import { pathToFileURL } from 'node:url';
 import { Browser } from './browser.mjs';

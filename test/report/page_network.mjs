@@ -1,4 +1,4 @@
-// page_network.mjs CHROMIUM PAGE.html: the graph of layers, and what clicks and keys in it do, as JSON.
+// page_network.mjs CHROMIUM PAGE.html: prints the graph of layers, and the effects of clicks and keys in it, as JSON.
 
 import { pathToFileURL } from 'node:url';
 import { Browser } from './browser.mjs';
@@ -26,7 +26,7 @@ try {
   })()`);
   seen.wires = await wires();
 
-  // A layer by a click: its spans alone, in the address as well; by keys the next one; Escape shows all.
+  // A click on a layer shows its spans alone, also when the address is reopened. Arrow keys go on, Escape shows all.
   await browser.evaluate('document.querySelector("#network .layer[data-box=left]").dispatchEvent(new MouseEvent("click"))');
   seen.picked = [await shown(), await browser.evaluate('document.querySelectorAll("#network .layer:not(.picked)").length + 1'), await browser.evaluate('byId("picked").textContent')];
   await later(400);

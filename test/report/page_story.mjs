@@ -1,4 +1,4 @@
-// page_story.mjs CHROMIUM PAGE.html: what a reader does with two runs: address, keys, mouse, exports, paper, as JSON.
+// page_story.mjs CHROMIUM PAGE.html: a reader's use of two runs: address, keys, mouse, exports, print; prints JSON.
 
 import { pathToFileURL } from 'node:url';
 import { Browser } from './browser.mjs';
@@ -21,7 +21,7 @@ try {
   seen.top = await browser.evaluate('byId("canvas").getBoundingClientRect().top');
   seen.opened = await browser.evaluate('[page.index, byId("chosen").textContent, document.querySelector("[aria-sort]")?.textContent]');
 
-  // By keys from the chosen row of the table to the timeline.
+  // Keys lead from the chosen row of the table to the timeline.
   await browser.evaluate('document.querySelector("tr.chosen .pick-run").focus()');
   await key('ArrowDown');
   seen.row = await browser.evaluate('document.activeElement.textContent');
@@ -53,7 +53,7 @@ try {
   await mouse('mouseMoved', ...moment);
   seen.idle = await browser.evaluate('byId("tip").textContent');
 
-  // An area of all rows, from a quarter to three quarters of the step.
+  // Selects an area over all rows, from a quarter to three quarters of the step.
   const [left, right, y] = await browser.evaluate(`(() => { const v = page.view, b = v.canvas.getBoundingClientRect(), r = v.rows.find((row) => row.kind === 'device');
     return [b.x + v.x(v.end / 4), b.x + v.x(v.end * 3 / 4), b.y + axisHeight + r.y + r.height / 2]; })()`);
   await mouse('mousePressed', left, y, 8);
@@ -69,7 +69,7 @@ try {
   await later(500);
   seen.hash = await browser.evaluate('location.hash');
 
-  // The same address shows the same.
+  // Opening the address again restores the view.
   await browser.open('about:blank');
   await browser.open(address + seen.hash);
   seen.again = await browser.evaluate('[page.index, page.below, page.by, page.view.from / page.view.end, page.view.to / page.view.end, byId("critical").checked, String(page.view.chosen)]');
@@ -86,7 +86,7 @@ try {
     const texts = [timelineSvg(page.view, 'title & <more>'), tableSvg(document.querySelector('#comparison table')), ...[...document.querySelectorAll('.chart')].map(chartSvg)];
     return texts.map((text) => { const made = new DOMParser().parseFromString(text, 'image/svg+xml'); return [made.documentElement.tagName, made.querySelectorAll('parsererror').length, made.querySelectorAll('rect, path, circle').length, made.documentElement.textContent]; });
   })()`);
-  // What is held, at every point of every curve, against the curve: the greatest difference.
+  // Largest difference between a memory curve and the sum of the bytes held, over all points.
   seen.held = await browser.evaluate(`Math.max(...page.drawn.flatMap((index) => {
     const run = decodeRun(index);
     return run.memory.flatMap(({ at, held }, device) => [...at].map((time, i) => Math.abs(held[i] - heldAt(run, device, time).reduce((sum, { bytes }) => sum + bytes, 0))));
@@ -95,7 +95,7 @@ try {
   await key('m');
   seen.holds = await browser.evaluate('byId("area").textContent');
   await key('Escape');
-  // On paper: in light colours, the whole table, nothing that only a screen can do.
+  // When printed: light colours, the whole table, no interactive parts.
   await browser.evaluate('document.documentElement.dataset.theme = "dark", page.restyle(), dispatchEvent(new Event("beforeprint"))');
   await browser.send('Emulation.setEmulatedMedia', { media: 'print' });
   await browser.resize(1030, 720);

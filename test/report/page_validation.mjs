@@ -1,4 +1,4 @@
-// page_validation.mjs CHROMIUM PAGE.html: what the page says of predictions held against measurements, as JSON.
+// page_validation.mjs CHROMIUM PAGE.html: prints the page's comparison of predictions with measurements as JSON.
 
 import { pathToFileURL } from 'node:url';
 import { Browser } from './browser.mjs';
@@ -19,12 +19,12 @@ try {
   seen.dots = await browser.evaluate('document.querySelectorAll("#validation .dot").length');
   seen.ticks = await browser.evaluate('[roundTicks(90, 1100, true, 9), roundTicks(0.9, 5.1, false, 5), ["20.0\u202fµs", "1.50\u202fms", "100\u202fns"].map(tickText)]');
 
-  // A name in the table shows its op in the timeline of the predicted run.
+  // A click on a name in the table shows its op in the timeline of the predicted run.
   await browser.evaluate('document.querySelector("#validation .link").click()');
   await later(400);
   seen.chosen = [await browser.evaluate('byId("status").textContent'), await browser.evaluate('page.view.run.lanes[page.view.chosen[0]].run.source.label')];
 
-  // All placements: a dot chooses one, and the panel is about it.
+  // The chart of all placements: a click on a dot selects a placement, and the panel shows it.
   seen.ranking = await browser.evaluate('byId("ranking").textContent');
   seen.placements = await browser.evaluate('document.querySelectorAll("#ranking circle title").length');
   await browser.evaluate('document.querySelectorAll("#ranking .dot")[1].dispatchEvent(new MouseEvent("click"))');

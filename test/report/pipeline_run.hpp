@@ -16,8 +16,8 @@ struct PipelineSize {
   std::size_t devices = 8, microbatches = 12, ops = 104;  // ops per device, microbatch and direction
 };
 
-/// A pipeline of stages, one per device: forward and backward of several microbatches, then the updates. Every backward
-/// op reads what its forward op wrote, so memory rises and falls.
+/// Pipeline of stages, one per device: forward and backward passes of several microbatches, then the updates. Every
+/// backward op reads the output of its forward op, so memory rises and falls.
 inline Problem pipeline_problem(PipelineSize size = {}) {
   Random random{11};
   GraphBuilder builder{"pipeline"};
@@ -81,7 +81,8 @@ inline Problem pipeline_problem(PipelineSize size = {}) {
   return Problem{std::move(builder).build(), make_cluster(spec)};
 }
 
-/// The stage of each op as `devices_used` devices hold them, neighbours together.
+/// Run of the pipeline on `devices_used` devices. Neighbouring stages share a device if there are fewer devices than
+/// stages.
 inline Run pipeline_run(const Problem& problem, std::string placer, std::size_t devices_used, PipelineSize size = {}) {
   Schedule schedule{.placement = Placement(problem.op_count()), .policy = Policy::priority};
   schedule.priority.assign(problem.op_count(), 0);

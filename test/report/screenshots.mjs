@@ -1,5 +1,5 @@
-// screenshots.mjs CHROMIUM FOLDER PAGE.html...: pictures of whole pages at three widths, in light and dark, as
-// FOLDER/PAGE-WIDTH-THEME.png. Fails where a page throws, asks for something, or sticks out at the side.
+// screenshots.mjs CHROMIUM FOLDER PAGE.html...: takes pictures of whole pages at three widths, in light and dark, as
+// FOLDER/PAGE-WIDTH-THEME.png. Exits with 1 if a page throws, requests anything, or is wider than its window.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -17,7 +17,7 @@ for (const theme of ['light', 'dark']) {
         await browser.resize(width, height);
         await browser.open('about:blank');
         await browser.open(pathToFileURL(page).href);
-        await new Promise((resolve) => setTimeout(resolve, 400));  // the charts come after the timeline
+        await new Promise((resolve) => setTimeout(resolve, 400));  // the charts are drawn after the timeline
         const [wide, tall] = await browser.evaluate('[document.documentElement.scrollWidth, document.documentElement.scrollHeight]');
         const clip = { x: 0, y: 0, width, height: tall, scale: 1 }, name = `${basename(page, '.html')}-${width}-${theme}.png`;
         const { data } = await browser.send('Page.captureScreenshot', { format: 'png', captureBeyondViewport: true, clip });

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# screenshots.sh BUILD: pictures of the program's pages, into BUILD/screenshots; 4 where there is no browser here.
+# screenshots.sh BUILD: pictures of the program's pages, in BUILD/screenshots. Exits with 4 without a browser or node.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 pictures=$(cd "$1" && pwd)/screenshots

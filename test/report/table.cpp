@@ -40,7 +40,7 @@ TEST_CASE("one row may be strong") {
 
 TEST_CASE("a table of limited width breaks its last column") {
   TextTable table{{{"name"}, {"what"}}};
-  table.limit_width(32);  // 1 + 4 + 2 leave 25
+  table.limit_width(32);  // margin 1, name 4 and gap 2 leave 25
   table.add_row({"heft", "list scheduling by upward rank"});
   table.add_row({"me", "short"});
   CHECK(table.text() ==
@@ -96,19 +96,19 @@ TEST_CASE("on a narrow terminal a table leaves out what one can do without, and 
                    {"busy", TextTable::Align::right, 1},
                    {"gap", TextTable::Align::right, 2}}};
   table.add_row({"heft", "1 ms", "50 %", "3 %"});
-  table.fit({.width = 26});  // 1 + 6 + 2 + 4 + 2 + 4 + 2 + 3 = 24
+  table.fit({.width = 26});  // margin, columns and gaps: 1 + 6 + 2 + 4 + 2 + 4 + 2 + 3 = 24
   CHECK(table.text() == " placer  time  busy  gap\n heft    1 ms  50 %  3 %\n");
-  table.fit({.width = 20});  // without the gap 19
+  table.fit({.width = 20});  // 19 without the column gap
   CHECK(table.text() == " placer  time  busy\n heft    1 ms  50 %\n (too narrow for:\n gap)\n");
 }
 
 TEST_CASE("on a narrow terminal names are cut in the middle, and numbers stay whole") {
   TextTable table{{{"op"}, {"time", TextTable::Align::right}}};
   table.add_row({"layer1/layer1.0/conv1/Conv", "1.25 ms"});
-  table.fit({.width = 24});  // 1 + 14 + 2 + 7
+  table.fit({.width = 24});  // margin 1, op 14, gap 2, time 7
   CHECK(table.text() == " op                 time\n layer1.../Conv  1.25 ms\n");
   CHECK(shortened("abcdefghij", 10) == "abcdefghij");
-  CHECK(shortened("abcdefghij", 8) == "abc...ij");  // 8 / 2 - 1 at the head
+  CHECK(shortened("abcdefghij", 8) == "abc...ij");  // 8 / 2 - 1 = 3 characters at the head
 }
 
 TEST_CASE("a name in a cell makes no line, no markup and no formula") {
@@ -121,5 +121,5 @@ TEST_CASE("a name in a cell makes no line, no markup and no formula") {
   CHECK(wrapped("a\nb", 80) == "a?b\n");
   CHECK(csv_field("=1+1") == "'=1+1");
   CHECK(csv_field("@a,b") == "\"'@a,b\"");
-  CHECK(csv_field("-") == "-");  // standard input
+  CHECK(csv_field("-") == "-");  // names standard input
 }

@@ -14,7 +14,7 @@ namespace {
 
 Nanoseconds nanos(std::int64_t count) { return Nanoseconds{count}; }
 
-/// 0 (4 ns, 10 bytes) on d0 feeds 1 (6 ns) on d1: 4 + 10 + 6 = 20.
+/// Op 0 (4 ns, output of 10 bytes) on d0 feeds op 1 (6 ns) on d1: 4 + 10 + 6 = 20 ns.
 const SmallInstance kPair{{{0, 4}, {1, 6}}, {{0, {1}, 10}}};
 
 TEST_CASE("what ifs of a chain over a link, the best first") {
@@ -23,12 +23,12 @@ TEST_CASE("what ifs of a chain over a link, the best first") {
   const Timeline timeline = simulate(problem, schedule);
   CHECK_THROWS_AS(usual_what_ifs(problem, Timeline{}, 2), InputError);
   const auto usual = usual_what_ifs(problem, timeline, 2);
-  REQUIRE(usual.size() == 4);  // both devices, each, the link
+  REQUIRE(usual.size() == 4);  // both devices together, each device, the link
   const auto results = simulate_what_ifs(problem, schedule, usual);
   CHECK(results[0].what_if.name == "all 2 gpu 2x as fast");
   CHECK(results[0].makespan == nanos(2 + 10 + 3));
   CHECK(results[1].what_if.name == "l01 2x as fast");
-  CHECK(results[1].makespan == nanos(4 + 5 + 6));  // a tie: as listed
+  CHECK(results[1].makespan == nanos(4 + 5 + 6));  // tied with the first: order of the list
   CHECK(results[2].what_if.name == "d1 2x as fast");
   CHECK(results[2].makespan == nanos(4 + 10 + 3));
   CHECK(results[3].what_if.name == "d0 2x as fast");
@@ -38,7 +38,7 @@ TEST_CASE("what ifs of a chain over a link, the best first") {
 
 TEST_CASE("more memory is asked for where something does not fit, and fits from the size of the peak on") {
   ClusterSpec cluster = linked(2);
-  cluster.devices[0].memory = cluster.devices[1].memory = Bytes{6};  // both hold the tensor of 10 bytes
+  cluster.devices[0].memory = cluster.devices[1].memory = Bytes{6};  // both devices hold the tensor of 10 bytes
   const Problem problem = problem_of(kPair, cluster);
   const Schedule schedule = schedule_of(kPair);
   const Timeline timeline = simulate(problem, schedule);
@@ -53,7 +53,7 @@ TEST_CASE("more memory is asked for where something does not fit, and fits from 
 }
 
 TEST_CASE("a route stays what it is, though another one would be shorter by now") {
-  // d0 - d1 directly takes 4 ns, by d2 3 + 3; a link of d2's at a third of the latency would make it 3 + 1.
+  // The direct route d0 - d1 has a latency of 4 ns, the one by d2 3 + 3, or 1 + 1 with d2's links 3 times as fast.
   ClusterSpec cluster = linked(3);
   cluster.links[0].latency = nanos(4);
   cluster.links[1].latency = cluster.links[2].latency = nanos(3);
@@ -101,10 +101,10 @@ TEST_CASE("egresses, fabrics and several changes at once") {
                              .hosts_per_leaf = 1};
   const Problem hosts = problem_of(kPair, fabric);
   const Timeline timeline = simulate(hosts, schedule_of(kPair));
-  CHECK(timeline.makespan == nanos(4 + (2 + 10) + 6));  // a port's latency each way
+  CHECK(timeline.makespan == nanos(4 + (2 + 10) + 6));  // the port's latency of 1 ns at each end
   const auto of_fabric =
       simulate_what_ifs(hosts, schedule_of(kPair), std::vector<WhatIf>{{"ports", {{.factor = 2, .ports = true}}}});
-  CHECK(of_fabric.front().makespan == nanos(4 + (2 + 5) + 6));  // .5 ns each way is 1 when rounded up
+  CHECK(of_fabric.front().makespan == nanos(4 + (2 + 5) + 6));  // 0.5 ns at each end, rounded up to 1
 }
 
 TEST_CASE("a change by the factor 1 changes nothing") {

@@ -52,7 +52,7 @@ Graph small_training(const std::string& layer) {
 TEST_CASE("backward ops follow the forward ops that they read from where the graph names layers") {
   const LoadProblem load = load_problem(Problem{small_training("l"), star(2, 0)});
   CHECK(load.color_count() == 2);
-  CHECK(load.op(OpId{2}).color == load.op(OpId{1}).color);  // b/grad reads b, and also a, which is earlier
+  CHECK(load.op(OpId{2}).color == load.op(OpId{1}).color);  // b/grad reads a and b; b is the later one
   CHECK(load.op(OpId{3}).color == load.op(OpId{1}).color);  // add follows b/grad
   CHECK(load.op(OpId{4}).color == load.op(OpId{0}).color);
   CHECK(load_problem(Problem{small_training(""), star(2, 0)}).color_count() == 5);
