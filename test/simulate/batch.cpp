@@ -59,7 +59,7 @@ TEST_CASE("op times below 0, or that add up beyond the longest time, are refused
   };
   CHECK(said(Nanoseconds{5}, Nanoseconds{-1}) == "range");
   CHECK(said(Nanoseconds{kLongestTime.count / 2}, Nanoseconds{kLongestTime.count / 2}) == "too-large");
-  CHECK(said(kLongestTime, kLongestTime) == "too-large");  // 2^63: the sum itself has no room
+  CHECK(said(kLongestTime, kLongestTime) == "too-large");  // the sum is 2^63 and would overflow
 }
 
 TEST_CASE("a batch gives each schedule's own result, in their order, on any number of threads") {
@@ -97,7 +97,7 @@ TEST_CASE("a batch of one schedule needs no thread") {
   CHECK(Batch{problem, 4}.makespans(one) == std::vector{simulated_makespan(problem, one[0])});
 }
 
-/// A valid placement as a row of device indices.
+/// A placement as a row of device indices.
 std::vector<std::int32_t> row_of(const Schedule& schedule) {
   std::vector<std::int32_t> row;
   for (const DeviceId device : schedule.placement) row.push_back(static_cast<std::int32_t>(device.index()));
@@ -125,7 +125,7 @@ TEST_CASE("rows of device indices take as long as their schedules, and a row at 
     batch.makespans(rows, priority, results);
     for (std::size_t i = 0; i < schedules.size(); ++i) CHECK(results[i] == simulated_makespan(problem, schedules[i]));
 
-    // Any one number replaced: refused exactly where check_schedule refuses it.
+    // With one number replaced, the row is refused exactly if check_schedule refuses it.
     const std::size_t at = random.below(rows.size());
     rows[at] = static_cast<std::int32_t>(random.below(problem.device_count() + 2)) - 1;
     Schedule changed = schedules[at / ops];

@@ -10,7 +10,7 @@
 
 namespace trainyard::test {
 
-/// Calls `visit` with every order of the ops in which each comes after all that it needs.
+/// Calls `visit` with every topological order of the ops.
 template <class Visit>
 void for_each_topological_order(const Graph& graph, std::vector<OpId>& order, IdMap<OpId, std::uint8_t>& taken,
                                 const Visit& visit) {
@@ -29,8 +29,8 @@ void for_each_topological_order(const Graph& graph, std::vector<OpId>& order, Id
   }
 }
 
-/// The least makespan over all placements and all strict orders, by trying every one; with `fitting`, of those that
-/// fit in memory (kLongestTime: there is none).
+/// Least makespan over all placements and all strict orders, by enumeration. With `fitting`, only over those that fit
+/// in memory (kLongestTime if none does).
 inline Nanoseconds least_makespan(const Problem& problem, bool fitting = false) {
   Simulation simulation(problem);
   Nanoseconds best = kLongestTime;
@@ -57,7 +57,7 @@ inline Nanoseconds least_makespan(const Problem& problem, bool fitting = false) 
       else if (const MemoryPeaks& peaks = simulation.peaks(schedule); peaks.fits)
         best = std::min(best, peaks.makespan);
     }
-    // The next placement: count up in base `devices`.
+    // Next placement: counts up in base `devices`.
     more = false;
     for (const OpId op : problem.ops()) {
       const std::size_t next = schedule.placement[op].index() + 1;

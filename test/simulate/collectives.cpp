@@ -47,7 +47,7 @@ TEST_CASE("the engine and the plain rules agree on thousands of random problems 
       waited += part && transfer.start > transfer.ready;
       flows += part && problem.cluster().has_fair_channels();
     }
-    // From the makespan back to 0, without a hole.
+    // The critical path leads from the makespan back to 0, without a hole.
     const auto path = critical_path(problem, schedule, timeline);
     REQUIRE(!path.empty());
     REQUIRE(path.front().cause == PathStep::Cause::start);
@@ -59,7 +59,8 @@ TEST_CASE("the engine and the plain rules agree on thousands of random problems 
   CHECK(by_priority > test::rounds(2'000U));
 }
 
-/// Rank r, on device r, makes an array of S bytes at time r, and has its part of the collective's result.
+/// Ranks of a collective: rank r is on device r and makes an array of task.bytes at r * apart ns. Afterwards it holds
+/// its part of the result, of `after` bytes.
 struct Ranks {
   std::size_t count = 4;
   CollectiveTask task{CollectiveKind::all_reduce, Bytes{8}};
@@ -99,7 +100,7 @@ struct Ranks {
   }
 };
 
-/// A link for each pair, a byte a nanosecond after one of latency.
+/// A link for each pair of devices: 1 ns of latency, then 1 ns per byte.
 ClusterSpec mesh(std::size_t devices, Duplex duplex = Duplex::full) {
   ClusterSpec spec = linked(devices, duplex);
   for (Link& link : spec.links) link.latency = Nanoseconds{1};
@@ -116,10 +117,10 @@ TEST_CASE("8 bytes among 4 devices: the steps of each collective, of a nanosecon
   CHECK(time_of(CollectiveKind::reduce_scatter, 8) == 3 * (1 + 2));
   CHECK(time_of(CollectiveKind::all_to_all, 8) == 3 * (1 + 2));
   CHECK(time_of(CollectiveKind::shift, 8) == 1 + 8);
-  // A chain in sqrt(2 x 8 / 1) = 4 pieces of 2 bytes: the last one leaves after 3, and passes 3 links.
+  // Along a chain of 3 links, in sqrt(2 x 8 / 1) = 4 pieces of 2 bytes: the last leaves after 3 steps and takes 3 more.
   CHECK(time_of(CollectiveKind::broadcast, 8) == (3 + 3) * (1 + 2));
   CHECK(time_of(CollectiveKind::broadcast, 8, 2) == 1 + 8);
-  // A part of 9 / 4 bytes is 3.
+  // Parts of 9 / 4 bytes are rounded up to 3.
   CHECK(time_of(CollectiveKind::all_gather, 9) == 3 * (1 + 3));
   CHECK(time_of(CollectiveKind::all_reduce, 8, 1) == 0);
   CHECK_THROWS_AS(collective_run(problem_of({{{0, 1}}, {}}, linked(2)), {}, {}), InputError);
@@ -129,7 +130,7 @@ TEST_CASE("the two hops of a half-duplex link, and those over one bus, take turn
   const Ranks two{.count = 2};
   CHECK(two.run(mesh(2)).makespan == Nanoseconds{2 * (1 + 4)});
   CHECK(two.run(mesh(2, Duplex::half)).makespan == Nanoseconds{2 * 2 * (1 + 4)});
-  // On a fair link, latencies pass at once.
+  // On a fair link, a step takes the longer of one hop alone, 1 + 4, and both hops' bytes, 2 x 4.
   ClusterSpec fair = mesh(2, Duplex::half);
   fair.links[0].sharing = Sharing::fair;
   CHECK(two.run(std::move(fair)).makespan == Nanoseconds{2 * 2 * 4});
@@ -146,19 +147,19 @@ TEST_CASE("over hosts with a network card for each device, two rings send half o
                     .hosts_per_leaf = 4};
   const auto time = [&](const Ranks& ranks) { return ranks.run(cluster_of(fabric)).makespan.count; };
   const Ranks all{.count = 8, .task = {CollectiveKind::all_reduce, Bytes{160}}};
-  // Parts of 160 / 16 = 10 bytes: 4 + 10 over cards, 2 + 10 / 2 within a host.
+  // Parts of 160 / 16 = 10 bytes: a step takes 4 + 10 over network cards, more than 2 + 10 / 2 within a host.
   CHECK(time({.count = 8, .task = {CollectiveKind::reduce_scatter, Bytes{160}}}) == 7 * 14);
-  // By trees: up two levels of hosts and one device more, and down again; 16 times what 10 bytes take.
+  // By trees: latencies of two levels of hosts (4) and one more device (2), up and down, and bytes of 16 parts of 10.
   CHECK(time(all) == 2 * (2 * 4 + 2) + 16 * 10);
-  // One card for both: the rings are one, of parts of 20.
+  // One card per host: a single ring, with parts of 20.
   fabric.nics_per_host = 1;
   CHECK(time(all) == std::min(2 * 7 * (4 + 20), 2 * (2 * 4 + 2) + 16 * 20));
   CHECK(time(all) == 2 * 7 * (4 + 20));
-  // Three devices: the second host has but one of them. Parts of 33 / 3 = 11.
+  // Three devices, only one of them on the second host: a single ring, with parts of 33 / 3 = 11.
   fabric.nics_per_host = 2;
   CHECK(time({.count = 3, .task = {CollectiveKind::all_reduce, Bytes{33}}}) == 2 * 2 * (4 + 11));
 
-  // Each card leaves and enters a host once, and carries 2 x 7 parts of 2 each way.
+  // Each ring leaves and enters each host once over its own card, which carries 2 x 7 parts of 10 each way.
   const Timeline timeline = all.run(cluster_of(fabric));
   const Cluster cluster = make_cluster(cluster_of(fabric));
   for (const DeviceId device : cluster.devices()) {
@@ -203,7 +204,7 @@ TEST_CASE("the engine and the plain rules agree on collectives over fabrics") {
 }
 
 TEST_CASE("it waits for the last array, and no device: an op runs beside it") {
-  // Arrays at 0, 5, 10, 15; then 18 ns.
+  // Arrays are ready at 0, 5, 10 and 15. The all-reduce then takes 2 x 3 x (1 + 2) = 18 ns.
   const Timeline timeline = Ranks{.apart = 5}.run(mesh(4));
   CHECK(timeline.makespan == Nanoseconds{15 + 18});
   REQUIRE(timeline.transfers.size() == 4);
@@ -238,7 +239,8 @@ TEST_CASE("a transfer that is ready at the same time goes first, one that is rea
   const Problem problem{std::move(builder).build(), make_cluster(mesh(2))};
   const DeviceId d0{0}, d1{1};
   const Timeline timeline = simulate(problem, {.placement = Placement{{d0, d1, d0, d0, d0, d1, d1}}});
-  // c ends at 3: its 7 bytes take d0 -> d1 until 11, the collective both ways until 11 + 2 x (1 + 4) = 21; d's wait.
+  // c ends at 3. Its 7 bytes hold d0 -> d1 until 3 + 1 + 7 = 11. Then the collective holds both directions until
+  // 11 + 2 x (1 + 4) = 21, and d's bytes, ready at 4, wait for it.
   REQUIRE(timeline.transfers.size() == 3);
   CHECK(timeline.transfers[0].end == Nanoseconds{11});
   CHECK(timeline.transfers[1].ready == Nanoseconds{4});
@@ -262,7 +264,7 @@ TEST_CASE("strict devices may have links by priority: a late transfer passes tho
   schedule.order[d0] = {OpId{0}, OpId{1}};
   schedule.order[d1] = {OpId{2}, OpId{3}, OpId{4}};
   const auto start = [&](std::size_t transfer) { return simulate(problem, schedule).transfers[transfer].start.count; };
-  // x from 1 to 11, y to 21, then z, which is there from 3 on.
+  // x crosses from 1 to 11 and y until 21. Then z crosses, which is ready at 3.
   CHECK(start(1) == 11);
   CHECK(start(2) == 21);
   schedule.priority = IdMap<OpId, double>(std::vector<double>{0, 0, 0, 0, 1});
@@ -290,8 +292,8 @@ TEST_CASE("costs may say how long a collective takes") {
 }
 
 TEST_CASE("the most urgent of those that become ready at once goes first, an earlier one is not overtaken") {
-  // On two devices, all-reduces of 4 bytes, 2 x (1 + 2) ns: `first` is ready at 1, the others at 3; they end at 7, and
-  // then, by priority, at 13 and 19.
+  // Three all-reduces of 4 bytes on two devices take 2 x (1 + 2) = 6 ns each. `first` is ready at 1 and ends at 7. The
+  // others are ready at 3 and end, by priority, at 13 and 19.
   GraphBuilder builder{"three"};
   const auto times = [](std::int64_t time) { return std::vector<GivenTime>{{"gpu", Nanoseconds{time}}}; };
   const char* const names[] = {"first", "low", "high"};
@@ -351,7 +353,7 @@ TEST_CASE("a change of the schedule gives what a simulation of it gives") {
         REQUIRE(result.complete());
         run.accept();
         REQUIRE(result.makespan == simulated_makespan(problem, run.schedule()));
-        if (random.below(4) == 0) run = DeltaSimulation{run};  // a copy outlives the first
+        if (random.below(4) == 0) run = DeltaSimulation{run};  // a copy outlives the original
       }
   }
 }

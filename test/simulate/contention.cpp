@@ -18,13 +18,13 @@
 namespace trainyard::test {
 namespace {
 
-/// Collectives that all begin at 0, each on some devices.
+/// A collective on some devices. All start at 0.
 struct Group {
   std::vector<std::size_t> devices;
   CollectiveTask task;
 };
 
-/// When each of them ends, in nanoseconds.
+/// End of each collective, in ns.
 std::vector<std::int64_t> ends(const ClusterSpec& spec, const std::vector<Group>& groups) {
   GraphBuilder builder{"groups"};
   Placement placement;
@@ -63,7 +63,7 @@ Group all_reduce(std::vector<std::size_t> devices, std::int64_t bytes) {
   return {std::move(devices), {CollectiveKind::all_reduce, Bytes{bytes}}};
 }
 
-/// Cards of a byte a nanosecond, ports of 8; 3 ns over two cards and 2 more over a spine: 8 ns between leaves.
+/// Network cards carry 1 byte per ns, ports 8. The latency between hosts is 2 x 3 ns, and 2 x 1 more between leaves.
 FabricSpec racks(std::size_t hosts, std::size_t devices, std::size_t hosts_per_leaf, double oversubscription) {
   return {.hosts = hosts,
           .devices_per_host = devices,
@@ -80,17 +80,17 @@ FabricSpec racks(std::size_t hosts, std::size_t devices, std::size_t hosts_per_l
 }
 
 TEST_CASE("two all-reduces over an oversubscribed uplink take twice as long as one, but for their latency") {
-  // 4 cards of two hosts on a leaf, over 4: one uplink, which the ring of each of two groups passes once each way.
+  // The 4 cards of a leaf's two hosts, oversubscribed by 4, share one uplink. Each ring passes it once each way.
   const ClusterSpec spec = cluster_of(racks(4, 2, 2, 4));
   const Group first = all_reduce({0, 2, 4, 6}, 4'000), second = all_reduce({1, 3, 5, 7}, 4'000);
   const std::vector<std::int64_t> alone{6 * (8 + 1'000)};
   CHECK(ends(spec, {first}) == alone);
   CHECK(ends(spec, {second}) == alone);
   CHECK(ends(spec, {first, second}) == std::vector<std::int64_t>{6 * (8 + 2'000), 6 * (8 + 2'000)});
-  // One of half the bytes ends when as much has passed of each: then the other has the uplink for itself.
+  // A collective of half the bytes ends when both have moved as much. The other then has the uplink to itself.
   const Group half = all_reduce({1, 3, 5, 7}, 2'000);
   CHECK(ends(spec, {first, half}) == std::vector<std::int64_t>{6 * (8 + 500 + 1'000), 6 * (8 + 1'000)});
-  // Two spines: nothing is shared. Serial links: one after the other.
+  // With two spines, nothing is shared. On serial links, one collective runs after the other.
   CHECK(ends(cluster_of(racks(4, 2, 2, 2)), {first, second}) == std::vector<std::int64_t>{alone[0], alone[0]});
   ClusterSpec serial = spec;
   serial.fabric->sharing = Sharing::serial;
@@ -101,7 +101,7 @@ TEST_CASE("eight all-reduces at once, a card each, take as many times as long as
   for (const int over : {1, 2, 4, 8}) {
     std::vector<Group> groups;
     for (std::size_t card = 0; card < 8; ++card) groups.push_back(all_reduce({card, 8 + card}, 2'000));
-    // The 8 cards of a host take 8 / o spines in turn, o of them each.
+    // The 8 cards of a host use 8 / over spines in turn, `over` cards on each.
     const std::vector<std::int64_t> each(8, 2 * (8 + 1'000 * over));
     CHECK(ends(cluster_of(racks(2, 8, 1, over)), groups) == each);
   }
@@ -111,13 +111,13 @@ TEST_CASE("one all-reduce with a ring for each of eight cards is held back by th
   for (const int over : {1, 2, 4, 8}) {
     std::vector<std::size_t> all(16);
     for (std::size_t i = 0; i < 16; ++i) all[i] = i;
-    // 30 steps of 16 x 8 x 100 bytes / (16 x 8): on an uplink those of o rings, on a port those of 7 or 8.
+    // 30 steps of 12,800 / (16 x 8) = 100 bytes: an uplink carries those of `over` rings, a port those of 7 or 8.
     CHECK(ends(cluster_of(racks(2, 8, 1, over)), {all_reduce(all, 12'800)}) ==
           std::vector<std::int64_t>{30 * std::max(8 + 100, 100 * over)});
   }
 }
 
-/// Two pods of such racks; 10 ns between them.
+/// The racks in two pods, with 10 ns between pods.
 FabricSpec pods_of(FabricSpec racks, double core_oversubscription) {
   racks.hosts_per_pod = racks.hosts / 2;
   racks.core_oversubscription = core_oversubscription;
@@ -126,14 +126,14 @@ FabricSpec pods_of(FabricSpec racks, double core_oversubscription) {
 }
 
 TEST_CASE("n all-reduces between pods over u core links have u / n of a card's bandwidth each") {
-  // Hosts 0 to 11 with those of the other pod: each leads to a leaf of its own, and 12 / o cores.
+  // Hosts 0 to 11 pair with those of the other pod. Each has its own leaf, and there are 12 / over core links.
   for (const int over : {1, 2, 3, 4, 6, 12}) {
     std::vector<Group> groups;
     for (std::size_t host = 0; host < 12; ++host) groups.push_back(all_reduce({host, 12 + host}, 2'000));
     CHECK(ends(cluster_of(pods_of(racks(24, 1, 1, 1), over)), groups) ==
           std::vector<std::int64_t>(12, 2 * (10 + 1'000 * over)));
   }
-  // Five rings take two cores in turn: three have the first, two the second. Serial links: one after the other.
+  // Five rings use two cores in turn: three the first, two the second. On serial links, one runs after the other.
   std::vector<Group> groups;
   for (std::size_t host = 0; host < 5; ++host) groups.push_back(all_reduce({host, 5 + host}, 6'000));
   const std::int64_t three = 2 * (10 + 9'000), two = 2 * (10 + 6'000), one = 2 * (10 + 3'000);
@@ -147,11 +147,13 @@ TEST_CASE("one all-reduce over the hosts of two pods is held back by the uplinks
   std::vector<std::size_t> all(32);
   for (std::size_t i = 0; i < 32; ++i) all[i] = i;
   for (const int over : {1, 2, 4, 8}) {
-    // Each ring passes between the pods once each way. 31 steps of 100 bytes, of o rings over an uplink or a core link.
+    // Each ring crosses between the pods once each way. 31 steps of 25,600 / (32 x 8) = 100 bytes: an uplink or a core
+    // link carries those of `over` rings.
     const ClusterSpec pods = cluster_of(pods_of(racks(4, 8, 1, over), 1));
     CHECK(ends(pods, {{all, {CollectiveKind::reduce_scatter, Bytes{25'600}}}}) ==
           std::vector<std::int64_t>{31 * std::max(10 + 100, 100 * over)});
-    // All-reduces by trees: 10 ns a level of hosts, 2 from one of a host's devices to the next; rings 62 such steps.
+    // All-reduce by rings: 62 such steps. By trees: latencies of 2 levels of hosts (10) and 7 hops within a host (2),
+    // up and down, and the bytes of 64 parts.
     CHECK(ends(pods, {all_reduce(all, 25'600)}) ==
           std::vector<std::int64_t>{
               std::min(62 * std::max(10 + 100, 100 * over), 2 * (2 * 10 + 7 * 2) + 64 * 100 * over)});
@@ -159,7 +161,7 @@ TEST_CASE("one all-reduce over the hosts of two pods is held back by the uplinks
 }
 
 TEST_CASE("an all-to-all over an oversubscribed uplink takes the sum of what crosses it in each step") {
-  // 4 devices, two on a leaf with one uplink: 1, 2 and 1 of them send to the other leaf in the three steps.
+  // 4 devices, two per leaf with one uplink. In the three steps, 1, 2 and 1 devices of a leaf send to the other leaf.
   const ClusterSpec spec = cluster_of(racks(4, 1, 2, 2));
   const Group group{{0, 1, 2, 3}, {CollectiveKind::all_to_all, Bytes{4'000}}};
   CHECK(ends(spec, {group}) == std::vector<std::int64_t>{(8 + 1'000) + 2'000 + (8 + 1'000)});
@@ -168,7 +170,7 @@ TEST_CASE("an all-to-all over an oversubscribed uplink takes the sum of what cro
 TEST_CASE("two network cards a device halve the bytes of a ring between hosts") {
   FabricSpec fabric = racks(2, 2, 2, 1);
   const Group all = all_reduce({0, 1, 2, 3}, 8'000);
-  // Two rings, 6 steps of 8,000 / 8: 1,000 over a card.
+  // Two rings of 4 devices: 6 steps of 8,000 / 8 = 1,000 bytes over each card.
   CHECK(ends(cluster_of(fabric), {all}) == std::vector<std::int64_t>{6 * (6 + 1'000)});
   fabric.nics_per_host = 4;
   CHECK(ends(cluster_of(fabric), {all}) == std::vector<std::int64_t>{6 * (6 + 500)});
@@ -186,24 +188,25 @@ TEST_CASE("an all-reduce over a torus goes along all dimensions at once, both wa
   for (const Sharing sharing : {Sharing::serial, Sharing::fair}) {
     torus.sharing = sharing;
     torus.port_latency = Nanoseconds{0};
-    // (1 - 1/64) S / (3 B), S = 384,000; reduce-scatter and all-gather half of it.
+    // (1 - 1/64) S / (3 B) with S = 384,000 bytes and link bandwidth B. All-gather and reduce-scatter take half of it.
     CHECK(time(all_reduce(all, 384'000)) == 126'000);
     CHECK(time({all, {CollectiveKind::all_gather, Bytes{384'000}}}) == 63'000);
-    // Three phases of 2 x 3 steps.
+    // Three phases of 2 x 3 steps, each with its latency.
     torus.port_latency = Nanoseconds{5};
     CHECK(time(all_reduce(all, 384'000)) == 126'000 + 18 * 5);
-    // A row: 2 (n - 1) steps of S / 2n. A square of 4 x 4: two parts, phases of S / 16 and S / 64 a step.
+    // A row of n: 2 (n - 1) steps of S / 2n. A square of 4 x 4: S in two parts, with steps of S / 16 and S / 64.
     CHECK(time(all_reduce({0, 1, 2, 3}, 8'000)) == 6 * (5 + 1'000));
     std::vector<std::size_t> square(all.begin(), all.begin() + 16);
     CHECK(time(all_reduce(square, 64'000)) == 6 * (5 + 4'000) + 6 * (5 + 1'000));
-    // Half of a row, the way back being the same links: S / 2 each way.
+    // Half of a row: the way back uses the same links, so S / 2 goes each way.
     CHECK(time(all_reduce({0, 1}, 8'000)) == 2 * (4'000 + (sharing == Sharing::serial ? 5 : 0)));
   }
 }
 
-/// Max-min fair rates by water filling, in doubles: all rates grow alike until a channel is full, or a flow as fast as
-/// alone; these stop, the others go on. Then bytes flow until the first flow ends. Returns the ends of flows that take
-/// `alone` by themselves, pass channel c uses[c] times, and begin at 0.
+/// Flow that begins at 0, takes `alone` ns by itself, and crosses channel c uses[c] times. water_filled() returns the
+/// ends of such flows under max-min fair rates, in doubles. All rates rise together until a channel is full or a flow
+/// is as fast as alone; these flows stop rising, the others go on. Then bytes flow until the first flow ends, and the
+/// rates are found again.
 struct Flow {
   double alone;
   std::vector<double> uses;
@@ -273,7 +276,7 @@ TEST_CASE("collectives at once over any fabric end when max-min fair rates say, 
     if (random.below(4) == 0) fabric.nics_per_host = 1;
     std::vector<Group> groups;
     for (std::size_t g = 1 + random.below(4); g-- > 0;) {
-      // Devices at equal places of every host from some on, or any few.
+      // Devices at the same range of places on every host, or random ones.
       Group group = all_reduce({}, static_cast<std::int64_t>(10'000'000 + random.below(10'000'000)));
       const std::size_t first = random.below(of_host), width = 1 + random.below(of_host - first);
       const bool whole = random.below(2) == 0;
@@ -310,7 +313,7 @@ TEST_CASE("collectives at once over any fabric end when max-min fair rates say, 
     const std::vector<double> expected = water_filled(flows, capacity);
     const std::vector<std::int64_t> found = ends(spec, groups);
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      // A step is whole nanoseconds, of each hop rounded; an end is one.
+      // Each step is rounded to whole nanoseconds per hop, and each end is rounded.
       const double rounding = 2.0 * static_cast<double>(groups[g].devices.size()) * 16 * static_cast<double>(devices);
       CHECK(std::abs(static_cast<double>(found[g]) - expected[g]) <= rounding + 2);
       slowed += expected[g] > 1.01 * flows[g].alone;

@@ -20,7 +20,7 @@ TEST_CASE("the critical path of five ops on two devices goes through a busy link
                                {{0, {1}, 5}, {0, {2}, 1}, {1, {3}, 2}, {2, {4}, 3}, {3, {4}, 1}}};
   const Problem problem = problem_of(instance, linked(2));
   const Schedule schedule = schedule_of(instance);
-  // 0 (2), its byte to d1 (1), 2 (4), its tensor back (3), the link's next (1), 4 (1): 12.
+  // Op 0 (2), its byte to d1 (1), op 2 (4), its tensor back (3), the link's next tensor (1), op 4 (1): 12.
   using Cause = PathStep::Cause;
   const std::vector<PathStep> expected{op_step(0, Cause::start),          transfer_step(0, Cause::data),
                                        op_step(2, Cause::data),           transfer_step(2, Cause::data),
@@ -37,14 +37,14 @@ TEST_CASE("a timeline of another problem has no critical path in this one") {
                        "the placement has 1 ops, and the problem of graph 'small' has 2", InputError);
 }
 
-/// The device of op 1 waits until op 2 is there as well, at 3.
+/// Holds back op 1 until 3, when op 2 is ready too.
 struct BothTogether {
   bool before(const Waiting&, const Waiting&) const { return false; }
   bool holds_back(const Waiting& first) const { return first.op == OpId{1} && first.run.now() < Nanoseconds{3}; }
 };
 
 TEST_CASE("an op that its rule held back, with nothing before it on its device, begins the path") {
-  // 0 takes 2 on d0, and its byte 1 to d1, where 1 is ready at 0 and held back until 2 is: it ends at 3 + 5.
+  // Op 0 takes 2 on d0, its byte 1 to d1. There op 1, ready at 0, is held back until op 2 is ready: it ends at 3 + 5.
   const SmallInstance instance{{{0, 2}, {1, 5}, {1, 1}}, {{0, {2}, 1}}};
   const Problem problem = problem_of(instance, linked(2));
   Schedule schedule = schedule_of(instance);

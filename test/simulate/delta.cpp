@@ -36,7 +36,8 @@ bool valid(const Problem& problem, const Schedule& schedule) {
   }
 }
 
-/// What the change of `tried` should be, done to a schedule by hand; for some changes only the tried one knows.
+/// Result of a tried change, and the schedule that it should give, made by hand. There is none if the DeltaSimulation
+/// chooses the place in the order.
 struct Tried {
   DeltaResult result;
   std::optional<Schedule> expected;
@@ -47,7 +48,7 @@ void take_out(Schedule& schedule, OpId op) {
   order.erase(std::ranges::find(order, op));
 }
 
-/// One random change of one random kind.
+/// Tries one random change of a random kind.
 Tried try_something(Random& random, const Problem& problem, DeltaSimulation& delta, Nanoseconds limit) {
   Schedule expected = delta.schedule();
   const OpId op{random.below(problem.op_count())};
@@ -195,7 +196,7 @@ TEST_CASE("what is no change of the schedule is refused, and leaves no trace") {
   CHECK(code([&] { delta.try_move(first, DeviceId{2}); }) == "unknown-device");
   CHECK(code([&] { delta.try_move(beyond, DeviceId{1}); }) == "unknown-op");
   CHECK(code([&] { delta.try_priority(OpId{0}, std::numeric_limits<double>::quiet_NaN()); }) == "not-a-number");
-  CHECK(code([&] { delta.try_swap(OpId{0}, OpId{2}); }) == "order");  // policy fifo
+  CHECK(code([&] { delta.try_swap(OpId{0}, OpId{2}); }) == "order");  // the policy is fifo
   CHECK(code([&] { delta.try_move(OpId{0}, DeviceId{1}, std::nullopt); }) == "order");
   CHECK(delta.schedule() == before);
   Schedule schedule = before;
@@ -204,7 +205,7 @@ TEST_CASE("what is no change of the schedule is refused, and leaves no trace") {
   schedule.order[DeviceId{0}] = {OpId{0}, OpId{2}};
   schedule.order[DeviceId{1}] = {OpId{1}};
   DeltaSimulation strict{problem_of(instance, linked(2)), schedule};
-  CHECK(code([&] { strict.try_swap(OpId{0}, OpId{1}); }) == "order");  // of two devices
+  CHECK(code([&] { strict.try_swap(OpId{0}, OpId{1}); }) == "order");  // ops on two devices
   CHECK(code([&] { strict.try_move(OpId{0}, DeviceId{0}, OpId{0}); }) == "order");
   CHECK(code([&] { strict.try_move(OpId{0}, DeviceId{0}, OpId{1}); }) == "order");
   CHECK(strict.schedule() == schedule);
@@ -215,13 +216,13 @@ TEST_CASE("to try another change rejects the one in force") {
   DeltaSimulation delta{problem_of(instance, linked(2)), schedule_of(instance)};
   const OpId first[] = {OpId{0}}, second[] = {OpId{1}};
   CHECK(delta.try_move(first, DeviceId{1}).complete());
-  CHECK(delta.try_move(second, DeviceId{0}) == DeltaResult{Outcome::complete, ns(6)});  // 2 + 4, both at home
+  CHECK(delta.try_move(second, DeviceId{0}) == DeltaResult{Outcome::complete, ns(6)});  // 2 + 4, both on d0
   delta.accept();
   CHECK(delta.schedule().placement == Placement(2, DeviceId{0}));
 }
 
 TEST_CASE("two ops that change turns: the one that sends goes first") {
-  // 0 takes 5 and sends nothing; 1 takes 1 and sends 3 bytes to 2 on the other device, which takes 4.
+  // Op 0 takes 5 and sends nothing. Op 1 takes 1 and sends 3 bytes to op 2 on the other device, which takes 4.
   const SmallInstance instance{{{0, 5}, {0, 1}, {1, 4}}, {{1, {2}, 3}}};
   Schedule schedule = schedule_of(instance);
   schedule.policy = Policy::strict;
@@ -230,17 +231,17 @@ TEST_CASE("two ops that change turns: the one that sends goes first") {
   schedule.order[DeviceId{1}] = {OpId{2}};
   DeltaSimulation delta{problem_of(instance, linked(2)), schedule};
   CHECK(delta.makespan() == ns(13));                                                 // 5 + 1 + 3 + 4
-  CHECK(delta.try_swap(OpId{0}, OpId{1}) == DeltaResult{Outcome::complete, ns(8)});  // 1 + 3 + 4, and 1 + 5
+  CHECK(delta.try_swap(OpId{0}, OpId{1}) == DeltaResult{Outcome::complete, ns(8)});  // max(1 + 3 + 4, 1 + 5)
   delta.accept();
   CHECK(delta.schedule().order[DeviceId{0}] == std::vector{OpId{1}, OpId{0}});
-  // The consumer in front of its producer waits for ever.
+  // The consumer before its producer would wait forever.
   CHECK(delta.try_move(OpId{2}, DeviceId{0}, std::nullopt) == DeltaResult{Outcome::deadlock, kLongestTime});
-  delta.accept();  // nothing is in force
+  delta.accept();  // no change to accept
   CHECK(delta.makespan() == ns(8));
-  // Behind it: 1 + 4 + 5.
+  // The consumer after its producer: 1 + 4 + 5.
   CHECK(delta.try_move(OpId{2}, DeviceId{0}, OpId{1}) == DeltaResult{Outcome::complete, ns(10)});
   delta.reject();
-  // Left to choose, it takes its turn between the two: 0 does not start before 1 ends.
+  // Without a given place, the consumer goes between the two: 0 does not start before 1 ends.
   const OpId consumer[] = {OpId{2}};
   CHECK(delta.try_move(consumer, DeviceId{0}) == DeltaResult{Outcome::complete, ns(10)});
   CHECK(delta.schedule().order[DeviceId{0}] == std::vector{OpId{1}, OpId{2}, OpId{0}});

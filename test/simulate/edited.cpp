@@ -18,12 +18,12 @@
 namespace trainyard::test {
 namespace {
 
-/// The graph built anew with the edit made: what comes after an old op comes after the ordered new ones.
+/// The edited graph, built from scratch. Ops after a replaced op come after the ordered new ops.
 Graph rebuilt(const Graph& graph, const GraphEdit& edit) {
   std::vector<std::string> old, now;
   for (std::size_t i = 0; i < edit.count; ++i) old.emplace_back(graph.name(OpId{edit.first.index() + i}));
   for (const std::size_t number : edit.ordered) now.push_back(edit.by[number].name);
-  std::vector<std::string> earlier;  // outside ops that an old one comes after
+  std::vector<std::string> earlier;  // ops outside the edit that precede a replaced op
   for (std::size_t i = 0; i < edit.count; ++i)
     for (const OpId op : graph.after(OpId{edit.first.index() + i})) {
       const std::string name{graph.name(op)};
@@ -50,8 +50,8 @@ Graph rebuilt(const Graph& graph, const GraphEdit& edit) {
   return std::move(builder).build();
 }
 
-/// Two to five ops for those from `first` on: the last writes what they wrote, the others read some of what those read
-/// and each other.
+/// Replaces the `count` ops from `first` on by two to five new ones. These read some of the tensors that the old ops
+/// read and of earlier new ops. The last one writes the tensors that other ops read from the old ones.
 GraphEdit random_edit(Random& random, const Graph& graph, OpId first, std::size_t count, int round) {
   GraphEdit edit{.first = first, .count = count, .by = {}, .ordered = {}};
   const auto own = [&](OpId op) { return op >= first && op.index() < first.index() + count; };
@@ -126,7 +126,7 @@ TEST_CASE("an edited simulation takes what a simulation of the graph built anew 
           ++edits;
         }
         edited.restore();
-        // Another edit in between, of one op of no neighbours' concern, leaves nothing behind.
+        // Another edit in between, of one random op, leaves no trace.
         const OpId other{random.below(problem.op_count())};
         if (problem.graph().given_times(other).empty()) continue;
         edited.replace(random_edit(random, problem.graph(), other, 1, 10 + round));
@@ -152,7 +152,7 @@ TEST_CASE("an edit that no device can run is refused, and nothing is replaced") 
   edit.by.front().device_kinds = {"abacus"};
   CHECK_THROWS_AS(edited.replace(edit), InputError);
   edit.by = {spec_of(graph, OpId{0})};
-  edited.replace(edit);  // by itself: the same graph
+  edited.replace(edit);  // op 0 replaced by itself: the graph stays the same
   Schedule schedule = random_schedule(random, problem);
   schedule.policy = Policy::fifo;
   CHECK(edited.makespan(schedule.placement) == simulated_makespan(problem, {.placement = schedule.placement}));
@@ -190,7 +190,7 @@ TEST_CASE("an edit that does not fit the graph is refused, and nothing is replac
   CHECK(refused({.first = OpId{0}, .by = {other}}) == "missing-output");
   CHECK(edited.makespan(Placement(2, DeviceId{0})) == Nanoseconds{5});
   CHECK(refused({.first = OpId{0}, .by = {a}}) == "replaced");
-  CHECK(refused({.first = OpId{0}, .by = {a}}) == "edit");  // another one is in force
+  CHECK(refused({.first = OpId{0}, .by = {a}}) == "edit");  // an edit is already made
   CHECK_THROWS_AS(edited.makespan(Placement(3, DeviceId{0})), InputError);
   edited.restore();
   edited.restore();

@@ -18,7 +18,7 @@
 namespace trainyard::test {
 namespace {
 
-/// Two devices, or three in a row: d0 - d1 - d2, at a byte a nanosecond.
+/// Two devices, or three in a row (d0 - d1 - d2), with links of 1 byte per ns.
 ClusterSpec chain(std::size_t devices, Sharing sharing = Sharing::fair) {
   ClusterSpec spec = linked(devices, Duplex::full, sharing);
   std::erase_if(spec.links, [](const Link& link) { return link.name == "l02"; });
@@ -35,7 +35,7 @@ std::vector<Span> transfers_of(const SmallInstance& instance, const ClusterSpec&
 }
 using Spans = std::vector<Span>;
 
-// Ops of zero duration on d0 that send at 0, and one that receives.
+// Ops of zero duration on d0 that send `bytes` at 0, and one op on d1 that receives.
 SmallInstance senders(const std::vector<std::int64_t>& bytes) {
   SmallInstance instance;
   for (std::size_t i = 0; i < bytes.size(); ++i) instance.ops.push_back({0, 0});
@@ -45,14 +45,14 @@ SmallInstance senders(const std::vector<std::int64_t>& bytes) {
 }
 
 TEST_CASE("two transfers on one link have half of it each until the shorter one ends") {
-  // 60 and 100 bytes: both at 1/2 until 120, when the first has all; the other then has 40 left, alone: 160.
+  // 60 and 100 bytes, both at rate 1/2 until 120, when the first ends. The other has 40 left and is alone: 160.
   CHECK(transfers_of(senders({60, 100}), chain(2)) == Spans{span_of(0, 120), span_of(0, 160)});
   // Serial links finish the first at 60; the last byte arrives at 160 either way.
   CHECK(transfers_of(senders({60, 100}), chain(2, Sharing::serial)) == Spans{span_of(0, 60), span_of(60, 160)});
 }
 
 TEST_CASE("of three transfers over two links the long one has the least share and the others what is left") {
-  // Bertsekas and Gallager's line: f0 crosses both links, f1 and f2 one each; l01 carries 1 byte a ns, l12 carries 2.
+  // Bertsekas and Gallager's line: f0 crosses both links, f1 and f2 one each; l01 carries 1 byte per ns, l12 2.
   // l01: f0 = f1 = 1/2. l12: f2 has 2 - 1/2 = 3/2. So 60 bytes of f2 take 40 ns; f0 and f1 of 50 bytes take 100.
   SmallInstance instance;
   instance.ops = {{0, 0}, {0, 0}, {1, 0}, {2, 1}, {1, 1}, {2, 1}};
@@ -63,8 +63,8 @@ TEST_CASE("of three transfers over two links the long one has the least share an
 }
 
 TEST_CASE("a transfer that starts midway halves the rate of the one that is there") {
-  // d0 sends 100 bytes at 0 and 50 at 40 (an op of 40 ns makes them). 60 are left at 40, at 1/2 from there on: the
-  // second is through at 40 + 100 = 140 with 10 left of the first: 150.
+  // d0 sends 100 bytes at 0 and, after an op of 40 ns, 50 at 40. Then 60 are left of the first, and both have rate 1/2.
+  // The second ends at 40 + 100 = 140; 10 are left of the first: 150.
   SmallInstance instance;
   instance.ops = {{0, 0}, {0, 40}, {1, 1}, {1, 1}};
   instance.tensors = {{0, {2}, 100}, {1, {3}, 50}};
@@ -72,15 +72,15 @@ TEST_CASE("a transfer that starts midway halves the rate of the one that is ther
 }
 
 TEST_CASE("latency passes before bytes flow, and takes no share") {
-  // Both over a latency of 10. The first flows from 10, the second, ready at 40, from 50: 60 left then, at 1/2: the
-  // second's 20 take until 90, when 40 are left: 130.
+  // Both have a latency of 10. The first flows from 10, the second, ready at 40, from 50, when 60 are left of the
+  // first. Both have rate 1/2: the second's 20 take until 90, when 40 are left of the first: 130.
   SmallInstance instance;
   instance.ops = {{0, 0}, {0, 40}, {1, 1}, {1, 1}};
   instance.tensors = {{0, {2}, 100}, {1, {3}, 20}};
   ClusterSpec spec = chain(2);
   spec.links[0].latency = Nanoseconds{10};
   CHECK(transfers_of(instance, spec) == Spans{span_of(0, 130), span_of(40, 90)});
-  // A tensor without bytes has its latency and disturbs nobody.
+  // A tensor without bytes takes its latency and slows no other.
   instance.tensors[1].bytes = 0;
   CHECK(transfers_of(instance, spec) == Spans{span_of(0, 110), span_of(40, 50)});
 }
@@ -125,16 +125,16 @@ TEST_CASE("both directions of a half-duplex link share it, those of a full-duple
 }
 
 TEST_CASE("a route with serial and fair links waits for the serial one and shares the fair one") {
-  // d0 - d1 fair, d1 - d2 serial. Two tensors of 50 from d0 to d2 take turns: 0 to 50 and 50 to 100 were they alone;
-  // d0 also sends 60 to d1 at 0, over the fair link only. Each has 1/2: the first is through at 100. Then 10 are left
-  // of the 60, 20 ns at 1/2 beside the second, which has moved 10 by 120; its other 40 take until 160.
+  // d0 - d1 is fair, d1 - d2 serial. Two tensors of 50 from d0 to d2 take turns: 0 to 50 and 50 to 100 if alone. d0
+  // also sends 60 to d1 at 0, over the fair link only. With rate 1/2 each, the first ends at 100. Then 10 are left of
+  // the 60, for 20 ns at 1/2 beside the second, which has moved 10 by 120; its other 40 take until 160.
   SmallInstance instance;
   instance.ops = {{0, 0}, {0, 0}, {0, 0}, {2, 1}, {1, 1}};
   instance.tensors = {{0, {3}, 50}, {1, {3}, 50}, {2, {4}, 60}};
   ClusterSpec spec = chain(3);
   spec.links[1].sharing = Sharing::serial;
   CHECK(transfers_of(instance, spec) == Spans{span_of(0, 100), span_of(100, 160), span_of(0, 120)});
-  // Where the other link is narrower and unshared, it limits the one that crosses it: 1/4, and 3/4 for the other.
+  // If d1 - d2 is unshared and narrower, it limits the transfer that crosses it to 1/4, and the other one gets 3/4.
   spec.links[1].sharing = Sharing::none;
   spec.links[1].bandwidth = BytesPerSecond{0.25e9};
   instance.tensors = {{0, {3}, 10}, {2, {4}, 30}};
@@ -142,7 +142,7 @@ TEST_CASE("a route with serial and fair links waits for the serial one and share
 }
 
 TEST_CASE("a bus of fair links is shared by all that cross them") {
-  // d0 to d1 and d0 to d2 over links of their own with one bus: half of it each.
+  // d0 sends to d1 and d2 over two links of one bus: half of it each.
   ClusterSpec spec = linked(3, Duplex::full, Sharing::fair);
   for (Link& link : spec.links) link.bus = "pcie";
   SmallInstance instance;
@@ -152,9 +152,9 @@ TEST_CASE("a bus of fair links is shared by all that cross them") {
 }
 
 TEST_CASE("an end between two nanoseconds goes to the nearer one, halves up") {
-  // Three of 1 byte each end at 3. Two of 1 and 2 bytes, a third of 10 from 1: 1/2 moved of each by 1, then a third
-  // each: the first ends at 1 + 3/2 = 2.5, so 3; of the second 3/2 - 2/3 = 5/6 is left, at 1/2 from 3: 3 + 5/3 = 4.67,
-  // so 5; of the third 10 - 2/3 - 2/2 = 25/3, alone: 13.33, so 13.
+  // Transfers of 1 and 2 bytes start at 0, one of 10 at 1. By 1, each has moved 1/2; then each has rate 1/3. The first
+  // ends at 1 + 3/2 = 2.5, so 3. The second has 3/2 - 2/3 = 5/6 left, at 1/2 from 3 on: 3 + 5/3 = 4.67, so 5. The
+  // third has 10 - 2/3 - 2/2 = 25/3 left, alone: 13.33, so 13.
   SmallInstance instance;
   instance.ops = {{0, 0}, {0, 0}, {0, 1}, {1, 1}};
   instance.tensors = {{0, {3}, 1}, {1, {3}, 2}, {2, {3}, 10}};
@@ -171,7 +171,7 @@ TEST_CASE("a fair link is busy while one or more transfers are on it") {
   CHECK(timeline.devices[DeviceId{0}].exposed_communication == Nanoseconds{160});
 
   const auto rows = lanes(problem, schedule.placement, timeline);
-  REQUIRE(rows.size() == 5);  // two devices, two lanes for what runs at once, and the other direction
+  REQUIRE(rows.size() == 5);  // two devices, two lanes for simultaneous transfers, and the other direction
   CHECK(rows[2].name == "d0 → d1  l01");
   CHECK(rows[2].spans == std::vector<std::size_t>{0});
   CHECK(rows[3].name == "d0 → d1  l01 2");
@@ -184,7 +184,7 @@ TEST_CASE("a fair link is busy while one or more transfers are on it") {
   CHECK(path[1] == PathStep{OpId::none(), 1, PathStep::Cause::data});
 }
 
-/// The definition, checked of the rates: on each route some channel is full and no flow there is faster.
+/// Checks max-min fairness by its definition: on each flow's route, some channel is full and carries no faster flow.
 TEST_CASE("every flow is as fast as any other on a full channel of its route, or as its route can be") {
   for (std::uint64_t seed = 0; seed < test::rounds(2'000U); ++seed) {
     CAPTURE(seed);
@@ -235,7 +235,7 @@ TEST_CASE("every flow is as fast as any other on a full channel of its route, or
           const double share = static_cast<double>(rate) / static_cast<double>(flows.bandwidth(channel));
           const double bandwidth = cluster.channel(channel).bandwidth.value / 1e9;
           bound = bound || share * bandwidth >= limit * (1 - 1e-12);
-          // Shares are rounded down: up to a unit for each flow is left over, and as much between rates.
+          // Shares are rounded down: up to a unit per flow is left over, and rates may differ by as much.
           bound = bound || (flows.bandwidth(channel) - used[channel] < count[channel] &&
                             fastest[channel] - rate <= count[channel]);
         }

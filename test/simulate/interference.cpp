@@ -22,10 +22,10 @@
 namespace trainyard::test {
 namespace {
 
-/// Costs that say by how much copies slow ops, and nothing else: the graph times them all.
+/// Costs that give only the sensitivity of ops to copies. The graph gives all op times.
 struct Sensitive {
   double sensitivity = 0;
-  bool odd_ones = false;  // those of even ids not
+  bool odd_ones = false;  // if set, ops of even ids are not sensitive
 
   std::optional<OpCost> op_cost(const Graph&, OpId, const Device&) const { return std::nullopt; }
   double copy_sensitivity(const Graph&, OpId op, const Device&) const {
@@ -33,14 +33,14 @@ struct Sensitive {
   }
 };
 
-/// Two devices whose memory takes 4 bytes a nanosecond, joined by a link of one.
+/// Two devices with a memory bandwidth of 4 bytes per ns, joined by a link of 1.
 ClusterSpec pair_of_devices() {
   ClusterSpec spec = linked(2);
   for (Device& device : spec.devices) device.memory_bandwidth = BytesPerSecond{4e9};
   return spec;
 }
 
-/// s sends `bytes` at 0 from d0 to d1, where r reads them; a runs on d0 from 0 on for 100 ns, b on d1 as long.
+/// Op s on d0 sends `bytes` at 0 to op r on d1. Ops a on d0 and b on d1 run from 0 on, for 100 ns if not slowed.
 Problem sender_beside_ops(std::int64_t bytes, double sensitivity) {
   GraphBuilder builder{"beside"};
   const auto time = [](std::int64_t ns) { return std::vector<GivenTime>{{"gpu", Nanoseconds{ns}}}; };
@@ -58,19 +58,19 @@ Schedule two_on_each() {
 }
 
 TEST_CASE("an op beside a copy goes on at 1 / (1 + s L), and alone as before") {
-  // 60 bytes take 60 ns, a quarter of the memory's 4 bytes a ns; with s = 2 ops go on at 1 / 1.5. In 60 ns they do 40
-  // of their 100 ns, the other 60 alone: 120.
+  // 60 bytes take 60 ns, and L = 1/4 of the memory's 4 bytes per ns. With s = 2, ops run at 1 / 1.5. In 60 ns they do
+  // 40 of their 100 ns, and the other 60 alone: 120.
   const Timeline slowed = simulate(sender_beside_ops(60, 2), two_on_each());
   REQUIRE(slowed.transfers[0].end == Nanoseconds{60});
   CHECK(slowed.ops[OpId{1}] == span_of(0, 120));
   CHECK(slowed.ops[OpId{2}] == span_of(0, 120));
   CHECK(slowed.ops[OpId{3}] == span_of(120, 130));
   CHECK(slowed.devices[DeviceId{0}].busy == Nanoseconds{120});
-  // 600 bytes outlast them: 100 x 1.5; r, which comes after the copy, takes its 10.
+  // A copy of 600 bytes outlasts the ops: 100 x 1.5. Op r comes after the copy and takes its 10.
   const Timeline all_along = simulate(sender_beside_ops(600, 2), two_on_each());
   CHECK(all_along.ops[OpId{1}] == span_of(0, 150));
   CHECK(all_along.ops[OpId{3}] == span_of(600, 610));
-  // Nothing measured, nothing slowed.
+  // With a sensitivity of 0, no op is slowed.
   CHECK(simulate(sender_beside_ops(600, 0), two_on_each()).ops[OpId{1}] == span_of(0, 100));
   CHECK_FALSE(sender_beside_ops(600, 0).copies_slow_ops());
 }
@@ -86,12 +86,12 @@ TEST_CASE("ops of two parts of one GPU slow each other by the share of its memor
   CHECK(simulate(apart, schedule).ops[OpId{1}] == span_of(0, 100));
   for (Device& device : spec.devices) device.part_of = "the GPU";
   const Problem parts = apart.with_machine(make_cluster(spec), Costs{Sensitive{2}});
-  // a takes 2 of the memory's 4 bytes a ns, b one: a goes on at 1 / (1 + 2 / 4) and ends at 150, b at 1 / (1 + 2 / 2).
-  // By then b has done 75 of its 100; the rest alone.
+  // a takes 2 of the memory's 4 bytes per ns, and b takes 1. a runs at 1 / (1 + 2 / 4) and ends at 150. Until then b
+  // runs at 1 / (1 + 2 / 2) and does 75 of its 100 ns; the rest it does alone.
   const Timeline timeline = simulate(parts, schedule);
   CHECK(timeline.ops[OpId{0}] == span_of(0, 150));
   CHECK(timeline.ops[OpId{1}] == span_of(0, 175));
-  // One after the other they are as alone.
+  // On one device they run one after the other, at full speed.
   schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{0}});
   CHECK(simulate(parts, schedule).makespan == Nanoseconds{200});
   spec.devices[1].memory_bandwidth = BytesPerSecond{5e9};
@@ -111,7 +111,7 @@ TEST_CASE("copies together take no more than the memory's bandwidth") {
   CHECK(memory_load(Bytes{1'000}, Nanoseconds{50}, BytesPerSecond{4e9}) == 1'000'000);
   CHECK(memory_load(Bytes{1'000}, Nanoseconds{0}, BytesPerSecond{4e9}) == 0);
   CHECK(memory_load(Bytes{1'000}, Nanoseconds{50}, BytesPerSecond{0}) == 0);
-  CHECK(slowed_rate(1'000, 1'000'000) == std::int64_t{1} << 39);  // s = 1, L = 1: half
+  CHECK(slowed_rate(1'000, 1'000'000) == std::int64_t{1} << 39);  // s = 1, L = 1: half the rate
   CHECK(slowed_rate(1'000, 3'000'000) == std::int64_t{1} << 39);
   CHECK(slowed_rate(0, 1'000'000) == std::int64_t{1} << 40);
 }
@@ -127,7 +127,7 @@ TEST_CASE(
                                                   .accesses = true,
                                                   .fair_links = round % 2 == 1 ? 0.5 : 0.0});
     ClusterSpec spec = plain.cluster().spec();
-    const auto part = round % 4 < 2 ? random.below(3) : 0;  // of two GPUs, and of none
+    const auto part = round % 4 < 2 ? random.below(3) : 0;  // devices are parts of up to two GPUs
     for (Device& device : spec.devices)
       device.memory_bandwidth = BytesPerSecond{1e9 * static_cast<double>(random.below(4))};
     for (std::size_t i = 0; part > 0 && i < spec.devices.size(); ++i) {

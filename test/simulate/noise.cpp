@@ -43,8 +43,8 @@ TEST_CASE("one op alone is log-normal") {
   const NoiseResult result = simulate_noise(problem_of(one, linked(1)), schedule_of(one), noise_of(0.2, samples));
   // sigma^2 = ln(1 + 0.04), sigma = 0.19804; the median is exp(-sigma^2 / 2) = 0.98058.
   const double sigma = std::sqrt(std::log(1.04)), median = std::exp(-sigma * sigma / 2);
-  // Bounds: four standard errors. Of the mean: 0.2 / sqrt(20,000) = 0.0014. Of the logarithm of the quantile p:
-  // sigma sqrt(p (1 - p) / 20,000) / density(z), that is 0.0018, 0.0030 and 0.0052.
+  // Tolerances are four standard errors. That of the mean is 0.2 / sqrt(20,000) = 0.0014. That of the logarithm of the
+  // quantile p is sigma sqrt(p (1 - p) / 20,000) / density(z): 0.0018, 0.0030 and 0.0052.
   CHECK(std::abs(result.mean_ns / 1e6 - 1) < 4 * 0.0014);
   CHECK(std::abs(result.deviation / 0.2 - 1) < 0.05);
   CHECK(std::abs(std::log(ns(result.p50) / 1e6 / median)) < 4 * 0.0018);
@@ -59,8 +59,8 @@ TEST_CASE("in a chain of equal ops the variances add up") {
     if (i > 0) chain.tensors.push_back({i - 1, {i}, 0});
   }
   const NoiseResult result = simulate_noise(problem_of(chain, linked(1)), schedule_of(chain), noise_of(0.2, 4000));
-  // 100 ops: the mean is 100 times that of one, the deviation 0.2 / sqrt(100) = 0.02, and its own standard error
-  // 0.02 / sqrt(2 x 4000) = 0.00022. That of the mean is 0.02 / sqrt(4000) = 0.00032.
+  // The sum of 100 ops has 100 times the mean of one and a relative deviation of 0.2 / sqrt(100) = 0.02, with a
+  // standard error of 0.02 / sqrt(2 x 4000) = 0.00022. The standard error of the mean is 0.02 / sqrt(4000) = 0.00032.
   CHECK(std::abs(result.mean_ns / 1e7 - 1) < 4 * 0.00032);
   CHECK(std::abs(result.deviation - 0.02) < 4 * 0.00022);
 }
@@ -84,8 +84,8 @@ TEST_CASE("op copies of several steps scatter each on its own") {
   const SmallInstance one{{{0, 1'000'000}}, {}};
   const StepTimes steps = simulate_steps(problem_of(one, linked(1)), schedule_of(one), 8);
   const NoiseResult result = simulate_steps_noise(steps, noise_of(0.2, 4000));
-  // The mean of four: a deviation of 0.2 / 2, with a standard error of 0.1 / sqrt(2 x 4000) = 0.0011, which the
-  // log-normal's tail makes somewhat larger; that of the mean is 0.1 / sqrt(4000) = 0.0016.
+  // A sample is the mean of four steps: its deviation is 0.2 / 2, with a standard error of 0.1 / sqrt(2 x 4000) =
+  // 0.0011, slightly more due to the log-normal's tail. The standard error of the mean is 0.1 / sqrt(4000) = 0.0016.
   CHECK(std::abs(result.mean_ns / 1e6 - 1) < 4 * 0.0016);
   CHECK(std::abs(result.deviation - 0.1) < 5 * 0.0011);
   NoiseOptions threads = noise_of(0.2, 37);
@@ -95,22 +95,22 @@ TEST_CASE("op copies of several steps scatter each on its own") {
 }
 
 TEST_CASE("with jitter each device takes one of the recorded factors, each with the same frequency") {
-  // Four devices, an op of 1000 ns on each: 1000 where none of them is slow, (3/4)^4 = 31.6 % of the samples, else
-  // 2000.
+  // Four devices run an op of 1000 ns each. The makespan is 1000 if no device is slow, in (3/4)^4 = 31.6 % of the
+  // samples, else 2000.
   const SmallInstance four{{{0, 1000}, {1, 1000}, {2, 1000}, {3, 1000}}, {}};
   NoiseOptions options = noise_of(0, 20'000);
   options.jitter = {1, 2, 1, 1};
   const NoiseResult result = simulate_noise(problem_of(four, linked(4)), schedule_of(four), options);
   const auto none = std::ranges::count(result.samples, Nanoseconds{1000});
   CHECK(none + std::ranges::count(result.samples, Nanoseconds{2000}) == 20'000);
-  // A standard error of sqrt(0.316 x 0.684 / 20,000) = 0.0033.
+  // The standard error is sqrt(0.316 x 0.684 / 20,000) = 0.0033.
   CHECK(std::abs(static_cast<double>(none) / 20'000 - 0.31640625) < 3.5 * 0.0033);
   options.threads = 3;
   CHECK(simulate_noise(problem_of(four, linked(4)), schedule_of(four), options) == result);
 }
 
 TEST_CASE("jitter of several steps runs through the record in its order") {
-  // Every second step is slow, wherever it begins: of the last four of eight steps two are.
+  // Every second step is slow, wherever the record begins: two of the last four of eight steps.
   const SmallInstance one{{{0, 1000}}, {}};
   const StepTimes steps = simulate_steps(problem_of(one, linked(1)), schedule_of(one), 8);
   NoiseOptions options = noise_of(0, 50);
@@ -164,7 +164,7 @@ TEST_CASE("noise by type leaves the other types alone, and what takes no time ta
   const Schedule apart = placed({0, 1, 2});
   NoiseOptions options = noise_of(0, 100);
   options.noise.by_type = {{"Conv", 0.1}};
-  CHECK(simulate_noise(problem, apart, options).deviation == 0);  // b, 5000 long, hides a
+  CHECK(simulate_noise(problem, apart, options).deviation == 0);  // b takes 5000 and hides a
   CHECK(simulate_noise(problem, placed({0, 0, 0}), options).deviation > 0);
   options.noise = {.usual = 0.5, .by_type = {{"Conv", 0}, {"Relu", 0}}};
   CHECK(simulate_noise(problem, apart, options).samples == std::vector<Nanoseconds>(100, Nanoseconds{5000}));
@@ -177,7 +177,7 @@ TEST_CASE("two equal schedules win half of the time each, and a shorter one alwa
   const NoiseComparison same = compare_noise(problem, placed({0, 1}), placed({0, 1}), options);
   CHECK(same.probability == 0.5);
   CHECK(same.ties == 1000);
-  // Devices that are alike: both schedules draw the same times for the same ops.
+  // The devices are alike, and both schedules draw the same times for the same ops.
   CHECK(compare_noise(problem, placed({0, 1}), placed({1, 0}), options).ties == 1000);
   // The larger of two times is always less than their sum.
   const NoiseComparison better = compare_noise(problem, placed({0, 1}), placed({0, 0}), options);
@@ -196,6 +196,7 @@ TEST_CASE("the interval is Wilson's") {
   }
   const NoiseComparison comparison = compare_noise(a, b);
   CHECK(comparison.probability == 0.7);
+  // Wilson's interval with n = 10, z^2 = 3.8415:
   // (0.7 + 3.8415 / 20 +- 1.95996 sqrt(0.21 / 10 + 3.8415 / 400)) / (1 + 0.38415)
   CHECK(comparison.low == doctest::Approx(0.396778).epsilon(1e-5));
   CHECK(comparison.high == doctest::Approx(0.892209).epsilon(1e-5));

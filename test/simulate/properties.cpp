@@ -44,7 +44,7 @@ TEST_CASE("the engine and the plain rules agree on thousands of random problems"
       waited += transfer.start > transfer.ready;
     }
   }
-  // The generator does reach what it is meant to reach.
+  // The random problems cover these cases.
   CHECK(transfers > test::rounds(50'000U));
   CHECK(broadcasts > test::rounds(500U));
   CHECK(waited > test::rounds(5'000U));

@@ -36,7 +36,7 @@ TEST_CASE("a link with a gap carries the next transfer that much later") {
 }
 
 TEST_CASE("a chain of ops of zero duration ends at the moment it starts, on a busy device and in a strict order") {
-  // 0 takes 5 on d0; 1 -> 2 -> 3 take nothing and lie on d0 too; 4 on d1 needs the last of them.
+  // Op 0 takes 5 on d0. Ops 1 -> 2 -> 3 take no time, also on d0. Op 4 on d1 needs op 3.
   const SmallInstance instance{{{0, 5}, {0, 0}, {0, 0}, {0, 0}, {1, 2}}, {{1, {2}, 0}, {2, {3}, 0}, {3, {4}, 3}}};
   const Problem problem = problem_of(instance, linked(2));
   Schedule schedule = schedule_of(instance);
@@ -58,7 +58,7 @@ TEST_CASE("a chain of a hundred thousand ops of zero duration does not exhaust t
 }
 
 TEST_CASE("a transfer over two links holds both, and waits until it is first on both") {
-  // d0 - s - d1 and d2: both ways to d1 share the link s - d1.
+  // d0 - s - d1 and d2 - s - d1: both routes to d1 share the link s - d1.
   ClusterSpec cluster = linked(3);
   cluster.switches = {"s"};
   cluster.links.clear();
@@ -71,16 +71,16 @@ TEST_CASE("a transfer over two links holds both, and waits until it is first on 
     link.latency = Nanoseconds{1};
     cluster.links.push_back(link);
   }
-  // 0 on d0 ends at 1 and sends 4 bytes to 2 on d1; 1 on d2 ends at 2 and sends 4 bytes to 3 on d1, then to 4 on d0.
+  // 0 on d0 ends at 1 and sends 4 bytes to 2 on d1. 1 on d2 ends at 2 and sends 4 bytes to 3 on d1, then to 4 on d0.
   const SmallInstance instance{{{0, 1}, {2, 2}, {1, 1}, {1, 1}, {0, 1}}, {{0, {2}, 4}, {1, {3}, 4}, {1, {4}, 4}}};
   const Timeline timeline = simulate(problem_of(instance, cluster), schedule_of(instance));
   CHECK(timeline.ops[OpId{2}] == span_of(7, 8));    // 1 + (1 + 1 + 4)
   CHECK(timeline.ops[OpId{3}] == span_of(13, 14));  // 7 + 6
-  CHECK(timeline.ops[OpId{4}] == span_of(19, 20));  // free all along, but behind the other on d2's link: 13 + 6
+  CHECK(timeline.ops[OpId{4}] == span_of(19, 20));  // d0's link is free, but d2's is busy until 13: 13 + 6
 }
 
 TEST_CASE("a link picks the transfer with the most urgent consumer") {
-  // Both tensors of 0 are ready at 1; the second one's consumer 3 is the most urgent of its two.
+  // Both tensors of op 0 are ready at 1. The second one has the most urgent consumer, op 3.
   const SmallInstance instance{{{0, 1}, {1, 1}, {1, 1}, {1, 1}}, {{0, {1}, 4}, {0, {2, 3}, 2}}};
   Schedule schedule = schedule_of(instance);
   schedule.policy = Policy::priority;

@@ -13,8 +13,8 @@
 namespace trainyard::test {
 namespace {
 
-/// Durations of 10 to 1000 us in nanoseconds, so that two things hardly ever become ready at once: SimGrid does not
-/// promise in which order it reports them.
+/// Random ops of 10 to 1000 us, in ns, so that two tasks hardly ever become ready at once: SimGrid does not promise the
+/// order in which it reports these.
 SmallInstance random_instance(Random& random, std::size_t devices) {
   SmallInstance instance;
   const std::size_t count = 20 + random.below(300);
@@ -74,7 +74,7 @@ TEST_CASE("SimGrid agrees with the makespan of random graphs to the nanosecond")
   }
 }
 
-/// Two switches with links of random rates, all fair; every route takes the same latency.
+/// Two switches with links of random bandwidths, all fair. Every route has the same latency.
 ClusterSpec random_fair_cluster(Random& random, std::size_t devices) {
   ClusterSpec spec = linked(devices);
   spec.switches = {"s0", "s1"};
@@ -130,7 +130,7 @@ TEST_CASE("SimGrid agrees with the makespan of random graphs on fair links, to t
     const CommandResult result = run_command("'" + peer.string() + "' fair < '" + file.string() + "'");
     REQUIRE_MESSAGE(result.exit_code == 0, result.error);
     const std::int64_t theirs = std::llround(std::stod(result.output) * 1e9);
-    // Ours has each end at the nearest nanosecond: every transfer adds half a one at most to what the others find.
+    // Trainyard rounds each end to the nearest nanosecond: each transfer adds at most half of one to the difference.
     CAPTURE(timeline.transfers.size());
     CHECK(std::abs(theirs - timeline.makespan.count) <= static_cast<std::int64_t>(timeline.transfers.size() / 2));
   }

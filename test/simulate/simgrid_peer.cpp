@@ -1,15 +1,15 @@
 // Runs one placed graph on SimGrid and prints the makespan in seconds, with all digits, and the CPU seconds that it
-// took. A program of its own because SimGrid has one engine per process.
+// took. A separate program because SimGrid has one engine per process.
 //
-// Rules: an op runs on its device, one at a time, in the order in which ops became ready; a tensor crosses once to each
-// other device that wants it, one at a time per direction of each pair of devices, in the order of readiness; latency
-// plus bytes over bandwidth. Those that become ready together are taken by id; otherwise there must be no ties.
+// Rules: A device runs one op at a time, in the order in which ops become ready. A tensor crosses once to each other
+// device that needs it, one tensor at a time per direction of each pair of devices, in the order of readiness. A
+// crossing takes latency + bytes / bandwidth. Ops that become ready together run by id; there must be no other ties.
 //
-// With the argument `fair` tensors cross as soon as they are there, and share the links of their routes.
+// With the argument `fair`, tensors cross as soon as they are made, and share the links of their routes.
 //
-// Standard input: DEVICES OPS TENSORS LATENCY_NS BYTES_PER_NS; of each op: DEVICE DURATION_NS; of each tensor: PRODUCER
-// BYTES CONSUMER_COUNT CONSUMER... . Where fair then LINKS, of each BYTES_PER_NS; and of each ordered pair of devices
-// LINK_COUNT LINK... . The latency is that of each route.
+// Standard input: DEVICES OPS TENSORS LATENCY_NS BYTES_PER_NS; for each op, DEVICE DURATION_NS; for each tensor,
+// PRODUCER BYTES CONSUMER_COUNT CONSUMER... . With `fair`, then LINKS; for each link, BYTES_PER_NS; and for each
+// ordered pair of devices, LINK_COUNT LINK... . LATENCY_NS is the latency of each route.
 
 #include <algorithm>
 #include <cstddef>
@@ -44,7 +44,7 @@ struct Crossing {
   std::size_t tensor = 0, to = 0;
 };
 
-// A device or a direction between two devices: who waits, and what runs.
+// Queue of a device, or of one direction between two devices: waiting ids and the running activity.
 struct Queue {
   std::deque<std::size_t> waiting;
   bool busy = false;
@@ -90,7 +90,7 @@ class Peer {
   void make_platform() {
     auto* zone = sg4::create_full_zone("node");
     for (std::size_t d = 0; d < devices_; ++d)
-      hosts_.push_back(zone->create_host("d" + std::to_string(d), 1e9)->seal());  // a flop is a nanosecond
+      hosts_.push_back(zone->create_host("d" + std::to_string(d), 1e9)->seal());  // 1 flop takes 1 ns
     for (std::size_t from = 0; from < devices_; ++from)
       for (std::size_t to = 0; to < devices_; ++to) {
         if (from == to) continue;
@@ -120,8 +120,8 @@ class Peer {
     for (std::size_t from = 0; from < devices_; ++from)
       for (std::size_t to = 0; to < devices_; ++to) {
         if (from == to) continue;
-        // The latency by a link of its own, for SimGrid divides bandwidth in inverse proportion to the latency of
-        // routes: they must have the same.
+        // A separate link has the latency: SimGrid divides bandwidth in inverse proportion to the latency of routes, so
+        // all must have the same.
         std::vector<sg4::LinkInRoute> route{
             sg4::LinkInRoute(zone->create_link("w" + std::to_string(from) + "-" + std::to_string(to), 1e18)
                                  ->set_latency(latency_ns_ * 1e-9)
@@ -139,7 +139,7 @@ class Peer {
   }
 
   void completed(const sg4::Activity& activity) {
-    retired_.clear();  // the activity at hand must outlive this call
+    retired_.clear();  // frees earlier activities; `activity` must outlive this call
     if (const auto found = running_ops_.find(&activity); found != running_ops_.end()) {
       const std::size_t op = found->second;
       running_ops_.erase(found);
@@ -242,8 +242,8 @@ class Peer {
   std::vector<Crossing> crossings_;
   std::vector<sg4::Host*> hosts_;
   std::vector<Queue> device_queues_, link_queues_;
-  std::map<const sg4::Activity*, std::size_t> running_ops_, running_crossings_;  // looked up only
-  std::map<std::size_t, sg4::ActivityPtr> flows_;                                // by crossing, where they share
+  std::map<const sg4::Activity*, std::size_t> running_ops_, running_crossings_;  // used for lookups only
+  std::map<std::size_t, sg4::ActivityPtr> flows_;                                // by crossing, if fair
   std::vector<sg4::ActivityPtr> retired_;
   std::size_t ended_ = 0;
 };
@@ -252,13 +252,13 @@ class Peer {
 
 int main(int argc, char** argv) {
   sg4::Engine engine(&argc, argv);
-  // Plain latency + bytes / bandwidth: the default model multiplies latency by 13.01 and bandwidth by 0.97,
+  // Plain latency + bytes / bandwidth. The default model multiplies latency by 13.01 and bandwidth by 0.97,
   sg4::Engine::set_config("network/model", std::string("CM02"));
-  // caps a flow by its window over its round trip,
+  // caps a flow at its window over its round-trip time,
   sg4::Engine::set_config("network/TCP-gamma", 0.0);
   // lets a flow use 5 % of the reverse route too,
   sg4::Engine::set_config("network/crosstraffic", false);
-  // and takes dates within a nanosecond for one.
+  // and merges dates within a nanosecond.
   sg4::Engine::set_config("surf/precision", 1e-12);
   auto* peer = new Peer(
       std::cin, argc > 1 && std::string(argv[1]) == "fair");  // never deleted: SimGrid still refers to it at exit

@@ -12,8 +12,8 @@
 
 namespace trainyard::test {
 
-/// Graphs and clusters of a few lines, for examples that can be checked by hand: ops are called "0", "1", ... and
-/// devices "d0", "d1", ...; a byte takes a nanosecond on a link, so that times are bytes.
+/// Small graphs and clusters for examples that can be checked by hand. Ops are called "0", "1", ... and devices "d0",
+/// "d1", .... A link carries 1 byte per ns, so that bytes are times.
 struct SmallOp {
   std::size_t device;
   std::int64_t duration_ns;
@@ -30,7 +30,7 @@ struct SmallInstance {
 
 inline constexpr BytesPerSecond kBytePerNanosecond{1e9};
 
-/// A link per pair of devices.
+/// A cluster with a link for each pair of devices.
 inline ClusterSpec linked(std::size_t devices, Duplex duplex = Duplex::full, Sharing sharing = Sharing::serial) {
   ClusterSpec spec;
   spec.name = "linked";
@@ -54,7 +54,7 @@ inline ClusterSpec linked(std::size_t devices, Duplex duplex = Duplex::full, Sha
   return spec;
 }
 
-/// One bus per source device.
+/// A cluster with one bus per source device.
 inline ClusterSpec egresses(std::size_t devices, bool broadcast = false) {
   ClusterSpec spec = linked(devices);
   spec.name = "egresses";
@@ -90,14 +90,14 @@ inline Problem problem_of(const SmallInstance& instance, ClusterSpec cluster) {
   return Problem{graph_of(instance), make_cluster(std::move(cluster))};
 }
 
-/// Every op where the instance has it.
+/// Schedule with each op on the instance's device.
 inline Schedule schedule_of(const SmallInstance& instance) {
   Schedule schedule;
   for (const SmallOp& op : instance.ops) schedule.placement.push_back(DeviceId{op.device});
   return schedule;
 }
 
-/// Every op on the device of its position in `devices`.
+/// Schedule with op i on device devices[i].
 inline Schedule placed(const std::vector<std::size_t>& devices) {
   Schedule schedule;
   for (const std::size_t device : devices) schedule.placement.push_back(DeviceId{device});

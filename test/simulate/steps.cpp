@@ -32,7 +32,7 @@ using From = SteadyState::From;
 TEST_CASE("without updates the steps of a pipeline overlap") {
   const SmallInstance pipeline{{{0, 3}, {1, 2}}, {{0, {1}, 1}}};
   const StepTimes run = simulate_steps(problem_of(pipeline, linked(2)), schedule_of(pipeline), 4);
-  // Step 1 takes 3 + 1 + 2; the first device, busy all the time, then gives one every 3.
+  // Step 1 takes 3 + 1 + 2. Then a step ends every 3, because the first device is always busy.
   CHECK(counts(run.ends) == Counts{6, 9, 12, 15});
   CHECK(run.steady == SteadyState{Nanoseconds{3}, From::periodic, 1});
   CHECK(run.ties == 0);
@@ -62,7 +62,8 @@ TEST_CASE("within a step the priorities of the schedule hold") {
   CHECK(run.timeline.ops[OpId{2}] == span_of(5, 6));
 }
 
-/// Two layers on two devices: f1 f2 g2 g1, and an update of each.
+/// Two layers on two devices: forward ops f1 f2, backward ops g2 g1, and updates u2 u1. Layer 1 is in the colocation
+/// group `first_group`.
 Problem two_layers(const std::string& first_group) {
   const auto op = [](std::string name, std::int64_t time, Phase phase, std::string group,
                      std::vector<std::string> inputs, std::vector<OutputSpec> outputs) {
@@ -84,7 +85,7 @@ Problem two_layers(const std::string& first_group) {
 }
 
 TEST_CASE("a whole sum of gradients waits for its arrays alone, and the next step for what its members update") {
-  // f 1, g 2 on each of two devices; 4 bytes added up in two steps of 2; u 1: 1 + 2 + 4 + 1 = 8.
+  // Each of two devices runs f (1) and g (2). An all-reduce of 4 bytes takes two steps of 2, u takes 1: 1 + 2 + 4 + 1.
   GraphBuilder builder{"sum"};
   const auto op = [&](const std::string& name, std::size_t r, std::int64_t time, Phase phase) {
     return OpSpec{.name = name + std::to_string(r),
@@ -138,14 +139,14 @@ TEST_CASE("two steps of replicas with whole sums are those of the plain rules, w
 
 TEST_CASE("an update on the critical path holds the next step back") {
   const Schedule schedule = placed({0, 1, 1, 0, 1, 0});
-  // f1 0-1, f2 1-2, g2 2-4, g1 4-6, u1 6-7; then f1 of step 2 at 7.
+  // f1 0-1, f2 1-2, g2 2-4, g1 4-6, u1 6-7. Then f1 of step 2 starts at 7.
   const StepTimes tied = simulate_steps(two_layers("w1"), schedule, 4);
   CHECK(counts(tied.ends) == Counts{7, 14, 21, 28});
   CHECK(tied.steady == SteadyState{Nanoseconds{7}, From::periodic, 1});
-  CHECK(tied.ties == 9);  // f1, f2 and g1 of steps 2, 3 and 4; g2 stands behind f2
+  CHECK(tied.ties == 9);  // f1, f2 and g1 of steps 2, 3 and 4; g2 follows f2 anyway
 
-  // Without the first group f1 of step 2 runs at 1, while the first device would wait: f2 comes right after u2 (4-5),
-  // so that f2 5-6, g2 6-8, g1 8-10, u1 10-11. The second device is busy all the time: 1 + 2 + 1 = 4 a step.
+  // Without a first group, f1 of step 2 runs at 1, when the first device would idle. f2 follows u2 (4-5): f2 5-6, g2
+  // 6-8, g1 8-10, u1 10-11. The second device is always busy: 1 + 2 + 1 = 4 per step.
   const StepTimes free = simulate_steps(two_layers(""), schedule, 4);
   CHECK(counts(free.ends) == Counts{7, 11, 15, 19});
   CHECK(free.timeline.ops[OpId{6}] == span_of(1, 2));
@@ -172,7 +173,7 @@ TEST_CASE("parameters are held once, and kept tensors to the end of their own st
 }
 
 TEST_CASE("steps that overlap hold the tensors of both") {
-  // The second device takes 4 for each tensor of 1 byte that comes every 1: they pile up.
+  // The second device takes 4 per tensor, and a tensor of 1 byte arrives every 1: they pile up.
   const SmallInstance pipeline{{{0, 1}, {1, 4}}, {{0, {1}, 1}}};
   const StepTimes run = simulate_steps(problem_of(pipeline, linked(2)), schedule_of(pipeline), 3);
   CHECK(counts(run.ends) == Counts{6, 10, 14});
@@ -193,9 +194,9 @@ TEST_CASE(
     "the steady state is the mean of a period seen three times, else of the second half, and never below the load") {
   CHECK(steady_of({7}, 3) == SteadyState{Nanoseconds{7}, From::one_step, 0});
   CHECK(steady_of({9, 10, 12, 14, 16}, 1) == SteadyState{Nanoseconds{2}, From::periodic, 1});
-  // 1, 3, 1, 3, 1, 3: a period of 4 for two steps.
+  // Differences 1, 3, 1, 3, 1, 3: a period of two steps that takes 4.
   CHECK(steady_of({9, 10, 13, 14, 17, 18, 21}, 1) == SteadyState{Nanoseconds{2}, From::periodic, 2});
-  // (20 - 13) / 2 = 3.5, halves up
+  // (20 - 13) / 2 = 3.5, halves rounded up
   CHECK(steady_of({10, 13, 17, 20}, 1) == SteadyState{Nanoseconds{4}, From::average, 0});
   // (30 - 10) / (5 - 2) = 6.67
   CHECK(steady_of({5, 10, 11, 20, 30}, 1) == SteadyState{Nanoseconds{7}, From::average, 0});
@@ -249,9 +250,9 @@ TEST_CASE("one step of a random problem is simulate, and several agree with the 
     for (DeviceUse& use : run.timeline.devices) use.out_of_memory.reset();  // the plain rules do not diagnose
     REQUIRE(run.timeline == naive_simulate(run.problem, run.schedule));
   }
-  // The generator does reach what it is meant to reach. That k steps take no longer than k times one is true of most
-  // runs but not of all: an op of the next step may hold a device that one of this step needs a moment later, and the
-  // gap of a device after its last op counts only where another step follows.
+  // The random problems cover these cases. In most runs k steps take at most k times one step, but not in all: an op of
+  // the next step may hold a device that an op of this step needs a moment later, and the gap of a device after its
+  // last op counts only if another step follows.
   CHECK(ties > test::rounds(10'000U));
   CHECK(overlaps > test::rounds(1000U));
   CHECK(longer > test::rounds(100U));

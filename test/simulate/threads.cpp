@@ -14,7 +14,7 @@
 #include "trainyard/simulate/simulation.hpp"
 #include "trainyard/simulate/steps.hpp"
 
-// CI runs these under the thread sanitizer too (test/house/subproject.sh).
+// CI also runs these tests under the thread sanitizer (test/house/subproject.sh).
 
 namespace trainyard::test {
 namespace {
@@ -48,8 +48,8 @@ std::vector<Work> some_work() {
   return all;
 }
 
-/// Runs `work(thread)` on all threads at once; what it returns is how often it was wrong (doctest's checks are not for
-/// threads).
+/// Runs `work(thread)` on all threads at once and returns the sum of their error counts. doctest's checks are not
+/// thread-safe.
 template <class Each>
 std::size_t wrong_on_all_threads(const Each& work) {
   std::vector<std::size_t> wrong(kThreads, 0);

@@ -14,7 +14,7 @@ Timeline run_as_events(const Problem& problem, const Schedule& schedule) {
   return run_events(problem, schedule.placement, Fifo{});
 }
 
-/// What simulate() and the event loop both say.
+/// Timeline of simulate(), checked to be that of the event loop.
 Timeline run(const Problem& problem, const Schedule& schedule) {
   Timeline timeline = simulate(problem, schedule);
   CHECK(run_as_events(problem, schedule) == timeline);
@@ -48,9 +48,9 @@ TEST_CASE("five ops on two devices: the whole timeline") {
   CHECK(timeline.makespan == Nanoseconds{12});
   CHECK(timeline.devices[DeviceId{0}].busy == Nanoseconds{6});  // 2 + 3 + 1
   CHECK(timeline.devices[DeviceId{1}].busy == Nanoseconds{6});  // 4 + 2
-  // gpu 0 is idle from 5 to 11, and something moves from 5 to 11: 6.
+  // d0 is idle from 5 to 11, with a transfer under way all the time: 6.
   CHECK(timeline.devices[DeviceId{0}].exposed_communication == Nanoseconds{6});
-  // gpu 1 is idle from 0 to 3 and from 9 on; something moves from 2 to 3 and from 9 to 11: 1 + 2.
+  // d1 is idle from 0 to 3 and from 9 on. Transfers are under way from 2 to 3 and from 9 to 11: 1 + 2.
   CHECK(timeline.devices[DeviceId{1}].exposed_communication == Nanoseconds{3});
   CHECK(timeline.channels[ChannelId{0}] == ChannelUse{Nanoseconds{3}, Bytes{3}});  // 1 + 2
   CHECK(timeline.channels[ChannelId{1}] == ChannelUse{Nanoseconds{4}, Bytes{4}});  // 3 + 1
@@ -132,10 +132,10 @@ TEST_CASE("a chain and two long ops: each placement by hand") {
   CHECK(take(placed({0, 0, 0, 0, 0, 1, 1})) == 8);   // 4 + 4
   Schedule alternate = placed({0, 1, 0, 1, 0, 0, 1});
   alternate.policy = Policy::priority;
-  // Chain first: its second op waits for the long one that began at 0: 4, then 4 ops and 3 crossings.
+  // Chain first: its second op waits for the long op that starts on d1 at 0: 4, then 4 ops and 3 transfers.
   alternate.priority = IdMap<OpId, double>(std::vector<double>{1, 1, 1, 1, 1, 0, 0});
   CHECK(take(alternate) == 11);
-  // Long ones first: 4, then 5 ops and 4 crossings.
+  // Long ops first: 4, then 5 ops and 4 transfers.
   alternate.priority = IdMap<OpId, double>(std::vector<double>{0, 0, 0, 0, 0, 1, 1});
   CHECK(take(alternate) == 13);
 }

@@ -14,7 +14,8 @@ namespace {
 
 using Indices = std::vector<std::size_t>;
 
-/// a makes x, y and z of 10, 20 and 30 bytes, b on the other device reads them: over one link, at a byte a nanosecond.
+/// Lanes of a run in which a makes x, y and z of 10, 20 and 30 bytes, and b on the other device reads them over `link`,
+/// at 1 byte per ns. Op c takes no time.
 std::vector<Lane> fan_lanes(Link link) {
   GraphBuilder builder{"fan"};
   builder.add({.name = "a",

@@ -37,7 +37,7 @@ Problem three_in_a_chain(std::optional<Bytes> capacity = {}) {
 
 TEST_CASE("a chain of three: the peak is in the middle") {
   const Timeline timeline = simulate(three_in_a_chain(), placed({0, 0, 0}));
-  // a: 10 + 4 + 1 = 15;  b: 10 + 4 + 3 + 1 = 18;  c: 10 + 3 + 2 + 1 = 16
+  // Parameters, tensors and workspace: a 10 + 4 + 1 = 15; b 10 + 4 + 3 + 1 = 18; c 10 + 3 + 2 + 1 = 16.
   CHECK(timeline.devices[DeviceId{0}].peak == Bytes{18});
   CHECK(timeline.devices[DeviceId{0}].peak_at == Nanoseconds{1});
 }
@@ -61,17 +61,17 @@ TEST_CASE("a chain of three under closed intervals would hold 21") {
     }
     peak = std::max(peak, held);
   }
-  CHECK(peak == Bytes{21});  // where b ends and c starts: 10 + 4 + 3 + 2, and two workspaces of 1
+  CHECK(peak == Bytes{21});  // when b ends and c starts: 10 + 4 + 3 + 2, and two workspaces of 1
 }
 
 TEST_CASE("a tensor is held on both sides of its transfer, there until its last consumer") {
-  // a (2) sends 4 bytes from 2 to 6; b runs 6 to 7, c 7 to 10. On d0 it is held from 0 to 6, on d1 from 2 to 10.
+  // a runs 0 to 2, its 4 bytes t cross 2 to 6, b runs 6 to 7, c 7 to 10. d0 holds t from 0 to 6, d1 from 2 to 10.
   const Problem problem = problem_with(
       {op("a", 2, {}, {{"t", Bytes{4}}}), op("b", 1, {"t"}, {{"u", Bytes{8}}}), op("c", 3, {"t"}, {})}, linked(2));
   const Timeline timeline = simulate(problem, placed({0, 1, 1}));
   CHECK(timeline.devices[DeviceId{0}].peak == Bytes{4});
   CHECK(timeline.devices[DeviceId{0}].peak_at == Nanoseconds{0});
-  CHECK(timeline.devices[DeviceId{1}].peak == Bytes{12});  // 4 + 8, which no one reads, while b runs
+  CHECK(timeline.devices[DeviceId{1}].peak == Bytes{12});  // while b runs: 4 of t, and 8 of u, which has no reader
   CHECK(timeline.devices[DeviceId{1}].peak_at == Nanoseconds{6});
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("running out of memory names the op that crossed the line, and what is
 TEST_CASE("a transfer can be what crosses the line") {
   ClusterSpec cluster = linked(2);
   cluster.devices[1].memory = Bytes{6};
-  // c runs on d1 from 0 to 9 and holds 3; t starts to arrive at 2: 3 + 4 = 7.
+  // c runs on d1 from 0 to 9 and holds 3. t starts to arrive at 2: 3 + 4 = 7.
   const Problem problem = problem_with(
       {op("a", 2, {}, {{"t", Bytes{4}}}), op("b", 1, {"t"}, {}), op("c", 9, {}, {{"u", Bytes{3}}})}, cluster);
   const Timeline timeline = simulate(problem, placed({0, 1, 1}));

@@ -15,7 +15,7 @@ using Curve = std::vector<MemoryPoint>;
 
 MemoryPoint point(std::int64_t at, std::int64_t held) { return {Nanoseconds{at}, Bytes{held}}; }
 
-/// Two devices and a link that takes one nanosecond a byte.
+/// Two devices and a link of 1 byte per ns.
 Cluster two_devices() {
   ClusterSpec spec{.name = "two"};
   spec.devices = {{.name = "gpu0", .device_class = "gpu"}, {.name = "gpu1", .device_class = "gpu"}};
@@ -23,7 +23,8 @@ Cluster two_devices() {
   return make_cluster(spec);
 }
 
-/// a makes t (5 bytes, `kept` or not) from 0 to 2 with 3 bytes of workspace; b, with 7 bytes of parameters, reads it.
+/// a runs from 0 to 2 with 3 bytes of workspace and makes t (5 bytes, `kept` or not). b has 7 bytes of parameters and
+/// reads t.
 Problem pair_problem(bool kept) {
   GraphBuilder builder{"pair"};
   builder.add({.name = "a",
@@ -41,14 +42,14 @@ IdMap<DeviceId, Curve> curves_of(const Problem& problem, std::size_t a, std::siz
 
 TEST_CASE("on one device a tensor is held from its op's start to its last reader's end") {
   const auto curves = curves_of(pair_problem(false), 0, 0);
-  // 7 + 5 + 3 while a runs, 7 + 5 while b does; both end by 6, which is the makespan
+  // 7 + 5 + 3 while a runs, 7 + 5 while b runs. b ends at 6, which is the makespan, so the curve does not drop.
   CHECK(curves[DeviceId{0}] == Curve{point(0, 15), point(2, 12)});
   CHECK(curves[DeviceId{1}] == Curve{point(0, 0)});
 }
 
 TEST_CASE("a tensor that crosses a link is held on both sides while it does") {
   const auto curves = curves_of(pair_problem(false), 0, 1);
-  // a 0-2, t on the wire 2-7, b 7-11
+  // a runs 0-2, t crosses 2-7, b runs 7-11
   CHECK(curves[DeviceId{0}] == Curve{point(0, 8), point(2, 5), point(7, 0)});
   CHECK(curves[DeviceId{1}] == Curve{point(0, 7), point(2, 12)});
 }

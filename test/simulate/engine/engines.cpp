@@ -40,7 +40,7 @@ Schedule with_policy(Schedule schedule, Policy policy) {
   return schedule;
 }
 
-/// Under fifo, priority, strict, and strict with links by priority where it has priorities.
+/// The schedule under fifo, strict and priority and, if it has priorities, strict with links by priority.
 std::vector<Schedule> with_each_policy(const Schedule& schedule) {
   std::vector<Schedule> all;
   for (const Policy policy : {Policy::fifo, Policy::strict, Policy::priority})
@@ -116,7 +116,7 @@ TEST_CASE("many devices use the timing wheels and give the same timelines") {
     RandomProblemOptions options;
     options.most_ops = 300;
     options.closed_links = true;
-    // Times from 1 to 4 ns, or up to 4 s: within a turn of the wheel, and far beyond.
+    // Times from 1 to 4 ns are within a turn of the wheel, those of up to 4 s far beyond.
     options.unit_ns = seed < 3 ? 1 : 1'000'000'000;
     options.zero_times = 0;
     const Problem small = random_problem(random, options);
@@ -128,7 +128,7 @@ TEST_CASE("many devices use the timing wheels and give the same timelines") {
   }
 }
 
-/// Inserts and takes at random, as an engine would: nothing before what was taken last.
+/// Inserts and takes tasks at random, as an engine would: no ready time is before that of the last task taken.
 template <class Queue>
 void check_queue(std::int64_t longest_step, std::int64_t gap, std::uint64_t seed) {
   constexpr std::uint32_t kTasks = 3'000;
@@ -145,9 +145,9 @@ void check_queue(std::int64_t longest_step, std::int64_t gap, std::uint64_t seed
     std::int64_t now = 0;
     std::size_t next = 0;
     while (next < kTasks || !expected.empty()) {
-      if (run == 1 && next > kTasks / 2) break;  // and the next run starts over what this one left behind
+      if (run == 1 && next > kTasks / 2) break;  // the next run must clear the tasks left here
       for (std::size_t i = random.below(4); i > 0 && next < kTasks; --i, ++next) {
-        // Mostly near, sometimes at once, sometimes far.
+        // Ready times are mostly near, sometimes now, sometimes far ahead.
         const std::int64_t step = random.chance(0.2) ? 0 : random.between(0, random.chance(0.1) ? longest_step : gap);
         queue.insert(tasks[next], Nanoseconds{now + step});
         expected.emplace(now + step, tasks[next]);
@@ -166,7 +166,7 @@ void check_queue(std::int64_t longest_step, std::int64_t gap, std::uint64_t seed
 TEST_CASE("both queues give tasks back by ready time, then by number") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);
-    // Times around the bucket width, far above it, and all in one bucket.
+    // Times around the bucket width, far above it, and all within one bucket.
     for (const auto& [longest, gap] : {std::pair{1'000, 10}, std::pair{10'000'000, 10}, std::pair{50, 1'000'000}}) {
       check_queue<detail::PackedHeap>(longest, gap, seed);
       check_queue<detail::TimingWheel<12>>(longest, gap, seed);
@@ -176,8 +176,8 @@ TEST_CASE("both queues give tasks back by ready time, then by number") {
 }
 
 TEST_CASE("a packed key holds times as large as the tasks leave room for") {
-  CHECK(detail::PackedHeap::fits(1'000'000, Nanoseconds{std::int64_t{1} << 42}));   // 20 + 43 bits
-  CHECK(!detail::PackedHeap::fits(1'000'000, Nanoseconds{std::int64_t{1} << 43}));  // 20 + 44
+  CHECK(detail::PackedHeap::fits(1'000'000, Nanoseconds{std::int64_t{1} << 42}));   // 20 bits for tasks, 43 for times
+  CHECK(!detail::PackedHeap::fits(1'000'000, Nanoseconds{std::int64_t{1} << 43}));  // 20 and 44 bits
 }
 
 TEST_CASE("one simulation object gives what simulate gives, run after run, and so does its copy") {

@@ -17,20 +17,20 @@
 namespace trainyard::test {
 namespace {
 
-// --- rules of a user's own ---
+// --- user-defined rules ---
 
 struct FreesMost {
   bool before(const Waiting& a, const Waiting& b) const { return a.run.frees(a.op) > b.run.frees(b.op); }
 };
 
-/// Ops from `starved` on run where nothing else waits.
+/// Runs ops with ids from `starved` on only if no other op waits.
 struct Starve {
   OpId starved;
 
   bool before(const Waiting& a, const Waiting& b) const { return a.op < starved && b.op >= starved; }
 };
 
-/// `count` ops below `second`, then as many of the others, and so on.
+/// Alternates between `count` ops with ids below `second` and as many of the others.
 struct SwitchEvery {
   std::size_t count;
   OpId second;
@@ -41,7 +41,7 @@ struct SwitchEvery {
   bool before(const Waiting& a, const Waiting& b) const { return has_turn(a) && !has_turn(b); }
 };
 
-/// Nothing runs before op 0 has ended.
+/// Holds back every other op until op 0 has ended.
 struct AfterFirst {
   bool before(const Waiting&, const Waiting&) const { return false; }
   bool holds_back(const Waiting& first) const { return first.op != OpId{0} && !first.run.has_ended(OpId{0}); }
@@ -69,9 +69,9 @@ static_assert(DispatchRule<Fifo> && DispatchRule<Priority> && DispatchRule<Stric
 static_assert(RanksTransfers<Priority> && HoldsBack<Strict> && !RanksTransfers<Strict>);
 static_assert(DispatchRule<AfterFirst> && HoldsBack<AfterFirst> && RanksTransfers<SmallestTensorFirst>);
 static_assert(!DispatchRule<Nothing>);
-static_assert(!DispatchRule<HoldsBackByOp>);  // it would never be asked
+static_assert(!DispatchRule<HoldsBackByOp>);  // its holds_back() would never be called
 
-/// The starts of the ops, by id.
+/// Start times of the ops, by id.
 std::vector<std::int64_t> starts(const Timeline& timeline) {
   std::vector<std::int64_t> result;
   for (const Span& span : timeline.ops) result.push_back(span.start.count);
@@ -86,24 +86,24 @@ TEST_CASE("most memory freed first holds 22 bytes where fifo holds 26") {
   const Placement placement = schedule_of(instance).placement;
   const Timeline fifo = run_events(problem, placement, Fifo{});
   CHECK(starts(fifo) == Starts{0, 1, 2, 3});
-  CHECK(fifo.devices[DeviceId{0}].peak == Bytes{26});  // in op 2: 10 + 8 + 8
+  CHECK(fifo.devices[DeviceId{0}].peak == Bytes{26});  // during op 2: 10 + 8 + 8
   const Timeline freeing = run_events(problem, placement, FreesMost{});
   CHECK(starts(freeing) == Starts{0, 2, 1, 3});
-  CHECK(freeing.devices[DeviceId{0}].peak == Bytes{22});  // in op 2: 4 + 10 + 8, and in op 1: 4 + 8 + 8
+  CHECK(freeing.devices[DeviceId{0}].peak == Bytes{22});  // during op 2: 4 + 10 + 8, and during op 1: 4 + 8 + 8
 }
 
 TEST_CASE("a tensor is freed by its last reader, once it has left for other devices") {
-  // At 1, ops 1 to 4 wait on d0: op 1 reads the 10 bytes that leave for d1 until 11; ops 2 and 3 both read 6; op 4
-  // reads 5.
+  // At 1, ops 1 to 4 wait on d0. Op 1 reads 10 bytes that also leave for d1, until 11. Ops 2 and 3 both read 6 bytes.
+  // Op 4 reads 5.
   const SmallInstance instance{{{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {1, 1}},
                                {{0, {1, 5}, 10}, {0, {2, 3}, 6}, {0, {4}, 5}}};
   const Problem problem = problem_of(instance, linked(2));
-  // The 5 bytes first; ops 1 and 2 free nothing, and go by id.
+  // Op 4 goes first, since it frees 5 bytes. Ops 1 and 2 free nothing and go by id.
   CHECK(starts(run_events(problem, schedule_of(instance).placement, FreesMost{})) == Starts{0, 2, 3, 4, 1, 11});
 }
 
 TEST_CASE("a starved model runs where the other has nothing to run") {
-  // Ops 0 and 1 are a chain, 2 and 3 the starved model's; all take 2.
+  // Ops 0 and 1 are a chain, ops 2 and 3 the starved model. All take 2.
   const SmallInstance instance{{{0, 2}, {0, 2}, {0, 2}, {0, 2}}, {{0, {1}, 1}}};
   const Problem problem = problem_of(instance, linked(1));
   const Placement placement = schedule_of(instance).placement;
@@ -118,7 +118,7 @@ TEST_CASE("a device that switches every two ops runs 0 1, 4 5, 2 3, and the rest
   CHECK(starts(timeline) == Starts{0, 1, 4, 5, 2, 3, 6, 7, 8});
 }
 
-/// No op of one model runs before all those of the other, which are below `starved`, have ended.
+/// Holds back the ops with ids from `starved` on until all others have ended.
 struct StarveEverywhere {
   OpId starved;
   bool before(const Waiting& a, const Waiting& b) const { return a.op < starved && b.op >= starved; }
@@ -131,7 +131,7 @@ struct StarveEverywhere {
 };
 
 TEST_CASE("a starved model waits on each device until the other has ended on all") {
-  // Ops 0 and 1 are a chain, on d0 and d1, 2 and 3 the starved model's: 0 takes 2, its byte 1, and 1 takes 4, to 7.
+  // Ops 0 on d0 and 1 on d1 are a chain: 0 takes 2, its byte 1, and 1 takes 4, to 7. Ops 2 and 3 are the starved model.
   const SmallInstance instance{{{0, 2}, {1, 4}, {0, 2}, {1, 2}}, {{0, {1}, 1}}};
   const Problem problem = problem_of(instance, linked(2));
   CHECK(starts(run_events(problem, schedule_of(instance).placement, StarveEverywhere{OpId{2}})) == Starts{0, 3, 7, 7});
@@ -142,7 +142,7 @@ TEST_CASE("a device idles where the rule holds back what waits, until it lets it
   const SmallInstance instance{{{0, 2}, {0, 1}, {1, 3}}, {{2, {0}, 1}}};
   const Problem problem = problem_of(instance, linked(2));
   Placement placement = schedule_of(instance).placement;
-  // Fifo among what waits: op 1 is ready before op 0, so that it is held back at 4 too.
+  // Ops wait in fifo order: op 1 is ready before op 0, so it is still first, and held back, at 4.
   CHECK_THROWS_WITH_AS(run_events(problem, placement, AfterFirst{}),
                        "the rule 'own' never lets op '1' run on device 'd0'", InputError);
   struct Never {
@@ -153,12 +153,12 @@ TEST_CASE("a device idles where the rule holds back what waits, until it lets it
     bool before(const Waiting&, const Waiting&) const { return false; }
     bool holds_back(const Waiting& first) const { return first.op == OpId{1} && !first.run.has_ended(OpId{0}); }
   };
-  placement[OpId{0}] = DeviceId{1};  // 3 to 5 there
+  placement[OpId{0}] = DeviceId{1};  // op 0 runs from 3 to 5 there
   CHECK(starts(run_events(problem, placement, FirstBeforeSecond{})) == Starts{3, 5, 0});
   CHECK_THROWS_WITH_AS(run_events(problem, placement, Never{}, "never"),
                        "the rule 'never' never lets op '1' run on device 'd0'", InputError);
   const SmallInstance woken{{{1, 2}, {0, 1}, {0, 1}}, {{0, {2}, 1}}};
-  // Op 1 waits from 0 to 2, where op 0 ends on d1; op 2 joins it at 2 + 1.
+  // Op 1 waits until op 0 ends on d1 at 2. Op 2 is ready at 2 + 1.
   CHECK(starts(run_events(problem_of(woken, linked(2)), schedule_of(woken).placement, AfterFirst{})) ==
         Starts{0, 2, 3});
 }
@@ -199,8 +199,8 @@ TEST_CASE("the rules of a schedule hold what they are made of, and fit the probl
     schedule.rule = own_rule("by-priority", Priority{priority});
   }
   CHECK(starts(simulate(problem, schedule)) == Starts{4, 3, 0});
-  CHECK(starts(run_events(problem, schedule.placement, Priority{{}})) == Starts{0, 2, 3});  // all 0
-  CHECK_THROWS_AS((Strict{problem, schedule}), InputError);                                 // it has no order
+  CHECK(starts(run_events(problem, schedule.placement, Priority{{}})) == Starts{0, 2, 3});  // all priorities are 0
+  CHECK_THROWS_AS((Strict{problem, schedule}), InputError);                                 // the schedule has no order
 }
 
 TEST_CASE("the urgency of transfers orders links, and without one they are fifo") {
@@ -214,7 +214,7 @@ TEST_CASE("the urgency of transfers orders links, and without one they are fifo"
 
 // --- against the schedule's own policies ---
 
-/// The rules of schedules, their order looked for anew at each turn.
+/// The schedule policies as plain rules: the next op is searched for at each turn.
 struct Searched {
   bool before(const Waiting&, const Waiting&) const { return false; }
 };
