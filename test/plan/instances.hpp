@@ -13,12 +13,12 @@
 
 namespace trainyard::test {
 
-/// Times of one stage for a microbatch.
+/// Times of one stage for one microbatch, in ns.
 struct StageTimes {
   std::int64_t forward, input_gradient, weight_gradient;
 };
 
-/// One layer a stage, of no bytes, for m microbatches of one sample; `transfer` between any two devices.
+/// Costs of one layer per stage, without bytes, for m microbatches of one sample. A transfer takes `transfer` ns.
 inline PlanCosts pipeline_costs(std::vector<StageTimes> stages, std::size_t m, std::int64_t transfer = 0) {
   PlanCosts costs{.layers = stages.size(), .batch = m, .devices = stages.size()};
   costs.layer = [stages = std::move(stages)](std::size_t layer, std::size_t, LayerDegree) {
@@ -33,15 +33,15 @@ inline PlanCosts pipeline_costs(std::vector<StageTimes> stages, std::size_t m, s
   return costs;
 }
 
-/// p devices of v stages each, one layer a stage.
+/// Plan for p devices of v stages each, with one layer per stage.
 inline ParallelPlan pipeline_plan(PipelineSchedule schedule, std::size_t p, std::size_t v) {
   ParallelPlan plan{.chunks = v, .schedule = schedule};
   for (std::size_t s = 1; s < p * v; ++s) plan.cuts.push_back(s);
   return plan;
 }
 
-/// Every 1F1B plan whose stages have degrees of their own, not all the same: microbatches, cuts, degrees,
-/// recomputation, ZeRO 0 and 1.
+/// Calls `visit` with every 1F1B plan whose stages have different degrees: microbatches, cuts, degrees, recomputation
+/// of whole stages, ZeRO 0 and 1.
 template <class Visit>
 void each_plan_of_stage_degrees(const PlanCosts& costs, const Visit& visit) {
   const auto degrees = [&](auto&& self, ParallelPlan& plan) -> void {
@@ -74,9 +74,10 @@ void each_plan_of_stage_degrees(const PlanCosts& costs, const Visit& visit) {
 
 inline std::int64_t nearest(std::int64_t a, std::int64_t b) { return (2 * a + b) / (2 * b); }
 
-/// A chain of layers on equal devices, any two of them joined by a link each way: a latency and bytes a nanosecond.
-/// Gradients are added by a ring; an op on t ranks takes 1/t of its time and adds its outputs `all_reduces` times. Of c
-/// ranks that share the sequence each has 1/c of a layer's work and tensors, and sends others its part of the input.
+/// Costs of a chain of layers on equal devices. A link in each direction joins any two devices, with a latency and a
+/// bandwidth in bytes per ns. Gradients are summed by a ring. On t ranks an op takes 1/t of its time and sums its
+/// outputs over the ranks `all_reduces` times. Each of c ranks that share the sequence has 1/c of a layer's work and
+/// tensors, and sends its part of the input to the others.
 inline PlanCosts chain_costs(const nlohmann::json& chain) {
   const std::int64_t latency = chain.at("link").at("latency_ns"), speed = chain.at("link").at("bytes_per_ns");
   const auto ring = [=](std::int64_t n, std::int64_t bytes) {
@@ -119,7 +120,7 @@ inline PlanCosts chain_costs(const nlohmann::json& chain) {
   return costs;
 }
 
-/// For chain_costs: layers, devices and bytes of memory; 8 samples.
+/// Random chain for chain_costs(), with a batch of 8 samples, and `memory` bytes per device.
 inline nlohmann::json random_chain(Random& random, std::size_t layers, std::size_t devices, std::int64_t memory) {
   const auto between = [&](std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));

@@ -25,7 +25,8 @@ std::int64_t step(PipelineSchedule schedule, std::size_t p, std::size_t m, Stage
   return run_plan(pipeline_costs(std::vector<StageTimes>(p * v, each), m), pipeline_plan(schedule, p, v)).step.count;
 }
 
-/// "F0 f1 D0 d1": lower case is chunk 1, B and W the gradients of inputs and weights, D both in one.
+/// Text such as "F0 f1 D0 d1": F is forward, B and W are the gradients of inputs and weights, D both in one task. Lower
+/// case is chunk 1.
 std::string text(const std::vector<PipelineTask>& tasks) {
   std::string line;
   for (const PipelineTask& task : tasks) {
@@ -101,7 +102,7 @@ TEST_CASE("the closed forms of pipelines over equal stages hold for random times
 }
 
 TEST_CASE("transfers of c make 1F1B longer by 2c (p - 1) m / p + 2c (p - 2), and GPipe by 2c (p - 1)") {
-  // p = 4, m = 8, stages of 10 + 10 + 10, c = 1: 11 x 30 = 330, and 2 x 3 x 8 / 4 + 2 x 2 = 16; GPipe 6.
+  // p = 4, m = 8, stages of 10 + 10 + 10, c = 1: 11 x 30 = 330. 1F1B adds 2 x 3 x 8 / 4 + 2 x 2 = 16, GPipe 2 x 3 = 6.
   const PlanCosts costs = pipeline_costs(std::vector<StageTimes>(4, {10, 10, 10}), 8, 1);
   CHECK(run_plan(costs, pipeline_plan(one_f_one_b, 4, 1)).step == Nanoseconds{346});
   CHECK(run_plan(costs, pipeline_plan(gpipe, 4, 1)).step == Nanoseconds{336});
@@ -109,8 +110,8 @@ TEST_CASE("transfers of c make 1F1B longer by 2c (p - 1) m / p + 2c (p - 2), and
 
 TEST_CASE(
     "memory by layer: activations go as gradients of weights come, which are there from the start of more passes") {
-  // Layers that keep 10 and 6 of a microbatch, with weights of 4 and 8 that one op each makes the gradient of, and a
-  // working set of 5; gradients of weights read 3 and 2.
+  // Two layers keep 10 and 6 bytes of a microbatch. One op in each makes the gradient of all its weights, 4 and 8,
+  // which reads 3 and 2. The working set is 5.
   const std::vector<LayerCost> layers{{.saved = Bytes{10},
                                        .weights = Bytes{4},
                                        .backward_memory = BackwardMemory{Bytes{5}, Bytes{4}, Bytes{3}, Bytes{5}}},
@@ -121,9 +122,10 @@ TEST_CASE(
   costs.layer = [&](std::size_t layer, std::size_t, LayerDegree) { return layers[layer]; };
   costs.update = [](Bytes, std::size_t, std::size_t) { return Nanoseconds{0}; };
   const auto peak = [&](ParallelPlan plan) { return run_plan(costs, plan).peaks.front(); };
-  // Weights 12, kept 16; at the second layer 5 and its gradient 8, at the first 5 and both gradients 12, less 6 kept.
+  // Weights 12, activations 16. The second layer adds 5 and its gradient 8; the first adds 5 and both gradients 12,
+  // less 6 activations.
   CHECK(peak({.microbatch = 2}) == Bytes{12 + 16 + 5 + 8});
-  // The first computed again: 2 of it are kept, and at it 10 are back.
+  // If the first layer is recomputed, it keeps 2, and holds all 10 during its backward pass.
   costs.layer = [&](std::size_t layer, std::size_t, LayerDegree) {
     LayerCost cost = layers[layer];
     cost.input = Bytes{2};
@@ -131,9 +133,9 @@ TEST_CASE(
   };
   CHECK(peak({.microbatch = 2, .recompute = {{StageRecompute::blocks, 1}}}) ==
         Bytes{12 + std::max(8 + 5 + 8, 2 + 10 + 5 + 12)});
-  // With two microbatches gradients are there from the start, and a new one with its sum twice.
+  // With two microbatches, gradients are held from the start, and each new one is held with its sum: 2 x 8.
   CHECK(peak({.microbatch = 1}) == Bytes{2 * 12 + 16 + 5 + 2 * 8});
-  // With a pass of its own for weights: at the end of the first one 5 are kept for the second, which makes 12.
+  // With separate weight gradients (W), 5 are kept at the end of B for W, which makes gradients of 12.
   CHECK(peak({.microbatch = 2, .schedule = zb_h1}) == Bytes{12 + std::max(16 + 5, 5 + 12)});
 }
 
@@ -174,7 +176,7 @@ TEST_CASE("orders, starts, steps and activations in flight of 137 pipelines agre
     };
     const PlanStep run = run_plan(costs, pipeline_plan(*schedule, p, v));
     CHECK(run.step.count == entry["makespan_ns"]);
-    CHECK(transfers * m == entry["transfers"]);  // asked for once a cut and direction
+    CHECK(transfers * m == entry["transfers"]);  // transfer() is called once per cut and direction
     for (std::size_t i = 0; i < p; ++i) {
       std::string order;
       for (const PipelineTask& task : pipeline_tasks(*schedule, i, p, m, v))

@@ -34,7 +34,7 @@ std::string refusal(const PlanCosts& costs, const ParallelPlan& plan) {
   return "";
 }
 
-/// Two equal layers of 100 + 100 + 100 a sample, 4 samples, links of 10 ns and 1 byte a ns, weights of 40 bytes.
+/// Two equal layers: 100 + 100 + 100 ns per sample, 40 bytes of weights. 4 samples; links of 10 ns and 1 byte per ns.
 PlanCosts two_layers(std::size_t devices, std::int64_t latency = 10) {
   nlohmann::json chain = nlohmann::json::parse(R"({
     "batch": 4, "link": {"latency_ns": 10, "bytes_per_ns": 1}, "state_per_weight_byte": 2,
@@ -51,37 +51,38 @@ PlanCosts two_layers(std::size_t devices, std::int64_t latency = 10) {
 
 TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks by hand") {
   const PlanCosts costs = two_layers(2);
-  // 2 samples of 600 each on every device, then a ring of 80 bytes over 2: 2 (10 + 40).
+  // Each device has 2 samples of 600, then a ring of 80 bytes over 2: 2 (10 + 40).
   CHECK(run_plan(costs, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 100});
-  // The ring of the second layer's 40 bytes, 2 (10 + 20), begins when the last backward task of 800 has left it, that
-  // of the first layer's behind the task.
+  // The ring of the second layer's 40 bytes, 2 (10 + 20), starts when the last backward task, of 800, has left that
+  // layer. The ring of the first layer's follows the task.
   PlanCosts overlapping = costs;
   overlapping.overlap = true;
   CHECK(run_plan(overlapping, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 60});
-  overlapping.bucket = Bytes{1000};  // all at once
+  overlapping.bucket = Bytes{1000};  // a single bucket
   CHECK(run_plan(overlapping, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 100});
   CHECK(plan_bound(overlapping, {.data = 2, .microbatch = 2}) <= Nanoseconds{1260});
-  // With a latency of 500: one bucket, 1200 + 2 (500 + 40); two, 800 + 4 (500 + 20), are longer. No bucket's sum is the
-  // 1200 + 2 (500 + 20) that each layer's own would allow.
+  // With a latency of 500, one bucket takes 1200 + 2 (500 + 40), and two take longer, 800 + 4 (500 + 20). The bound
+  // counts whole buckets: a sum per layer would only prove 1200 + 2 (500 + 20).
   PlanCosts late = two_layers(2, 500);
   late.overlap = true;
   CHECK(plan_bound(late, {.data = 2, .microbatch = 2}) <= Nanoseconds{2280});
   CHECK(plan_bound(late, {.data = 2, .microbatch = 2}) >= Nanoseconds{2280 - 12});
-  // Without overlap two buckets take both of their latencies, unless the plan asks for one.
+  // Without overlap, two buckets take both latencies, unless the plan asks for one bucket.
   PlanCosts buckets = costs;
   buckets.bucket = Bytes{1};
   CHECK(run_plan(buckets, {.data = 2, .microbatch = 2}).step == Nanoseconds{1200 + 2 * 60});
   CHECK(run_plan(buckets, {.data = 2, .microbatch = 2, .bucket = Bytes{80}}).step == Nanoseconds{1200 + 100});
-  // Every layer takes half, and adds 20 bytes twice over two ranks, forward and backward: 4 x 2 (10 + 10).
+  // Each layer takes half the time, and sums 20 bytes over two ranks in each pass: 4 x 2 (10 + 10).
   CHECK(run_plan(costs, {.tensor = 2, .microbatch = 4}).step == Nanoseconds{1200 + 160});
-  // (4 + 1) 300, and four transfers of 10 + 5 on the way: of the first forward task, of the first gradient ...
+  // (4 + 1) x 300, and four transfers of 10 + 5 on the critical path: of the first forward task, of its gradient ...
   CHECK(run_plan(costs, {.cuts = {1}}).step == Nanoseconds{1500 + 60});
-  // Weights and gradients 2 x 40, state 80, two microbatches of 20 on the first device and one on the second.
+  // Weights and gradients 2 x 40, state 80, activations of 20 for two microbatches on the first device, for one on the
+  // second.
   CHECK(run_plan(costs, {.cuts = {1}}).peaks == std::vector{Bytes{200}, Bytes{180}});
-  // Recomputation holds what comes in, 5 a microbatch, and 20 while it runs again.
+  // With recomputation, a stage keeps its input, 5 per microbatch, and holds 20 while it runs again.
   CHECK(run_plan(costs, {.cuts = {1}, .recompute = {StageRecompute::blocks, StageRecompute::no}}).peaks.front() ==
         Bytes{80 + 80 + 10 + 20});
-  // Attention alone computed again: 8 of the 20 are let go, and there while it runs again, which takes 5 a layer and
+  // Recomputing attention alone frees 8 of the 20 bytes. They are back while it runs again, which takes 5 per layer and
   // microbatch.
   PlanCosts attention = costs;
   attention.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree tensor) {
@@ -95,8 +96,8 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
       Bytes{80 + 80 + 2 * 12 + 8});
   CHECK(run_plan(attention, {.recompute = {StageRecompute::attention}}).step ==
         run_plan(costs, {}).step + Nanoseconds{4 * 2 * 5});
-  // The first of two layers on one device computed again: 5 a microbatch in place of 20, 20 of the second; 100 again of
-  // each.
+  // Recomputing the first of two layers on one device: it keeps 5 per microbatch, the second keeps 20, and 20 are back
+  // while the first runs again, 100 per microbatch.
   const ParallelPlan half{.recompute = {{StageRecompute::blocks, 1}}};
   CHECK(run_plan(costs, half).peaks.front() == Bytes{2 * 80 + 2 * 80 + 5 + 20 + 20});
   CHECK(run_plan(costs, half).step == run_plan(costs, {}).step + Nanoseconds{4 * 100});
@@ -105,7 +106,7 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
   CHECK(describe(several) ==
         "2 stages (1f1b), microbatches of 1, recomputing attention of 1 to 3 layers of 2 of 2 stages");
   CHECK(describe(half) == "microbatches of 1, recomputing 1 layer of 1 of 1 stages");
-  // Replicas that share the state hold half of it.
+  // With ZeRO 1, each of two replicas holds half of the state.
   CHECK(run_plan(costs, {.data = 2, .microbatch = 2, .zero = 1}).peaks.front() == Bytes{160 + 80 + 80});
 
   const PlanSearchResult found = search_plans(costs);
@@ -124,12 +125,12 @@ TEST_CASE("a head that is tied to the embedding has a copy on another device, an
     cost.tied_state = cost.state;
     return cost;
   };
-  // The pipeline takes 1560, its first device last. Then 40 bytes each way, 10 + 40.
+  // The pipeline takes 1560 and ends on the first device. Then 40 bytes go each way: 10 + 40.
   CHECK(run_plan(costs, {.cuts = {1}}).step == Nanoseconds{1560 + 50});
-  // Weights, gradients and state take 160, on the second device as much again; in place of two microbatches of 20, or
-  // one, there are at the end the other's gradients and the sum of both.
+  // Weights, gradients and state take 160, and as much again for the copy on the second device. At the peak, at the
+  // end, no activations are held, but the other device's gradients and the sum of both: 2 x 40.
   CHECK(run_plan(costs, {.cuts = {1}}).peaks == std::vector{Bytes{160 + 80}, Bytes{2 * 160 + 80}});
-  // One device holds them once.
+  // A single device holds them once.
   CHECK(run_plan(costs, {}).step == run_plan(two_layers(2), {}).step);
   CHECK(run_plan(costs, {}).peaks == run_plan(two_layers(2), {}).peaks);
 }
@@ -141,30 +142,30 @@ TEST_CASE("what ranks exchange is of the microbatch's passes: the next one begin
     cost.exchanged = Nanoseconds{30 * static_cast<std::int64_t>(samples)};
     return cost;
   };
-  // 60 of 600 a sample, which nothing hides.
+  // 60 of the 600 ns per sample are exchanges, which nothing hides.
   CHECK(run_plan(costs, {}).step == Nanoseconds{4 * 600});
   CHECK(run_plan(costs, {.microbatch = 4}).step == Nanoseconds{4 * 600});
-  // Weights, gradients, state, and what a sample saves.
+  // Weights, gradients, state, and the activations of a sample.
   CHECK(run_plan(costs, {}).peaks.front() == Bytes{80 + 80 + 160 + 40});
 }
 
 TEST_CASE(
     "replicas with ZeRO 2 scatter each microbatch's gradients, with ZeRO 3 they gather weights besides, by hand") {
   const PlanCosts costs = two_layers(2);
-  // Two microbatches of 600, in whose tasks links have time for all, then the ring of 100.
+  // Two microbatches of 600, whose tasks hide all scatters, then the ring of 100.
   const ParallelPlan shared{.data = 2, .microbatch = 1, .zero = 2};
   CHECK(run_plan(costs, shared).step == Nanoseconds{1200 + 100});
-  // Weights, half of gradients and state, what a sample saves, and both layers' gradients before they are scattered.
+  // Weights, half of gradients and state, activations of a sample, and both layers' gradients before the scatter.
   CHECK(run_plan(costs, shared).peaks.front() == Bytes{80 + 40 + 80 + 40 + 80});
-  // The first task waits for the first layer's weights: 2 (10 + 20).
+  // The first task waits for the gather of the first layer's weights: 2 (10 + 20).
   ParallelPlan gathered = shared;
   gathered.zero = 3;
   CHECK(run_plan(costs, gathered).step == Nanoseconds{60 + 1200 + 100});
   CHECK(run_plan(costs, gathered).peaks.front() == Bytes{40 + 40 + 80 + 40 + 80 + 80});
-  // With a latency of 500 a layer's gather or scatter takes 1040. Gathers: of one layer ahead of all, of two in each
-  // of four tasks; scatters: of two, the second of which holds up the next gathers; then the ring of 80 bytes.
+  // With a latency of 500, a gather or scatter of a layer takes 1040. One layer is gathered before all tasks, and two
+  // in each of four tasks. Two scatters count, the second of which delays the next gathers. The ring of 80 bytes ends.
   CHECK(run_plan(two_layers(2, 500), gathered).step == Nanoseconds{(1 + 4 * 2 + 2) * 1040 + 2 * (500 + 40)});
-  // Additions of 70 to the first microbatch's gradients: of shares half.
+  // Adding to the first microbatch's gradients takes 70, or half for shares.
   PlanCosts adding = costs;
   adding.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
     LayerCost cost = layer(i, samples, degree);
@@ -175,16 +176,16 @@ TEST_CASE(
 }
 
 TEST_CASE("two stages of replicas with ZeRO 2 and 3 scatter and gather behind their tasks, by hand") {
-  // F of 100 and B of 200, which ends at 930; gradients of 40 bytes are summed in 2 (10 + 20).
+  // Tasks F of 100 and B of 200 end at 930. Gradients of 40 bytes are summed in 2 (10 + 20).
   ParallelPlan plan{.data = 2, .cuts = {1}, .microbatch = 1, .zero = 1};
   CHECK(run_plan(two_layers(4), plan).step == Nanoseconds{930 + 60});
-  plan.zero = 2;  // the last half of a sum, of weights
+  plan.zero = 2;  // only the last half of a sum, the gather of weights
   CHECK(run_plan(two_layers(4), plan).step == Nanoseconds{930 + 30});
-  plan.zero = 3;  // whose halves these costs have as long as sums
+  plan.zero = 3;  // these costs give a half the time of a sum
   CHECK(run_plan(two_layers(4), plan).step == Nanoseconds{60 + 930});
-  // With a latency of 500, 1040 of each and transfers of 505: stage 0 gathers ahead of its first F, in F and once more,
-  // sends at 2080; stage 1 has F until 3625, scatters once it has gathered for B, until 5705, gathers for its second F
-  // until 6745 and for B until 7785, and sends; stage 0 gathers and scatters from 8290 on.
+  // With a latency of 500, each gather and scatter takes 1040, and each transfer 505. Stage 0 gathers before its first
+  // F, in F, and once more, and sends at 2080. Stage 1 has F until 3625, gathers for B and scatters until 5705, gathers
+  // for its second F until 6745 and for B until 7785, and sends. Stage 0 gathers and scatters from 8290 on.
   CHECK(run_plan(two_layers(4, 500), plan).step == Nanoseconds{8290 + 2 * 1040});
 }
 
@@ -195,11 +196,11 @@ TEST_CASE("what ranks exchange waits where it shares links with the scatters of 
     cost.exchanged = Nanoseconds{100};
     return cost;
   };
-  // The ring of 80 bytes follows two microbatches of 600.
+  // Two microbatches of 600, then the ring of 80 bytes: 2 (500 + 40).
   const ParallelPlan plan{.data = 2, .microbatch = 1, .zero = 2};
   CHECK(run_plan(costs, plan).step == Nanoseconds{2 * 600 + 1080});
-  // Both layers' 520 and 100 of what ranks exchange keep links from 200 on: the first B ends ahead of the last of
-  // these, the second F after its own 100 behind it, at 1440.
+  // Scatters of both layers, 520 each, and 100 of exchanges occupy the links from 200 on. The first B ends before the
+  // last of these. The second F ends after its own 100 behind them, at 1440.
   costs.ranks_share_links = [](const ParallelPlan&, std::size_t) { return true; };
   CHECK(run_plan(costs, plan).step == Nanoseconds{200 + 2 * 520 + 100 + 100 + 400 + 1080});
 }
@@ -219,15 +220,15 @@ TEST_CASE("additions of a sum keep the device from the last task, launches of up
     cost.launches = Nanoseconds{7};
     return cost;
   };
-  // The second layer's sum, 65, is there at 1065, and its update, 7 + 40, keeps the last task from its end at 1200 + 5;
-  // then the first layer's sum and update.
+  // The second layer's sum, 65, is done at 1065. Its update, 7 + 40, delays the end of the last task, at 1200 + 5. Then
+  // come the first layer's sum and update.
   const ParallelPlan plan{.data = 2, .microbatch = 2};
   CHECK(run_plan(costs, plan).step == Nanoseconds{1200 + 5 + 47 + 65 + 47});
-  // Half of the 40 with ZeRO 1.
+  // With ZeRO 1, an update takes 7 and half of the 40.
   ParallelPlan sharing = plan;
   sharing.zero = 1;
   CHECK(run_plan(costs, sharing).step == Nanoseconds{1200 + 5 + 27 + 65 + 27});
-  // Without overlap, both behind the task.
+  // Without overlap, the sum and both updates follow the task.
   costs.overlap = false;
   CHECK(run_plan(costs, sharing).step == Nanoseconds{1200 + 105 + 54});
 }
@@ -274,15 +275,15 @@ TEST_CASE("where a sum's latency is long the search adds gradients in larger buc
   costs.bucket = Bytes{1};
   const auto best =
       search_plans(costs, {.allowed = [](const ParallelPlan& plan) { return plan.data == 2; }}).best.front();
-  // All 80 bytes behind the last task, 2 (1000 + 40). In two buckets, from 800 on, it would be 4 (1000 + 20).
+  // A bucket of all 80 bytes after the last task takes 2 (1000 + 40). Two buckets, from 800 on, take 4 (1000 + 20).
   CHECK(best.plan.bucket > Bytes{40});
   CHECK(best.run.step == Nanoseconds{1200 + 2080});
   CHECK(run_plan(costs, {.data = 2, .microbatch = 2}).step == Nanoseconds{800 + 4080});
 }
 
 TEST_CASE("a device that takes twice as long has half as many layers, and its memory, by hand") {
-  // Six layers of F = B = W = 10 a sample, 4 samples, two devices, the second of kind 2 twice as slow; so are both
-  // together, kind 3, and the fastest, kind 0, is the first.
+  // Six layers of F = B = W = 10 per sample, 4 samples, two devices. The second device (kind 2) and both together (kind
+  // 3) take twice as long as the first (kind 1), which is as fast as the fastest (kind 0).
   PlanCosts costs = pipeline_costs({{}, {}, {}, {}, {}, {}}, 4);
   costs.devices = 2;
   costs.kind = [](std::size_t first, std::size_t count) { return first == 1 ? 2 : count == 2 ? 3 : 1; };
@@ -290,16 +291,16 @@ TEST_CASE("a device that takes twice as long has half as many layers, and its me
     const Nanoseconds each{static_cast<std::int64_t>(samples) * (degree.kind >= 2 ? 20 : 10)};
     return LayerCost{each, each, each, {}, {}, Bytes{static_cast<std::int64_t>(samples)}, {}, {}};
   };
-  // Two replicas of 2 samples are as slow as the second: 2 x 6 x 60.
+  // Two replicas of 2 samples are as slow as the second device: 2 x 6 x 60.
   CHECK(run_plan(costs, {.data = 2, .microbatch = 1}).step == Nanoseconds{720});
-  // Four layers of 30 before two of 60: (4 + 1) 120; two before four 20 + 4 x 240 + 40.
+  // Four layers of 30 before two of 60: (4 + 1) 120. Two before four: 20 + 4 x 240 + 40.
   CHECK(run_plan(costs, {.cuts = {4}}).step == Nanoseconds{600});
   CHECK(run_plan(costs, {.cuts = {2}}).step == Nanoseconds{1020});
   const PlanSearchResult found = search_plans(costs, {.schedules = {PipelineSchedule::one_f_one_b}});
   CHECK(found.best.front().plan == ParallelPlan{.cuts = {4}, .recompute = found.best.front().plan.recompute});
   CHECK(found.exact);
   CHECK(found.bound == Nanoseconds{600});
-  // The first device holds two microbatches of its layers: where it has a quarter of the memory of 16, two layers.
+  // The first device holds two microbatches of its layers. A quarter of the memory of 16 is enough for two layers.
   costs.memory = Bytes{16};
   costs.share_of_memory = [](const ParallelPlan&, std::size_t device) { return device == 0 ? 0.25 : 1.0; };
   const PlanSearchResult tight = search_plans(costs, {.schedules = {PipelineSchedule::one_f_one_b}});
@@ -366,11 +367,11 @@ TEST_CASE("two ranks that share the sequence have half of each layer, and all of
   const ParallelPlan plan{.context = 2, .microbatch = 4};
   CHECK(describe(plan) == "context 2 (all-gather), microbatches of 4");
   CHECK(plan.devices() == 2);
-  // 4 samples of 600, halved, and 10 bytes around two ranks, 2 (10 + 5), forward and backward in two layers; then a
-  // ring of 80 bytes over 2: 2 (10 + 40).
+  // 4 samples of 600, halved. Two ranks exchange 10 bytes, 2 (10 + 5), forward and backward in two layers. Then a ring
+  // of 80 bytes over 2: 2 (10 + 40).
   const PlanStep run = run_plan(costs, plan);
   CHECK(run.step == Nanoseconds{1200 + 4 * 30 + 100});
-  // Weights and gradients 2 x 80, state 160, half of 4 x 2 x 20.
+  // Weights and gradients 2 x 80, state 160, half of the activations of 4 x 2 x 20.
   CHECK(run.peaks == std::vector{Bytes{160 + 160 + 80}});
   CHECK(plan_bound(costs, plan) <= run.step);
   CHECK(refusal(costs, {.context = 3}) ==
@@ -394,8 +395,8 @@ TEST_CASE("two ranks that share the sequence have half of each layer, and all of
 TEST_CASE("replicas that hold different experts add up the rest alone, and hold their own state") {
   PlanCosts costs = two_layers(4);
   costs.layer_degrees = {{1}, {.experts = 2}};
-  // 24 of a layer's 40 bytes are of experts, and 48 of its state's 80; two replicas have half of these each, and
-  // exchange tokens in 7.
+  // Experts have 24 of a layer's 40 bytes of weights, and 48 of its 80 bytes of state. Two replicas have half of these
+  // each, and exchange tokens in 7.
   costs.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
     LayerCost cost = layer(i, samples, degree);
     if (degree.experts == 1) return cost;
@@ -411,22 +412,22 @@ TEST_CASE("replicas that hold different experts add up the rest alone, and hold 
   };
   const ParallelPlan two{.data = 2, .microbatch = 2, .experts = 2};
   CHECK(describe(two) == "data 2, experts 2, microbatches of 2");
-  // 2 samples of 2 x 300, exchanges, and a ring of 32 bytes over 2: 2 (10 + 16).
+  // 2 samples of 2 x 300, two exchanges of 7, and a ring of 32 bytes over 2: 2 (10 + 16).
   CHECK(run_plan(costs, two).step == Nanoseconds{1200 + 14 + 52});
-  // Weights and gradients 2 x 56, state 112, 2 samples of 40 bytes.
+  // Weights and gradients 2 x 56, state 112, activations of 2 samples of 40 bytes.
   CHECK(run_plan(costs, two).peaks == std::vector{Bytes{112 + 112 + 80}});
-  // Shared is the state of the rest alone, 64 bytes.
+  // Replicas share only the state outside the experts, 64 bytes.
   ParallelPlan sharing = two;
   sharing.zero = 1;
   CHECK(run_plan(costs, sharing).peaks == std::vector{Bytes{112 + 32 + 48 + 80}});
-  // Four replicas: a ring of 32 over 4, 6 (10 + 8), and the sums of 24 bytes of experts between two.
+  // Four replicas: a ring of 32 bytes over 4, 6 (10 + 8), and a sum of 24 bytes of experts between two: 2000 + 24.
   const ParallelPlan four{.data = 4, .microbatch = 1, .experts = 2};
   CHECK(run_plan(costs, four).step == Nanoseconds{600 + 14 + 108 + 2000 + 24});
   for (const ParallelPlan& plan : {two, sharing, four}) CHECK(plan_bound(costs, plan) <= run_plan(costs, plan).step);
   CHECK(refusal(costs, {.data = 4, .zero = 1, .experts = 2}) ==
         "ZeRO 1 among replicas that hold the same experts, 2 of each, is not modelled: take stage 0, or experts 4");
   CHECK(refusal(costs, {.data = 4, .experts = 4}) == "experts are not divisible among 4 replicas: experts 1, 2 can be");
-  costs.memory = Bytes{280};  // too little for a device that holds all experts of both layers
+  costs.memory = Bytes{280};  // too little for all experts of both layers
   const PlanSearchResult found =
       search_plans(costs, {.most_zero = 0, .allowed = [](const ParallelPlan& plan) { return plan.stages() == 1; }});
   CHECK(found.best.front().plan.experts == 2);
@@ -443,13 +444,14 @@ TEST_CASE("two layers whose activations do not fit long enough: recomputation of
     return cost;
   };
   const ParallelPlan plan{.cuts = {1}};
-  // Work: 16 x 6000, sums 2 x 15 x 500; the second device waits 1000 for the first pass, and the first for as much of
-  // the last: both passes, 3000. Over two devices.
+  // Bound over two devices: work 16 x 6000, additions 2 x 15 x 500, and a fill of 1000 + 2000, in which a device waits
+  // until a microbatch has passed the other layer, forward and then backward.
   CHECK(plan_bound(costs, plan) <= Nanoseconds{57000});
   CHECK(plan_bound(costs, plan) >= Nanoseconds{57000 - 12});
   costs.memory = Bytes{100};
-  // 100 bytes of the first layer are held for 6000 at least, of the second for 3000; 10 with recomputation, which takes
-  // 16 x 1000 more. Of two memories of 101, with the share x at which the first layer changes:
+  // A microbatch's 100 bytes are held for at least 6000 in the first layer and 3000 in the second. With recomputation,
+  // which takes 16 x 1000 more, only 10 are. Two memories of 101. The bound on memory over time has the weight x at
+  // which recomputing the first layer pays:
   // 16 x 100 x 6000 x / 202 = 16 x 1000 (1 - x) / 2 + 16 x 10 x 6000 x / 202, x = 0.15756;
   // 56000 (1 - x) + 47525 x + 23762 x = 58409.
   CHECK(plan_bound(costs, plan) <= Nanoseconds{58409});
@@ -512,7 +514,7 @@ TEST_CASE("where ranks may share the sequence, and replicas all, the best of all
     CAPTURE(round);
     const std::size_t layers = 2 + random.below(3), devices = 3 + random.below(2);
     nlohmann::json chain = random_chain(random, layers, devices, random.between(4, 20) * 1'000'000);
-    chain["batch"] = 1 + random.below(4);  // fewer than devices, so that replicas alone do not use them
+    chain["batch"] = 1 + random.below(4);  // fewer than devices, so that replicas alone cannot use all devices
     PlanCosts costs = chain_costs(chain);
     costs.layer_degrees = {{1}, {2}, {4}, {.context = 2}, {.context = 4}, {.ranks = 2, .context = 2}};
     std::optional<std::pair<Bytes, Nanoseconds>> best;
@@ -594,25 +596,25 @@ TEST_CASE("where stages may compute some layers again the best of all plans is f
 }
 
 TEST_CASE("two replicas of the first of two layers before one device of the second, by hand") {
-  // Two microbatches of 2 samples, of which each replica takes one.
+  // Two microbatches of 2 samples. Each replica takes one sample of each.
   const PlanCosts costs = two_layers(3);
   const ParallelPlan plan{.degrees = {{.data = 2}, {.data = 1}}, .cuts = {1}, .microbatch = 2};
   CHECK(plan.devices() == 3);
   CHECK(describe(plan) == "data x tensor 2x1 1x1, 2 stages (1f1b), microbatches of 2");
   const PlanStep run = run_plan(costs, plan);
-  // 10 bytes of 2 samples cross the cut, in 20: F 0 to 100 and 100 to 200, and behind it F 120 to 320, B to 720,
-  // F to 920, B to 1320; B of the first stage 740 to 940 and 1340 to 1540.
+  // 10 bytes of 2 samples cross the cut in 20. First stage: F 0 to 100 and 100 to 200, B 740 to 940 and 1340 to 1540.
+  // Second stage: F 120 to 320, B to 720, F to 920, B to 1320.
   CHECK(run.starts[0] == std::vector{Nanoseconds{0}, Nanoseconds{100}, Nanoseconds{740}, Nanoseconds{1340}});
   CHECK(run.starts[1] == std::vector{Nanoseconds{120}, Nanoseconds{320}, Nanoseconds{720}, Nanoseconds{920}});
   // A ring of 40 bytes over 2: 2 (10 + 20).
   CHECK(run.step == Nanoseconds{1540 + 60});
-  // Weights and gradients 2 x 40, state 80; two microbatches of one sample, one of two.
+  // Weights and gradients 2 x 40, state 80, activations of two microbatches of one sample, or of one of two.
   CHECK(run.peaks == std::vector{Bytes{200}, Bytes{200}});
-  // Replicas that share state hold half of it.
+  // With ZeRO 1, each replica holds half of the state.
   ParallelPlan sharing = plan;
   sharing.zero = 1;
   CHECK(run_plan(costs, sharing).peaks == std::vector{Bytes{160}, Bytes{200}});
-  // Two ranks of the second layer: half the time, and 20 bytes twice over two ranks, 2 (10 + 10) forward and backward.
+  // Two ranks of the second layer: half the time, and a sum of 20 bytes over the ranks, 2 (10 + 10), in each pass.
   const ParallelPlan ranks{.degrees = {{}, {.tensor = {2}}}, .cuts = {1}, .microbatch = 4};
   CHECK(run_plan(costs, ranks).step == Nanoseconds{400 + 30 + 200 + 40 + 200 + 40 + 200 + 30 + 800});
 }
@@ -714,7 +716,7 @@ TEST_CASE("where time is up while plans are enumerated, those so far are looked 
   const PlanSearchResult all = search_plans(costs);
   const std::size_t of_all = std::exchange(asked, 0);
   const PlanSearchResult first = search_plans(costs, {.stop = [] { return true; }});
-  CHECK(asked == 4);  // of one microbatch
+  CHECK(asked == 4);  // 4 layers of one microbatch size
   CHECK(of_all == 7 * 4);
   CHECK(first.bound == Nanoseconds{0});
   CHECK(!first.exact);
@@ -733,14 +735,14 @@ TEST_CASE("where devices together cannot hold parameters, gradients and state on
     }
     return "";
   };
-  // Two layers of 40 bytes of weights, as much of gradients, and 80 of state: 320.
+  // Two layers with 40 bytes of weights, 40 of gradients and 80 of state: 320.
   CHECK(why(150) == "they are 320 B, and 2 devices of 150 B are at hand: 3 or more could hold them");
   CHECK(why(160) == "give more devices, or devices with more memory");  // nothing is left for a microbatch
   CHECK_THROWS_WITH_AS(
       search_plans(costs),
       "no plan fits: what is kept of a microbatch exceeds the memories, with weights, gradients and optimizer state",
       InputError);
-  // Without ranks four devices hold each layer twice, and with ZeRO its state once: 80 + 80 / 2, were there stages.
+  // One layer, no ranks: each of four replicas holds 80 of weights and gradients and, with ZeRO 1, 80 / 4 of state.
   costs.layer_degrees = {{1}};
   costs.layers = 1;
   costs.devices = 4;
@@ -779,7 +781,7 @@ TEST_CASE("stages with replicas of their own have other buckets and ZeRO stages,
   const ParallelPlan none{.degrees = {{.data = 1}, {.data = 1, .tensor = {2}}}, .cuts = {1}, .microbatch = 2};
   CHECK(bucket_sizes_of(costs, none).empty());
   CHECK(zero_stages_of(costs, none).empty());
-  // Two replicas of the first stage become two ranks, and the ranks of the second replicas.
+  // The two replicas of the first stage become two ranks, and the two ranks of the second become replicas.
   ParallelPlan other = own;
   other.degrees[0] = {.data = 1, .tensor = {2}};
   const std::vector<RatedPlan> moved = moves_of(costs, {}, own);
@@ -806,12 +808,12 @@ TEST_CASE("the gradients of a stage's only microbatch need not all be there, by 
   };
   LayerTables tables{costs};
   LeastMemory memory{costs, tables};
-  // 80 bytes of weights and 160 of state, of each of two devices 120; with 80 of gradients, 160.
+  // 80 bytes of weights and 160 of state are 120 for each of two devices; with 80 of gradients, 160.
   CHECK(memory.may_fit());
   CHECK(!memory.may_fit(true));
   CHECK(memory.may_hold({.tensor = 2, .microbatch = 4}));
-  CHECK(!memory.may_hold({.tensor = 2, .microbatch = 2}));           // a second one is added to them
-  CHECK(!memory.may_hold({.cuts = {1}, .microbatch = 4}));           // updates come behind a device's tasks
+  CHECK(!memory.may_hold({.tensor = 2, .microbatch = 2}));           // a second microbatch is added to the gradients
+  CHECK(!memory.may_hold({.cuts = {1}, .microbatch = 4}));           // updates follow a device's tasks
   CHECK(!memory.may_hold({.data = 2, .microbatch = 2, .zero = 1}));  // 80 and 160 / 2
   costs.memory = Bytes{160};
   CHECK(memory.may_hold({.data = 2, .microbatch = 2, .zero = 1}));
@@ -831,7 +833,7 @@ TEST_CASE("where a plan on one device cannot hold all gradients, it is said that
       return error.findings().front().message + "; " + error.findings().front().help;
     }
   };
-  // 80 bytes of weights, as much of gradients, and 160 of state
+  // 80 bytes of weights, 80 of gradients and 160 of state
   const std::string help = "they are 320 B, and 1 device of 300 B is at hand: 2 or more could hold them";
   CHECK(why() == "no plan fits: weights, gradients and optimizer state alone exceed the memories; " + help);
   costs.layer = [given = costs.layer](std::size_t layer, std::size_t samples, LayerDegree tensor) {
@@ -874,7 +876,7 @@ TEST_CASE("a plan that cannot be is refused by name, with the nearest that can")
         "data 1 x tensor 8 x 1 device in a row are 8, and there are 4: tensor 4 would fit");
   CHECK(refusal(costs, {.tensor = 2, .cuts = {1, 2}}) ==
         "data 1 x tensor 2 x 3 devices in a row are 6, and there are 4: tensor 1 would fit");
-  // Not by one degree alone. Of 8 samples 4 replicas have 2 each, where a microbatch has 2 at most.
+  // One degree alone cannot repair these. 4 replicas have 2 of 8 samples each, so a microbatch has 2 at most.
   CHECK(refusal(costs, {.data = 8, .tensor = 8}) ==
         "data 8 x tensor 8 x 1 device in a row are 64, and there are 4: data 4, tensor 1 would fit");
   CHECK(refusal(costs, {.data = 8, .microbatch = 3}) ==

@@ -27,7 +27,8 @@ using namespace trainyard::test;
 
 namespace {
 
-/// Every 1F1B plan of the chain on all its devices, or on any number of them: cuts, recomputation, ZeRO 0 and 1.
+/// Calls `visit` with every 1F1B plan of the chain that fits, on all devices or on any number: cuts, recomputation of
+/// whole stages, ZeRO 0 and 1.
 template <class Visit>
 void each_plan(const PlanCosts& costs, bool all_devices, const Visit& visit) {
   for (const LayerDegree tensor : costs.layer_degrees)
@@ -48,7 +49,8 @@ void each_plan(const PlanCosts& costs, bool all_devices, const Visit& visit) {
         }
 }
 
-/// Sums over a stage, in nanoseconds: passes, what goes over the cut before it and after it, gradients.
+/// Times of a stage, in ns: its passes, its transfers over the cuts before and after it (forward, backward), and its
+/// sum of gradients.
 struct Passes {
   std::int64_t forward = 0, backward = 0, before[2] = {0, 0}, after[2] = {0, 0}, reduce = 0;
   std::int64_t time() const { return forward + backward; }
@@ -236,7 +238,8 @@ TEST_CASE("Galvatron's, Aceso's and DAPPLE's plans are worth what their formulas
     aceso += by_aceso.objective / best_aceso;
     dapple += by_dapple.objective / best_dapple;
   }
-  // Three partitions, moves, and a dynamic program whose states are not all there is: means over the best of all plans.
+  // These planners are heuristic: three partitions, moves, and a dynamic program with incomplete states. Means over the
+  // best of all plans.
   CHECK(galvatron / kRounds < 1.02);
   CHECK(aceso / kRounds < 1.02);
   CHECK(dapple / kRounds < 1.02);
@@ -304,9 +307,9 @@ TEST_CASE("DAPPLE's latency by hand: the pivot has no bubble, and sums of gradie
   };
   // One stage: 4 (1 + 2) + 5.
   CHECK(dapple_latency({stage(1, 2, 5)}, 4) == Nanoseconds{17});
-  // The first stage, 3 x 12 > 3 x 3 + 0: 4 + 3 x 12 + 8 + 10; the last, which has no more to do after it: 3 - (8 + 2).
+  // The pivot is the first stage, as 3 x 12 > 3 x 3 + 0: 4 + 3 x 12 + 8 + 10. The last adds no more than 3 - (8 + 2).
   CHECK(dapple_latency({stage(4, 8, 10), stage(0, 0, 0), stage(1, 2, 3)}, 4) == Nanoseconds{58});
-  // The last: 1 + 1 + 4 + 3 x 12, then 8, or 8 + 1 + 2 + 6 of the first.
+  // The pivot is the last stage: 1 + 1 + 4 + 3 x 12. Then its 8, or 8 + 1 + 2 + 6 for the first stage's sum.
   CHECK(dapple_latency({stage(1, 2, 6), stage(1, 1, 0), stage(4, 8, 0)}, 4) == Nanoseconds{42 + 17});
 }
 
@@ -314,8 +317,8 @@ TEST_CASE("Megatron takes ranks before stages, and no more of either than the mo
   Random random{5};
   nlohmann::json chain = random_chain(random, 8, 8, 0);
   for (auto& layer : chain["layers"]) layer = chain["layers"][0];
-  // Weights of 100 and state of 200 a layer, 8 of them: 8 x (2 x 100 + 200) = 3,200 on one device, a replica's share of
-  // the state with ZeRO 1 is 1/8. What is held is next to nothing.
+  // Each of 8 layers has weights of 100 and state of 200: 8 x (2 x 100 + 200) = 3,200 on one device. With ZeRO 1, a
+  // replica has 1/8 of the state. Activations take next to nothing.
   for (auto& layer : chain["layers"]) {
     layer["weight_bytes"] = 100;
     layer["saved_bytes"] = layer["input_bytes"] = layer["output_bytes"] = 1;
@@ -326,19 +329,19 @@ TEST_CASE("Megatron takes ranks before stages, and no more of either than the mo
     costs.batch = 64;
     return plan_megatron(costs).plan;
   };
-  // 1,600 of weights and gradients, 200 of state.
+  // 8 replicas: weights and gradients 1,600, state 200.
   const ParallelPlan replicas = plan_for(1900);
   CHECK(replicas.data == 8);
   CHECK(replicas.zero == 1);
-  // On four ranks 400 and 200 in two replicas; on two, 800 and 200 in four.
+  // On four ranks, with two replicas: 400 and 200. On two ranks, with four replicas: 800 and 200.
   CHECK(plan_for(1100).tensor == 2);
   CHECK(plan_for(700).tensor == 4);
-  // Half of the layers on each of two stages: 200, and 200 of the state that one replica has.
+  // Two stages with half of the layers each: 200, and all of the state, 200, since there is one replica.
   const ParallelPlan both = plan_for(450);
   CHECK(both.tensor == 4);
   CHECK(both.devices_in_row() == 2);
   CHECK(both.data == 1);
-  // 64 microbatches of one sample, or fewer, go round two devices: four chunks of one layer each.
+  // 64 microbatches of one sample, or fewer, pass two devices in rounds: four chunks of one layer each.
   CHECK(both.schedule == PipelineSchedule::interleaved);
   CHECK(both.chunks == 4);
   CHECK(both.cuts == std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 7});
@@ -368,7 +371,7 @@ TEST_CASE("planners' plans fit in memory, repeat, and take no less than the best
       CHECK(planner.plan(costs, {}).plan == found->plan);
     }
   }
-  // Each has its best plans, and none knows them all.
+  // Each planner finds the best plan for some of the 20 chains, and none for all.
   for (const auto& each : optimal) CHECK((each.second > 0 && each.second < 20));
 }
 
@@ -382,7 +385,7 @@ TEST_CASE("a planner none of whose plans fits says so, and names the nearest") {
     CHECK(message.starts_with("no plan of " + std::string{planner.name} + " fits: the nearest, "));
     CHECK(message.ends_with("MB beyond the memories"));
   }
-  // Which nothing that is asked of the caller lets be.
+  // The caller's filter allows no plan.
   costs.memory.reset();
   for (const Planner& planner : planners())
     CHECK_THROWS_WITH_AS(planner.plan(costs, {.allowed = [](const ParallelPlan&) { return false; }}),

@@ -18,13 +18,13 @@ using namespace trainyard::test;
 
 namespace {
 
-/// Rounding, and the paths within a thousandth that are not looked for.
+/// Whether the bound reaches `step`, except for rounding and for longer paths within 0.1 %, which are not searched for.
 bool reaches(const ScheduleBound& proven, Nanoseconds step, std::size_t p) {
   return static_cast<double>(proven.bound.count) >=
          0.999 * static_cast<double>(step.count) - 3 - 3 * static_cast<double>(p);
 }
 
-/// Every choice of cuts, and of recomputation of whole stages or none.
+/// Calls `visit` with every choice of cuts and of recomputation, of whole stages or none.
 template <class Visit>
 void each_cut(ParallelPlan plan, std::size_t layers, const Visit& visit) {
   const std::size_t stages = plan.stages();
@@ -50,7 +50,7 @@ struct RandomPipeline {
   PlanCosts costs;
   ParallelPlan plan;
 };
-/// A chain and a plan of any schedule, with fewer than so many layers more than stages.
+/// A chain and a plan of a random schedule, with up to `more` - 1 more layers than stages.
 RandomPipeline random_pipeline(Random& random, std::size_t more) {
   const auto schedule = static_cast<PipelineSchedule>(random.below(9));
   const std::size_t chunks = chunks_of(schedule), p = chunks > 1 ? 2 : 2 + random.below(3);
@@ -75,13 +75,13 @@ TEST_CASE("two layers on two devices of which the first has too little memory, b
   CHECK(run_plan(costs, plan).step == Nanoseconds{1500});
   CHECK(schedule_bound(costs, plan).bound <= Nanoseconds{1500});
   CHECK(schedule_bound(costs, plan).bound >= Nanoseconds{1500 - 10});
-  // Two microbatches are there at once on the first device: 2 (100 - 90 x) <= 151 where it computes x = 49/180 of them
-  // again, 27.2 longer. F0 F0' B0' of 400; then B0 F2 B1 F3 there, F3' B3' behind it, and B3: 400 + 3 x 227.2 + 200 +
-  // 300.
+  // The first device holds two microbatches at once: 2 (100 - 90 x) <= 151, if it recomputes the share x = 49/180,
+  // which takes 27.2. F0 and F0' B0' (' on the second device) take 400, then B0 F2 B1 F3, F3' B3' and B3:
+  // 400 + 3 x 227.2 + 200 + 300.
   costs.memory = Bytes{150};
   CHECK(schedule_bound(costs, plan).bound <= Nanoseconds{1581});
   CHECK(schedule_bound(costs, plan).bound >= Nanoseconds{1581 - 12});
-  // No share of a stage is computed again: all of it.
+  // A plan cannot recompute a share of a stage, only all of it.
   ParallelPlan again = plan;
   again.recompute = {StageRecompute::blocks, StageRecompute::no};
   CHECK(run_plan(costs, again).step == Nanoseconds{1800});
@@ -125,7 +125,7 @@ TEST_CASE("of all cuts and recomputations of random chains none that fits takes 
     RandomPipeline drawn = random_pipeline(random, 5);
     PlanCosts& costs = drawn.costs;
     const ParallelPlan& plan = drawn.plan;
-    // As much memory as one of them has.
+    // The memory that one of the plans needs.
     const std::size_t asked = random.below(40);
     std::size_t k = 0;
     each_cut(plan, costs.layers, [&](const ParallelPlan& each) {
@@ -146,7 +146,7 @@ TEST_CASE("of all cuts and recomputations of random chains none that fits takes 
     near += static_cast<double>(proven.bound.count) / static_cast<double>(best.count);
     near_before += static_cast<double>(before.count) / static_cast<double>(best.count);
   }
-  // Whole stages to be computed again are what is left: 0.918 and 0.788 of the best on average.
+  // The remaining gap is recomputation of whole stages: the bounds are 0.918 and (before) 0.788 of the best on average.
   CHECK(chains > test::rounds(100U));
   CHECK(higher * 5 > chains * 4);
   CHECK(near > near_before * 1.12);
@@ -198,5 +198,5 @@ TEST_CASE("the bound that is enough ends the search for a better one, and is one
   CHECK(first.bound >= Nanoseconds{1});
   CHECK(first.bound <= all.bound);
   CHECK(first.work < all.work);
-  CHECK(schedule_bound(costs, {.microbatch = 8}).bound == Nanoseconds{0});  // one device
+  CHECK(schedule_bound(costs, {.microbatch = 8}).bound == Nanoseconds{0});  // a single device
 }
