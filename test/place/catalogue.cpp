@@ -27,8 +27,8 @@ using namespace trainyard;
 
 namespace {
 
-/// A random graph with colocation groups, phases, layers and ops for one class only, on two GPUs and a CPU with room
-/// for everything on each.
+/// A random graph with colocation groups, phases, layers and ops for one device class only, on two GPUs and a CPU, each
+/// with room for everything.
 Problem random_problem(Random& random) {
   const auto count = static_cast<std::size_t>(random.between(1, 40));
   GraphBuilder builder{"random"};
@@ -60,7 +60,7 @@ Problem random_problem(Random& random) {
   return Problem{std::move(builder).build(), make_cluster(std::move(cluster))};
 }
 
-/// Placers that learn stop soon.
+/// Parameters with which placers that train stop soon.
 std::map<std::string, std::string> quick(const Placer& placer) {
   if (placer.name == "doppler") return {{"updates", "1"}, {"imitation", "2"}};
   if (placer.trains) return {{"updates", "1"}};
@@ -85,7 +85,7 @@ TEST_CASE("every placer gives a valid schedule that fits and repeats, on random 
     for (const Placer& placer : placers()) {
       CAPTURE(placer.name);
       const PlaceOptions options{.seed = 5, .parameters = quick(placer), .budget = {.evaluations = 100}};
-      // Integer programs take seconds beyond this.
+      // Integer programs of more than 8 ops take seconds.
       if (placer.name == "load-program" && (!has_cbc() || problem.op_count() > 8)) continue;
       if ((placer.name == "scotch" && !has_scotch()) || (placer.name == "metis" && !has_metis())) continue;
       if ((placer.name == "pesto" || placer.name == "moirai") && problem.op_count() > 8) continue;
@@ -121,7 +121,7 @@ TEST_CASE("every order that HEFT can keep of its plan runs without a deadlock, a
       REQUIRE_NOTHROW(check_schedule(problem, schedule));
       least = std::min(least, simulate(problem, schedule).makespan);
     }
-    CHECK(best == least);  // all fit, so the default keeps the soonest
+    CHECK(best == least);  // all fit, so the default keeps the shortest
   }
 }
 

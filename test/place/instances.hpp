@@ -14,7 +14,7 @@
 
 namespace trainyard::test {
 
-/// What the whole timeline says of a schedule.
+/// Outcome of a schedule by its whole timeline.
 inline Outcome outcome_of(const Problem& problem, const Schedule& schedule) {
   const Timeline timeline = simulate(problem, schedule);
   Outcome outcome{Bytes{0}, timeline.makespan};
@@ -23,7 +23,7 @@ inline Outcome outcome_of(const Problem& problem, const Schedule& schedule) {
   return outcome;
 }
 
-/// A classic scheduling instance: the time of each task on each processor, and what each edge takes between any two.
+/// A classic scheduling instance: times of each task on each processor, and each edge's time between any two of them.
 struct Instance {
   struct Edge {
     std::size_t from, to;
@@ -33,7 +33,7 @@ struct Instance {
   std::vector<Edge> edges;
 };
 
-/// Devices p0, p1, ... of one class, all pairs joined by links of 1 byte a nanosecond.
+/// Devices p0, p1, ... of one class, all pairs joined by links of 1 byte per ns.
 inline ClusterSpec full_mesh(std::size_t devices, Sharing sharing = Sharing::serial) {
   ClusterSpec spec{.name = "mesh", .devices = {}};
   for (std::size_t i = 0; i < devices; ++i)
@@ -48,7 +48,7 @@ inline ClusterSpec full_mesh(std::size_t devices, Sharing sharing = Sharing::ser
   return spec;
 }
 
-/// One op a task, one tensor an edge, 1 ns a unit of time.
+/// Problem of an instance: one op per task, one tensor per edge, 1 ns per unit of time.
 inline Problem make_problem(const Instance& instance, Sharing sharing = Sharing::serial) {
   const std::size_t devices = instance.times.front().size();
   std::vector<OpSpec> ops(instance.times.size());
@@ -125,7 +125,7 @@ inline Instance arabnejad() {
            {8, 9, 7}}};
 }
 
-/// What a plan says, task by task.
+/// Device and planned start of a task.
 struct Row {
   std::size_t device;
   std::int64_t start;

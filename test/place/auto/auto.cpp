@@ -34,7 +34,7 @@
 namespace trainyard {
 namespace {
 
-/// All ops, of the graph rewritten so, on the first device.
+/// Placer that applies `rewrites` and puts all ops on the first device.
 Placer on_one_device(std::vector<Rewrite> rewrites) {
   return {.name = "on-one", .place = [rewrites = std::move(rewrites)](const Problem& given, const PlaceOptions&) {
             Schedule schedule{.placement = {}, .rewrites = rewrites};
@@ -43,7 +43,7 @@ Placer on_one_device(std::vector<Rewrite> rewrites) {
           }};
 }
 
-/// The least makespan over all placements and all orders of the devices, run by the naive simulator.
+/// Least makespan over all placements and all strict orders, by enumeration with the naive simulator.
 Nanoseconds least_makespan(const Problem& problem) {
   Nanoseconds least = kLongestTime;
   const std::size_t devices = problem.device_count();
@@ -120,7 +120,7 @@ TEST_CASE("auto is no worse than any of its members, and the same on any number 
 }
 
 TEST_CASE("few evaluations are not used up by the orders of the members' schedules") {
-  // Some 30 members take one evaluation each, and the best order of the best five; best orders of all take 150.
+  // About 30 members take one evaluation each, plus best orders of the best five. Best orders of all would take 150.
   const Problem problem{make_shape("layered:ops=60,width=6,seed=31"), make_cluster(preset_cluster("4xV100"))};
   const Schedule schedule = auto_place(problem, auto_members(), {.rewrites = false, .budget = {.evaluations = 100}});
   CHECK(schedule.search->evaluations < 110);
@@ -136,7 +136,7 @@ TEST_CASE("auto fits into memory where one of its members does, and says how muc
   for (int round = 0; round < test::rounds(20); ++round) {
     CAPTURE(round);
     const Problem roomy = test::random_problem(random, {.most_ops = 20});
-    // Just what heft needs there at most.
+    // The memory is heft's largest peak.
     Bytes most{1};
     for (const DeviceUse& use : simulate(roomy, find_placer("heft").place(roomy, {})).devices)
       most = std::max(most, use.peak);
@@ -161,8 +161,8 @@ TEST_CASE("auto fits into memory where one of its members does, and says how muc
   CHECK(tight > test::rounds(10));
 }
 
-/// f1, f2, ... and ..., b2, b1 of 10 and 20 ns, where bi reads the `bytes` that fi made; a GPU of so much memory, and
-/// its host, 1 B/ns away, which runs none of them.
+/// Forward ops f1, f2, ... of 10 ns and backward ops ..., b2, b1 of 20 ns, where bi reads the activation that fi made,
+/// of bytes[i - 1]. They run on a GPU with `memory`, and none on its host, which is connected by 1 B/ns.
 Problem chain_beside_host(const std::vector<std::int64_t>& bytes, Bytes memory) {
   GraphBuilder builder{"chain"};
   const auto name = [](char letter, std::size_t i) { return letter + std::to_string(i + 1); };
@@ -188,8 +188,8 @@ Problem chain_beside_host(const std::vector<std::int64_t>& bytes, Bytes memory) 
 }
 
 TEST_CASE("auto keeps activations in the host's memory where the GPU's is too small, and is no worse than offload") {
-  // Four layers of 30 ns; 9 x 4 + 1 bytes are held while b4 runs. With 35 a1 is away within a byte's nanosecond each,
-  // and back, while other ops run: nothing waits, and nothing runs twice.
+  // Four layers of 30 ns; 9 x 4 + 1 bytes are held while b4 runs. With a memory of 35, a1 moves to the host and back, 1
+  // ns per byte, while other ops run: nothing waits, and nothing is recomputed.
   const auto place = [](const Problem& problem, PlaceOptions options) {
     options.budget = {.evaluations = 400};
     return auto_place(problem, auto_members(), options);
@@ -232,7 +232,7 @@ TEST_CASE("where no schedule is ever beyond the memories, auto's answer does not
   for (int round = 0; round < 6; ++round) {
     CAPTURE(round);
     const Problem drawn = test::random_problem(random, {.most_ops = 30});
-    Bytes all{0};  // all that is ever held: no run holds so much at once, since workspaces follow each other
+    Bytes all{0};  // all bytes; no run holds them at once, since workspaces follow each other
     int workspaces = 0;
     for (const OpId op : drawn.ops()) {
       all += drawn.resident_bytes(op) + drawn.graph().workspace_bytes(op);
@@ -253,8 +253,7 @@ TEST_CASE("where no schedule is ever beyond the memories, auto's answer does not
 }
 
 TEST_CASE("a placer of one's own is a member of auto") {
-  // Two ops of 5 and 5 without a transfer worth its time: 10 on one device, which is what the members of the catalogue
-  // find.
+  // Two ops of 5 ns, and a transfer that is too long to gain from: 10 on one device, as the catalogue's members find.
   const Problem problem = test::make_problem({{{5, 5}, {5, 5}}, {{0, 1, 9}}});
   int asked = 0;
   const Placer mine{.name = "relay", .place = [&](const Problem& given, const PlaceOptions& options) {
@@ -266,7 +265,7 @@ TEST_CASE("a placer of one's own is a member of auto") {
   CHECK(asked == 1);
   CHECK(schedule.placer == "auto");
   CHECK(simulate(problem, schedule).makespan == Nanoseconds{10});
-  // Alone, it is the only start: budgets of no evaluations leave its placement as it is.
+  // As the only member it is the only start, and with a budget of 0 evaluations its placement is the answer.
   const Schedule alone = auto_place(problem, {&mine, 1}, {.seed = 7, .budget = {.evaluations = 0}});
   CHECK(alone.placement == Placement(2, DeviceId{1}));
   CHECK(simulate(problem, auto_place(problem, {}, {.budget = {.evaluations = 0}})).makespan == Nanoseconds{10});
@@ -364,12 +363,12 @@ TEST_CASE(
   const Placer& placer = find_placer("auto");
   const Schedule one = placer.place(problem, {.budget = kQuickBudget, .threads = 1});
   CHECK(one == placer.place(problem, {.budget = kQuickBudget, .threads = 3}));
-  // 202 ops, or about twice as many of 2 replicas: 1.5 million / 202 = 7,425; starts take a few hundred.
+  // 202 ops, or about twice as many with 2 replicas: 1.5 million / 202 = 7,425. Starts take a few hundred more.
   CHECK(one.search->evaluations < 8'500);
 }
 
 TEST_CASE("auto splits an op of the critical path where that helps") {
-  // A chain of 2, 16 and 2 with transfers of 2: halves of the long one on two devices end it at 14 (os_dpos.cpp).
+  // A chain of 2, 16 and 2 with transfers of 2. With halves of the long op on two devices it ends at 14 (os_dpos.cpp).
   GraphBuilder builder{"chain"};
   const std::int64_t times[] = {2, 16, 2};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -395,8 +394,8 @@ TEST_CASE("auto splits an op of the critical path where that helps") {
 }
 
 TEST_CASE("auto goes on with the graph that can still be better, though the best of another is the first") {
-  // The chain of 2, 16 and 2 whole takes 20 on one device, and no less on two. In halves it takes 20 there too, but
-  // 2 + 2 + 8 + 2 + 2 on two, with a transfer of 2 to the other half and one back: 16, or less where the first op's
+  // The whole chain of 2, 16 and 2 takes 20 on one device, and no less on two. With b in halves it also takes 20 on
+  // one, but on two 2 + 2 + 8 + 2 + 2 = 16, with transfers of 2 to the other half and back, or less if the first op's
   // output is split as well.
   GraphBuilder builder{"chain"};
   builder.add({.name = "a", .type = "Conv", .times = {{"cpu", Nanoseconds{2}}}, .outputs = {{"a.0", Bytes{2}}}});
@@ -414,8 +413,8 @@ TEST_CASE("auto goes on with the graph that can still be better, though the best
 }
 
 TEST_CASE("auto goes on after a race of graphs that made all schedules from before it look hopeless") {
-  // Four V100 take far less than one: a race of what one device does, with an op whole and split, shortens the step by
-  // more than a fifth, beyond which a schedule is no contender. It takes a fifth of the evaluations.
+  // Four V100s take far less than one. The race of the two graphs, with an op whole and split, starts on one device and
+  // takes a fifth of the evaluations. It shortens the step by over a fifth, which rules out older schedules.
   const Problem problem{make_shape("layered:ops=80,width=8,seed=1"), make_cluster(preset_cluster("4xV100"))};
   const std::string split{problem.graph().name(OpId{0})};
   const std::vector<Placer> members{

@@ -27,13 +27,13 @@
 namespace trainyard {
 namespace {
 
-/// One network three times, at once.
+/// Three models that run at once, each a copy of the network.
 Problem thrice(const Problem& one) {
   const std::array<NamedGraph, 3> models{{{"a", &one.graph()}, {"b", &one.graph()}, {"c", &one.graph()}}};
   return Problem{union_graph(models), one.cluster(), one.costs()};
 }
 
-/// Two chains of two or three ops, one byte between ops; a GPU and a CPU.
+/// Two chains of two or three ops, with tensors of one byte, on a GPU and a CPU.
 Problem two_chains(Random& random) {
   GraphBuilder builder{"pair"};
   for (const std::string model : {"a", "b"}) {
@@ -52,12 +52,12 @@ Problem two_chains(Random& random) {
   return Problem{std::move(builder).build(), make_cluster(std::move(cluster))};
 }
 
-/// The least sum of completion times of all placements and all strict orders.
+/// Least sum of completion times over all placements and all strict orders, by enumeration.
 Nanoseconds least_total(const Problem& problem) {
   const Models models = find_models(problem.graph());
   CompletionEvaluator evaluator{problem, models};
   const std::size_t count = problem.op_count();
-  std::vector<std::size_t> turns(count);  // the model whose next op comes: chains have no other orders
+  std::vector<std::size_t> turns(count);  // the model of each next op; chains have no other orders
   for (std::size_t i = 0; i < count; ++i) turns[i] = models.of[OpId{i}].index();
   const std::size_t first = static_cast<std::size_t>(std::ranges::count(turns, std::size_t{0}));
   Nanoseconds least = kLongestTime;
@@ -133,7 +133,7 @@ TEST_CASE("auto for completions takes replicas where they end the models sooner,
   const Problem problem{union_graph(named), lenet.cluster()};
   const auto total = [&](const Schedule& schedule) {
     const Problem split = scheduled_problem(problem, schedule);
-    REQUIRE(find_models(split.graph()).size() == 2);  // sums of gradients are of one model each
+    REQUIRE(find_models(split.graph()).size() == 2);  // each sum of gradients belongs to one model
     return completion_outcome(split, find_models(split.graph()), schedule).total;
   };
   const Nanoseconds replicas = total(find_placer("data-parallel").place(problem, {}));
@@ -146,7 +146,7 @@ TEST_CASE("auto for completions takes replicas where they end the models sooner,
   options.rewrites = false;
   const Schedule whole = auto_place(problem, auto_members(), options);
   CHECK(whole.rewrites.empty());
-  CHECK(total(whole) > replicas);  // alexnet alone takes longer than on two devices
+  CHECK(total(whole) > replicas);  // whole, alexnet takes longer than in replicas
 }
 
 }  // namespace

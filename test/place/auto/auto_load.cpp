@@ -15,7 +15,7 @@ namespace trainyard {
 namespace {
 
 TEST_CASE("auto for the largest load: the chain of 3, 6 and 3 with 0.5 an edge on two devices has 7, not 9.5") {
-  // In halves: {3, 3} with 0.5 in and 0.5 out is 7, and so is 6 with the same.
+  // One device has {3, 3}, the other one {6}, with 0.5 in and 0.5 out each: 7. The times here are doubled.
   const Problem problem = test::make_problem({{{6, 6}, {12, 12}, {6, 6}}, {{0, 1, 1}, {1, 2, 1}}});
   const Schedule schedule = auto_place(problem, auto_members(), {.objective = Objective::max_load});
   CHECK(max_load(problem, schedule.placement) == Nanoseconds{14});

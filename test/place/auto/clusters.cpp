@@ -12,8 +12,8 @@ namespace trainyard {
 namespace {
 
 TEST_CASE("clusters join the ends of the largest tensors as long as their time together is small") {
-  // A chain of 128 ops of 1 ns; every second tensor is large. Two devices have 64 ns each: the clusters of 1/64 of that
-  // are single ops, those of 1/16 may last 4 ns, those of 1/4 16 ns.
+  // A chain of 128 ops of 1 ns, in which every second tensor is large. Two devices have 64 ns of work each. Clusters of
+  // up to 1/64 of that are single ops; those of up to 1/16 take 4 ns, those of up to 1/4 16 ns.
   test::Instance chain;
   for (std::size_t i = 0; i < 128; ++i) {
     chain.times.push_back({1, 1});
@@ -22,7 +22,7 @@ TEST_CASE("clusters join the ends of the largest tensors as long as their time t
   const auto levels = cluster_levels(test::make_problem(chain));
   REQUIRE(levels.size() >= 3);
   CHECK(levels[0].size() == 128);
-  CHECK(levels[1].size() == 32);  // pairs over the large tensors first, then two pairs
+  CHECK(levels[1].size() == 32);  // pairs over the large tensors first, then two pairs each
   CHECK(levels[1].of[OpId{0}] == levels[1].of[OpId{1}]);
   CHECK(levels[1].of[OpId{0}] == levels[1].of[OpId{3}]);
   CHECK(levels[1].of[OpId{3}] != levels[1].of[OpId{4}]);

@@ -18,7 +18,7 @@ namespace trainyard {
 namespace {
 
 TEST_CASE("what a move does to memory is told from the run: parameters, workspace, tensors made and tensors read") {
-  // a [0, 10) makes 6 bytes for b [10, 20), which makes 3 for c [20, 30); all on p0 of 20 bytes. p1 has 4.
+  // a [0, 10) makes 6 bytes for b [10, 20), which makes 3 for c [20, 30). All are on p0, with 20 bytes; p1 has 4.
   GraphBuilder builder{"chain"};
   builder.add(
       {.name = "a", .parameter_bytes = Bytes{10}, .times = {{"cpu", Nanoseconds{10}}}, .outputs = {{"s", Bytes{6}}}});
@@ -37,7 +37,7 @@ TEST_CASE("what a move does to memory is told from the run: parameters, workspac
   const Timeline timeline = simulate(problem, {.placement = together});
   HeldMemory memory{problem, together, timeline};
   const DeviceId p0{0}, p1{1};
-  CHECK(memory.room(p0) == -10);  // 19 of parameters, and 6 + 2 + 3 while b runs: 30
+  CHECK(memory.room(p0) == -10);  // parameters 19, and 6 + 2 + 3 while b runs: 30
   CHECK(memory.room(p1) == 4);
   const auto shift = [&](std::vector<OpId> ops) { return std::pair{memory.freed(ops, p0), memory.burden(ops, p1)}; };
   // Without a: 9 + 6 (read) + 2 + 3 = 20 fit on p0; p1 holds 10 and 6 while a runs, 12 too many.
@@ -46,11 +46,12 @@ TEST_CASE("what a move does to memory is told from the run: parameters, workspac
   CHECK(shift({OpId{1}}) == std::pair<std::int64_t, std::int64_t>{9, 11});
   // Without c: 14 + 6 + 2 + 3 = 25, 5 too many; p1: 5 + 3, 4 too many.
   CHECK(shift({OpId{2}}) == std::pair<std::int64_t, std::int64_t>{5, 4});
-  // b and c together share t, which p0 then does not see: 10 + 6; p1: 9 + 6 + 2 + 3, 16 too many.
+  // Without b and c, t is not on p0: 10 + 6. p1: 9 + 6 + 2 + 3, 16 too many.
   CHECK(shift({OpId{1}, OpId{2}}) == std::pair<std::int64_t, std::int64_t>{10, 16});
 }
 
-/// Instant by instant what HeldMemory says by intervals.
+/// Excess of a device if ops move from `before` to `after` at unchanged times, by a walk over all instants. HeldMemory
+/// computes it by intervals.
 std::int64_t excess_by_instants(const Problem& problem, const Timeline& timeline, const Placement& before,
                                 const Placement& after, DeviceId device) {
   const auto& capacity = problem.cluster().device(device).memory;

@@ -18,8 +18,8 @@
 namespace trainyard {
 namespace {
 
-/// On p0 `first` of 1 ns, whose outputs of 10 bytes, 1 B/ns, `shortly` of 1 ns and `long` of 100 ns read on p1, each
-/// from its own tensor; no op has a choice.
+/// `first` of 1 ns on p0 makes two tensors of 10 bytes: a for `shortly` of 1 ns and b for `long` of 100 ns, both on p1.
+/// The link has 1 B/ns. Each op can run on one device only.
 Problem two_readers() {
   GraphBuilder builder{"readers"};
   builder.add({.name = "first", .times = {{"p0", Nanoseconds{1}}}, .outputs = {{"a", Bytes{10}}, {"b", Bytes{10}}}});
@@ -27,7 +27,6 @@ Problem two_readers() {
   builder.add({.name = "long", .times = {{"p1", Nanoseconds{100}}}, .inputs = {"b"}});
   return {std::move(builder).build(), make_cluster(test::full_mesh(2))};
 }
-/// On these devices.
 Placement placed(const std::vector<std::size_t>& devices) {
   Placement placement;
   for (const std::size_t each : devices) placement.push_back(DeviceId{each});
@@ -51,20 +50,20 @@ LocalSearch search_from(const Problem& problem, const std::vector<Clusters>& lev
 TEST_CASE("under priorities a transfer that holds the critical one up is overtaken, which no strict order does") {
   const Problem problem = two_readers();
   const auto levels = cluster_levels(problem);
-  // a in [1, 11), b in [11, 21), long in [21, 121).
+  // a crosses in [1, 11), b in [11, 21); `long` runs in [21, 121).
   const Schedule start = by_priority(kOfReaders, {3, 2, 1});
   REQUIRE(simulate(problem, start).makespan == Nanoseconds{121});
-  // b in [1, 11), long in [11, 111), shortly in [111, 112).
+  // b crosses in [1, 11); `long` runs in [11, 111), `shortly` in [111, 112).
   const LocalSearch search = search_from(problem, levels, start, 50);
   CHECK(search.best_outcome() == Outcome{Bytes{0}, Nanoseconds{112}});
   CHECK(test::naive_simulate(problem, search.best()).makespan == Nanoseconds{112});
-  // Links are fifo there: b in [11, 21) whichever reader comes first.
+  // Under a strict order, links are fifo: b crosses in [11, 21) whichever reader comes first.
   const Schedule strict = in_started_order(problem, kOfReaders, simulate(problem, search.best()));
   CHECK(search_from(problem, levels, strict, 50).best_outcome().makespan == Nanoseconds{121});
 }
 
 TEST_CASE("under priorities an op that waits for a device comes before the one that it waits for") {
-  // On p0 `idle` and `before`, 1 ns each; on p1 `after`, 10 ns. With idle first 12 ns, else 11.
+  // p0 runs `idle` and `before`, 1 ns each, and p1 runs `after`, 10 ns. It takes 12 ns with `idle` first, else 11.
   GraphBuilder builder{"turns"};
   builder.add({.name = "idle", .times = {{"p0", Nanoseconds{1}}}});
   builder.add({.name = "before", .times = {{"p0", Nanoseconds{1}}}, .outputs = {{"a", Bytes{0}}}});
@@ -90,7 +89,7 @@ TEST_CASE("a search under priorities never ends worse than it began, and says wh
     for (const GroupId group : problem.groups())
       for (const OpId op : problem.group_ops(group)) placement[op] = placement[problem.group_ops(group).front()];
     Schedule start = by_bottom_level(problem, placement);
-    for (double& each : start.priority) each = static_cast<double>(random.below(4));  // many alike
+    for (double& each : start.priority) each = static_cast<double>(random.below(4));  // many ties
     const auto levels = cluster_levels(problem);
     const LocalSearch search = search_from(problem, levels, start, 200);
     const Timeline timeline = test::naive_simulate(problem, search.best());
@@ -115,12 +114,12 @@ TEST_CASE("an island that goes on under priorities keeps nothing back for window
       in_started_order(ground.problem, kOfReaders, simulate(ground.problem, Schedule{.placement = kOfReaders}));
   Island island{ground, strict, Random{3}};
   island.restart(by_priority(kOfReaders, {3, 2, 1.5}));
-  CHECK(island.best().policy == Policy::strict);  // no better
+  CHECK(island.best().policy == Policy::strict);  // the new start is no better
   island.restart(by_priority(kOfReaders, {3, 1, 2}));
   CHECK(island.best().by_priority());
   island.run({.evaluations = 100}, {}, 0.01);
-  CHECK(island.evaluations() >= 100);  // with what relinking took before
-  CHECK(island.evaluations() <= 101);  // one by bottom levels
+  CHECK(island.evaluations() >= 100);  // including those of relinking before
+  CHECK(island.evaluations() <= 101);  // one more, for an order by bottom levels
   CHECK(island.best_outcome().makespan == Nanoseconds{112});
 }
 

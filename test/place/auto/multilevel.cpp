@@ -13,7 +13,7 @@ namespace trainyard {
 namespace {
 
 TEST_CASE("a multilevel search of 1,600 ops in eight chains finds that chains belong together") {
-  // Each chain: 200 ops of 10 and tensors of 1,000 between them; four devices: two chains each, 4,000.
+  // Each chain has 200 ops of 10 and tensors of 1,000 between them. With two chains on each of four devices: 4,000.
   test::Instance instance;
   for (std::size_t chain = 0; chain < 8; ++chain)
     for (std::size_t i = 0; i < 200; ++i) {
@@ -28,7 +28,7 @@ TEST_CASE("a multilevel search of 1,600 ops in eight chains finds that chains be
   REQUIRE(found);
   CHECK(found->outcome.makespan == Nanoseconds{4'000});
   CHECK(simulate(problem, found->schedule).makespan == Nanoseconds{4'000});
-  // 2,000 of the graph's, but for what a level's own start takes.
+  // 2,000 evaluations of the graph, besides those of each level's own start.
   CHECK(found->evaluations < 2'100);
 }
 

@@ -18,7 +18,7 @@
 namespace trainyard {
 namespace {
 
-/// A chain of 9,000 ops of 10 on 23 devices, 207,000 pairs; tensors take 5.
+/// A chain of 9,000 ops of 10 on 23 devices: 207,000 pairs of op and device. Transfers take 5.
 Problem long_chain() {
   test::Instance instance;
   for (std::size_t i = 0; i < 9'000; ++i) {
@@ -67,15 +67,15 @@ TEST_CASE("a rehearsal says what a member does with the first ops, and who is no
       })};
   const auto forecasts = rehearse(problem, pointers(members), {.threads = 1}, 0);
   REQUIRE(forecasts.size() == 5);
-  // No seconds: 500 and 2,000 ops, and no more for anyone.
+  // With 0 seconds, members run on 500 and 2,000 ops, and on no more.
   CHECK(asked["one"] == std::vector<std::size_t>{500, 2'000});
   CHECK(asked["two"] == std::vector<std::size_t>{500, 2'000});
   CHECK(asked["endless"] == std::vector<std::size_t>{500});
-  // 2,000 of 10; 1,999 transfers of 5 between them.
+  // 2,000 ops of 10, with 1,999 transfers of 5 between two devices.
   REQUIRE(forecasts[0]);
   CHECK(forecasts[0]->outcome.makespan == Nanoseconds{20'000});
   REQUIRE(forecasts[1]);
-  CHECK(forecasts[1]->outcome.makespan == Nanoseconds{40'000});  // 29,995, less than twice as long
+  CHECK(forecasts[1]->outcome.makespan == Nanoseconds{40'000});  // 29,995 counts as twice 20,000
   CHECK(std::isfinite(forecasts[0]->seconds));
   REQUIRE(forecasts[2]);
   CHECK(std::isinf(forecasts[2]->seconds));
@@ -111,14 +111,14 @@ TEST_CASE("a member ahead of plan ends early for its sake, and is asked again be
     return answered;
   };
   using Names = std::vector<std::string>;
-  // single until 1, fastt until 2, plan until 5, when peft is too late; fastt again until 8.
+  // single runs until 1, fastt is cut at 2, plan runs until 5, when it is too late for peft. fastt runs again until 8.
   CHECK(names({member("peft", 1), member("fastt", 3), member("plan", 3), member("single", 1)}) ==
         Names{"fastt", "plan", "single"});
   CHECK(asked == Names{"single", "fastt", "plan", "fastt"});
-  // fastt is cut again at 8; plan, longer than its own 7, ends at these.
+  // plan is longer than its limit and is cut at 7. fastt runs again and is cut at 8.
   CHECK(names({member("fastt", 9), member("plan", 9), member("single", 1)}) == Names{"single"});
   CHECK(asked == Names{"single", "fastt", "plan", "fastt"});
-  // Without plan nobody has to wait for it.
+  // Without plan, no member ends early for it.
   CHECK(names({member("fastt", 3), member("peft", 1), member("single", 1)}) == Names{"fastt", "single"});
 }
 
@@ -130,8 +130,8 @@ TEST_CASE("on a large graph the quickest member is asked first, then plans, then
   const auto done = [](double seconds, std::int64_t makespan) {
     return std::optional{Forecast{seconds, {Bytes{0}, Nanoseconds{makespan}}, 2'000}};
   };
-  // heft is longer than peft, m-etf and talos, which are alike: m-etf is listed, talos quicker than peft; fastt and
-  // plan rewrite the graph, and fastt is slow.
+  // heft's makespan is longer than those of peft, m-etf and talos, which are equal: m-etf is in kLargeFirst, and talos
+  // is quicker than peft. fastt and plan rewrite the graph, and fastt is slow.
   const std::vector<std::optional<Forecast>> forecasts{done(1, 120), std::nullopt,   done(5, 100), done(6, 100),
                                                        done(4, 100), done(0.1, 600), std::nullopt};
   std::vector<std::string> order;
@@ -143,7 +143,7 @@ TEST_CASE(
     "members that copy a large graph for each device are not asked where their copies take longer than there is") {
   const Problem problem{training_graph(make_network("inception_v3:batch=256")),
                         make_cluster(preset_cluster("32x8xA100"))};
-  REQUIRE(is_large(problem));  // 239,104 pairs: 4.8 s
+  REQUIRE(is_large(problem));  // 239,104 pairs of op and device: 4.8 s
   std::map<std::string, std::size_t> whole;
   const auto member = [&](std::string name, bool divides) {
     return Placer{.name = name, .place = [&whole, name, divides](const Problem& given, const PlaceOptions&) {

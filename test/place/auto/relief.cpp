@@ -28,7 +28,7 @@ void for_each_placement(const Problem& problem, const Visit& visit) {
     bool allowed = true;
     try {
       check_schedule(problem, schedule);
-    } catch (const InputError&) {  // a device that cannot run the op, a group apart
+    } catch (const InputError&) {  // a device cannot run the op, or a group is apart
       allowed = false;
     }
     if (allowed) visit(schedule.placement);
@@ -43,8 +43,7 @@ void for_each_placement(const Problem& problem, const Visit& visit) {
   }
 }
 
-/// Ops without tensors of these parameter bytes and times on p0, p1, ..., one line each, on devices of these
-/// capacities.
+/// Independent ops, each given by its parameter bytes and its times on p0, p1, ..., on devices of these capacities.
 Problem loads(const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>>& ops,
               const std::vector<std::int64_t>& capacities) {
   GraphBuilder builder{"loads"};
@@ -72,7 +71,7 @@ std::vector<std::size_t> devices_of(const Ordered& answer) {
 }
 
 TEST_CASE("what frees the most bytes for the time lost moves first, and nothing once it fits") {
-  // 15 bytes on p0 of 10: each op frees 5, 5 and 4 of those beyond, for 90, 1 and 0 ns more on p1.
+  // p0 has 10 bytes and holds 15. Moving an op to p1 frees 5, 5 or 4 of the excess, for 90, 1 or 0 ns more.
   const Problem problem = loads({{6, {10, 100}}, {5, {10, 11}}, {4, {10, 10}}}, {10, 10});
   const Ordered answer = relieved_from(problem, {0, 0, 0});
   CHECK(devices_of(answer) == std::vector<std::size_t>{0, 1, 0});
@@ -81,26 +80,26 @@ TEST_CASE("what frees the most bytes for the time lost moves first, and nothing 
   // 6 and 4 on p0 and 5 on p1 fit as they are.
   CHECK(devices_of(relieved_from(problem, {0, 1, 0})) == std::vector<std::size_t>{0, 1, 0});
   CHECK(relieved_from(problem, {0, 1, 0}).evaluations == 1);
-  // A budget of none leaves the start as it is.
+  // A budget of 0 evaluations leaves the start as it is.
   CHECK(devices_of(relieved_from(problem, {0, 0, 0}, {.evaluations = 0})) == std::vector<std::size_t>{0, 0, 0});
 }
 
 TEST_CASE("where no move alone helps, two ops change places") {
-  // p0 of 10 has 6 + 5, p1 of 9 has 4 + 4: an op of p0 on p1 makes 13 or 14 of 9 there. 6 + 4 and 5 + 4 fit.
+  // p0 (10 bytes) holds 6 + 5, p1 (9 bytes) 4 + 4. One op more on p1 makes 13 or 14 there. 6 + 4 and 5 + 4 fit.
   const Problem two = loads({{6, {9, 9}}, {5, {9, 9}}, {4, {9, 9}}, {4, {9, 9}}}, {10, 9});
   const Ordered swapped = relieved_from(two, {0, 0, 1, 1});
   CHECK(swapped.outcome.excess == Bytes{0});
   CHECK(swapped.schedule.placement[OpId{0}] == DeviceId{0});
   CHECK(swapped.schedule.placement[OpId{1}] == DeviceId{1});
-  // Where nothing fits, the least beyond is the answer.
+  // If nothing fits, the answer has the least excess.
   const Problem full = loads({{6, {9, 9}}, {5, {9, 9}}, {4, {9, 9}}, {4, {9, 9}}}, {10, 8});
   CHECK(relieved_from(full, {0, 0, 1, 1}).outcome.excess == Bytes{1});  // 19 bytes, room for 18
 }
 
 TEST_CASE(
     "on random instances a schedule that fits is found nearly always where there is one, and none is made worse") {
-  // Problems of up to 8 ops on 2 or 3 devices, whose capacities are alike: the least with which one of all placements
-  // fits, and that much more.
+  // Problems of up to 8 ops on 2 or 3 devices. All have the same capacity: `percent` of the least with which some
+  // placement fits.
   struct Row {
     std::int64_t percent;
     int least_found, of;
@@ -135,7 +134,7 @@ TEST_CASE(
       CHECK(answer.outcome <= before);
       CHECK(answer.evaluations <= 100);
       const Ordered known = relieved(problem, cluster_levels(problem), schedule, {.evaluations = 100}, before.makespan);
-      CHECK(known.outcome == before);  // no shorter than what is known
+      CHECK(known.outcome == before);  // no moves: the makespan is not below the known one
       if (before.excess == Bytes{0}) {
         CHECK(answer.schedule == schedule);
         continue;

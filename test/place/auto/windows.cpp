@@ -16,7 +16,7 @@
 namespace trainyard {
 namespace {
 
-/// Tasks of 1 to 9 on this many alike devices, without transfers.
+/// Random tasks of 1 to 9 ns on equal devices, without transfer times.
 Problem tasks(Random& random, std::size_t count, std::size_t devices) {
   test::Instance instance;
   for (std::size_t i = 0; i < count; ++i) {
@@ -46,7 +46,7 @@ TEST_CASE("the window of all ops is the problem: its optimum is that of branch a
     REQUIRE(found.complete);
     REQUIRE(found.best);
     CHECK(found.best->value == whole.value.count);
-    // Devices that are free later, and what follows, add up.
+    // A later start of the devices (100) and work beyond the window (7) add up.
     std::ranges::fill(window.available, 100);
     std::ranges::fill(window.beyond, 7);
     const auto later = detail::search_window(
@@ -57,7 +57,7 @@ TEST_CASE("the window of all ops is the problem: its optimum is that of branch a
 }
 
 TEST_CASE("a window keeps to what arrives when, and to devices that are given") {
-  // Two tasks of 5: the first is wanted on p0 at 3 or on p1 at 9; the second stays on p0.
+  // Two tasks of 5. The first one's input arrives on p0 at 3, on p1 at 9. The second one stays on p0.
   test::Instance instance{{{5, 5}, {5, 5}}, {}};
   const Problem problem = test::make_problem(instance);
   detail::ExactWindow window{.ops = {OpId{0}, OpId{1}},
@@ -68,11 +68,11 @@ TEST_CASE("a window keeps to what arrives when, and to devices that are given") 
                              .held = {0, 0}};
   const auto both = detail::search_window(problem, window, {.limit = 100});
   REQUIRE(both.best);
-  CHECK(both.best->value == 10);  // p0: the second [0, 5), the first [5, 10); p1 would end it at 14
+  CHECK(both.best->value == 10);  // p0: the second [0, 5), the first [5, 10); on p1 the first would end at 14
   CHECK(both.best->device == std::vector<std::uint32_t>{0, 0});
   CHECK(both.best->start == std::vector<std::int64_t>{5, 0});
   CHECK_FALSE(detail::search_window(problem, window, {.limit = 10}).best);
-  window.fixed[1] = 1;  // there 4 follow
+  window.fixed[1] = 1;  // where 4 more follow
   const auto apart = detail::search_window(problem, window, {.limit = 100});
   CHECK(apart.best->value == 9);  // the first [3, 8) on p0, the second [0, 5) on p1 and 4 more
 }
@@ -96,7 +96,7 @@ TEST_CASE("windows never make a schedule worse, keep to the problem's rules, and
     REQUIRE_NOTHROW(check_schedule(problem, schedule));
     CHECK(outcome == evaluator.outcome(schedule));
     CHECK(outcome.makespan == test::naive_simulate(problem, schedule).makespan);
-    // Beyond a small budget: what is left of a node, the answer of the last window, and the run that is read.
+    // Exceeded even a small budget: the rest of a node, the last window's answer, and the run that is read.
     WindowSearch few{problem, Random{static_cast<std::uint64_t>(round)}};
     few.run(schedule, outcome, Effort{{.evaluations = 10}});
     CHECK(few.evaluations() <= 13);

@@ -13,10 +13,10 @@
 #include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 
-/// Answers of Baechi's own program (see the README beside them); a microsecond of theirs is a nanosecond here.
+/// Answers of the Baechi authors' program (see the README beside them). Their microseconds are nanoseconds here.
 namespace trainyard::test {
 
-/// Each op has one output tensor; what persists is part of it (memory "literal").
+/// Problem of a Baechi instance. Each op has one output tensor, which includes its persistent bytes (memory "literal").
 inline Problem problem_of_baechi(const nlohmann::json& instance) {
   std::vector<OpSpec> ops;
   for (const auto& op : instance.at("ops")) {

@@ -15,7 +15,7 @@ using namespace trainyard;
 using test::Row;
 
 TEST_CASE("m-ETF plans 3 for an op with two readers, all times one: a reader could start elsewhere no earlier") {
-  // a p0 [0,1], b p0 [1,2]; c could start at 2 on p0, and on p1 too after the transfer [1,2]: the lower id
+  // a on p0 [0,1], b on p0 [1,2]. c could start at 2 on p0, and on p1 after the transfer [1,2]: the lower id wins.
   const Problem problem = test::make_problem({{{1, 1}, {1, 1}, {1, 1}}, {{0, 1, 1}, {0, 2, 1}}});
   const Schedule schedule = m_etf(problem);
   CHECK(schedule.plan->makespan == Nanoseconds{3});
@@ -23,8 +23,9 @@ TEST_CASE("m-ETF plans 3 for an op with two readers, all times one: a reader cou
 }
 
 TEST_CASE("m-ETF sends a tensor to a device once, and a device sends one at a time") {
-  // a [0,2] on p0; one tensor of 3 for b (10) and c (10), another for d (1). At 2 b starts on p0. c could start on p1
-  // at 2 + 3 = 5 and d on p2 at 5, were each sent alone: c goes first, p0's channel is taken until 5, d arrives at 8.
+  // a [0,2] on p0 makes x for b (10) and c (10), and y for d (1), of 3 bytes each. At 2 b starts on p0. c could start
+  // on p1 at 2 + 3 = 5, and so could d on p2 if y were sent alone. c goes first: p0's channel is busy until 5, and y
+  // arrives at 8.
   GraphBuilder builder;
   const auto time = [](std::int64_t t) { return std::vector<GivenTime>{{"cpu", Nanoseconds{t}}}; };
   builder.add({.name = "a", .times = time(2), .outputs = {{"x", Bytes{3}}, {"y", Bytes{3}}}});
@@ -33,12 +34,12 @@ TEST_CASE("m-ETF sends a tensor to a device once, and a device sends one at a ti
   builder.add({.name = "d", .times = time(1), .inputs = {"y"}});
   builder.add({.name = "e", .times = time(1), .inputs = {"x"}});
   const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(3))};
-  // At 5 nobody else is ready on p2: y would now arrive at 5 + 3 = 8, x too; d is first, and x follows at 11.
+  // At 5 only d and e are left for p2, whose inputs y and x would arrive at 5 + 3 = 8. d is first, and x follows at 11.
   CHECK(test::rows_of(m_etf(problem)) == std::vector<Row>{{0, 0}, {0, 2}, {1, 5}, {2, 8}, {2, 11}});
 }
 
 TEST_CASE("m-ETF frees an output when its last reader is scheduled, so that a chain fits where its sum does not") {
-  // four ops with an output of 10 in a chain need 20 at a time
+  // A chain of four ops with outputs of 10 needs 20 at a time.
   test::Instance instance{{{1, 1}, {1, 1}, {1, 1}, {1, 1}}, {{0, 1, 10}, {1, 2, 10}, {2, 3, 10}}};
   const auto on = [&](std::int64_t capacity) {
     const Problem free = test::make_problem(instance);
@@ -47,7 +48,7 @@ TEST_CASE("m-ETF frees an output when its last reader is scheduled, so that a ch
     return Problem{free.graph(), make_cluster(std::move(cluster))};
   };
   CHECK(test::devices_of(m_etf(on(20))) == std::vector<std::size_t>{0, 0, 0, 0});
-  // With 15 the second op has no room beside its input; it goes to the other device, and the third back.
+  // With 15, the second op has no room beside its input. It goes to the other device, and the third op back.
   CHECK(test::devices_of(m_etf(on(15), {.literal = true})) == std::vector<std::size_t>{0, 1, 0, 0});
 }
 
@@ -104,7 +105,7 @@ TEST_CASE("m-ETF gives the placements and the schedules of Baechi's program, wit
     const Schedule schedule = m_etf(problem, {.literal = true});
     REQUIRE_NOTHROW(check_schedule(problem, schedule));
     const auto& answer = answers.at("m_etf");
-    if (answer.contains("error")) return;  // it gives up where two ops of a group have no memory on their device
+    if (answer.contains("error")) return;  // the program gives up if two ops of a group have no memory on their device
     CHECK(test::devices_of(schedule) == answer.at("placement").get<std::vector<std::size_t>>());
     CHECK(schedule.plan->makespan == Nanoseconds{answer.at("algorithm_makespan_us")});
     for (const OpId op : problem.ops()) CHECK(schedule.plan->start[op] == Nanoseconds{answer.at("start")[op.index()]});

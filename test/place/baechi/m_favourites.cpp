@@ -16,7 +16,7 @@ using namespace trainyard;
 
 namespace {
 
-/// The whole program as it is printed.
+/// Value of the whole linear program, as printed in the paper.
 double value_as_printed(const Problem& problem, const OpEdges& edges) {
   using Terms = std::vector<LinearProgram::Term>;
   const MeanCosts means{problem};
@@ -47,7 +47,8 @@ double value_as_printed(const Problem& problem, const OpEdges& edges) {
   return solution.value;
 }
 
-/// The path of greatest length with these x, which must keep the two sums.
+/// Length of the longest path with these x. Checks that for each op, x sums up to at least the number of edges less
+/// one, over the edges into it and over those out of it.
 double value_of(const Problem& problem, const OpEdges& edges, const IdMap<EdgeId, double>& x) {
   const MeanCosts means{problem};
   IdMap<OpId, double> start(problem.op_count(), 0.0);
@@ -72,7 +73,7 @@ double value_of(const Problem& problem, const OpEdges& edges, const IdMap<EdgeId
   return end;
 }
 
-/// A random graph with times small enough for ties; one tensor an edge.
+/// A random graph with times small enough for ties, and one tensor per edge.
 test::Instance random_instance(Random& random, std::int64_t most_ops) {
   test::Instance instance;
   const auto count = static_cast<std::size_t>(random.between(1, most_ops));
@@ -97,12 +98,12 @@ double relaxed(const test::Instance& instance) {
 TEST_CASE("the linear program of m-SCT has the published values on forks and diamonds") {
   // a fork: each child half a favourite, 1 + 1/2 + 1
   CHECK(relaxed({{{1, 1}, {1, 1}, {1, 1}}, {{0, 1, 1}, {0, 2, 1}}}) == doctest::Approx(2.5));
-  // of three children: x = 2/3 each, 1 + 2/3 + 1
+  // three children: x = 2/3 each, 1 + 2/3 + 1
   CHECK(relaxed({{{1, 1}, {1, 1}, {1, 1}, {1, 1}}, {{0, 1, 1}, {0, 2, 1}, {0, 3, 1}}}) == doctest::Approx(8.0 / 3));
   // a diamond: 1 + 1/2 + 1 + 1/2 + 1
   CHECK(relaxed({{{1, 1}, {1, 1}, {1, 1}, {1, 1}}, {{0, 1, 1}, {0, 2, 1}, {1, 3, 1}, {2, 3, 1}}}) ==
         doctest::Approx(4));
-  // p = 2, 3, 1, 2 and c = 1, 1/2, 1, 1/2, twice as long here: the long side is relieved of both, 4 + 6 + 4
+  // p = 2, 3, 1, 2 and c = 1, 1/2, 1, 1/2, doubled here: both edges of the long side have x = 0, 4 + 6 + 4
   CHECK(relaxed({{{4, 4}, {6, 6}, {2, 2}, {4, 4}}, {{0, 1, 2}, {0, 2, 1}, {1, 3, 2}, {2, 3, 1}}}) ==
         doctest::Approx(14));
 }

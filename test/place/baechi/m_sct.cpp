@@ -18,9 +18,8 @@ using namespace trainyard;
 using test::Row;
 
 TEST_CASE("a device waits for the favourite child of its last op") {
-  // a 1 -> b 5, a -> f 5 (a transfer of 1 each), and x 1 -> f, x on another device until 3. f is a's favourite child.
-  // m-ETF gives p0 to b at 1; with f as favourite, which is not ready before 3, nothing changes: b goes to p0.
-  // Ready at 1 with b of the higher topological rank, f goes first on p0 and b must be sent.
+  // a (1) feeds b (5) and f (5), with a transfer of 1 each. m-ETF gives p0 to b at 1, and f starts on p1 at 2. With f
+  // as a's favourite child, p0 is kept for f, and b starts on p1 at 2.
   const Problem problem = test::make_problem({{{1, 1}, {5, 5}, {5, 5}}, {{0, 1, 1}, {0, 2, 1}}});
   IdMap<OpId, OpId> favourite(3);
   CHECK(test::rows_of(m_sct(problem, favourite, {})) == std::vector<Row>{{0, 0}, {0, 1}, {1, 2}});
@@ -29,7 +28,7 @@ TEST_CASE("a device waits for the favourite child of its last op") {
 }
 
 TEST_CASE("an urgent op goes before the favourite child") {
-  // One device: b is ready everywhere as soon as c, the favourite child of a, is; it is urgent, and goes first.
+  // One device: b is ready as soon as c, the favourite child of a, is. b is urgent, so it goes first.
   const Problem problem = test::make_problem({{{1}, {5}, {5}}, {{0, 1, 1}, {0, 2, 1}}});
   IdMap<OpId, OpId> favourite(3);
   favourite[OpId{0}] = OpId{2};
@@ -45,7 +44,7 @@ TEST_CASE("without favourite children m-SCT is m-ETF") {
 }
 
 TEST_CASE("the event loop ends when its time is up") {
-  // 600 ops that are ready at once on 2 devices are more looks than one between two questions for the time.
+  // 600 ops that are ready at once on 2 devices take more looks than the loop makes between two checks of the time.
   const Problem problem = test::make_problem({std::vector<std::vector<std::int64_t>>(600, {1, 1}), {}});
   CHECK_THROWS_AS(m_sct(problem, IdMap<OpId, OpId>(600), {.stop = [] { return true; }}), OutOfTime);
   try {

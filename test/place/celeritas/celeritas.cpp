@@ -35,7 +35,7 @@ TEST_CASE("every op comes after all that it depends on") {
 }
 
 TEST_CASE("ops of a cluster share a device, clusters go where they end first") {
-  // Two chains of two ops of 4, tensors of 9 within; one cluster may be 1/2 of the work, 8: one for each chain.
+  // Two chains of two ops of 4, with tensors of 9 in them. A cluster may have half of the work, 8: one for each chain.
   const Problem problem = test::make_problem({{{4, 4}, {4, 4}, {4, 4}, {4, 4}}, {{0, 1, 9}, {2, 3, 9}}});
   const Schedule schedule = celeritas(problem, {.clusters = 1});
   CHECK(test::rows_of(schedule) == std::vector<Row>{{0, 0}, {0, 4}, {1, 0}, {1, 4}});

@@ -24,7 +24,7 @@ std::vector<OpId> in_order(const Graph& graph) { return graph.topological_order(
 }  // namespace
 
 TEST_CASE("a chain is cut where the fewest bytes cross") {
-  // 0 -5- 1 -1- 2 -5- 3, runs of two at most: cut at 1. Of three at most: at 1 too, rather than 0 1 2 | 3 (5).
+  // 0 -5- 1 -1- 2 -5- 3. Runs of two at most are cut at 1, and runs of three at most too, rather than 0 1 2 | 3 (5).
   const Problem problem = test::make_problem({{{1}, {1}, {1}, {1}}, {{0, 1, 5}, {1, 2, 1}, {2, 3, 5}}});
   const Graph& graph = problem.graph();
   const auto cut = [&](std::int64_t most) {
@@ -37,7 +37,7 @@ TEST_CASE("a chain is cut where the fewest bytes cross") {
 }
 
 TEST_CASE("a tensor counts once for every other run that reads it, and an op beyond the limit is a run of its own") {
-  // 0 has one tensor of 4, read by 1 and 2; op 1's, of 3, is read by 2. Op 0 alone is beyond the limit.
+  // Op 0's tensor of 4 is read by 1 and 2, op 1's of 3 by 2. Op 0 alone exceeds the limit.
   GraphBuilder builder;
   builder.add({.name = "0", .times = {{"cpu", Nanoseconds{9}}}, .outputs = {{"a", Bytes{4}}}});
   builder.add({.name = "1", .times = {{"cpu", Nanoseconds{1}}}, .inputs = {"a"}, .outputs = {{"b", Bytes{3}}}});
@@ -63,7 +63,7 @@ TEST_CASE("no cuts have fewer bytes between runs, and none as few has fewer runs
       weights[op].bytes = Bytes{random.between(0, 5)};
     }
     const RunWeight limit{Nanoseconds{random.between(3, 12)}, Bytes{random.between(3, 12)}};
-    /// Bytes between runs and the number of runs; nothing where a run is beyond the limit.
+    /// Bytes between runs, and the number of runs; nothing if a run exceeds the limit.
     const auto value = [&](std::size_t cuts) -> std::optional<std::pair<std::int64_t, std::size_t>> {
       IdMap<OpId, std::size_t> run(problem.op_count());
       std::size_t runs = 0, size = 0;

@@ -19,7 +19,7 @@ struct Edge {
   std::int64_t weight;
 };
 
-/// Vertices that take the same on both sides and hold `bytes` each.
+/// Graph whose vertices have the same load on both sides and hold `bytes` each.
 CutGraph graph_of(const std::vector<std::int64_t>& loads, const std::vector<Edge>& edges, std::int64_t bytes = 0) {
   CutGraph graph;
   for (std::uint32_t v = 0; v < loads.size(); ++v) {
@@ -75,7 +75,7 @@ TEST_CASE("two cliques are cut at the one edge between them") {
 }
 
 TEST_CASE("a long ring is cut at two of its lightest edges, through all levels of merging") {
-  // 1,200 vertices, every 100th edge weighs 1 and the others 5: halves of 600, two cuts of 1.
+  // 1,200 vertices in a ring. Every 100th edge weighs 1 and the others 5: halves of 600, two cuts of 1.
   std::vector<Edge> edges;
   for (std::uint32_t v = 0; v < 1200; ++v) edges.push_back({v, (v + 1) % 1200, v % 100 == 99 ? 1 : 5});
   const CutGraph graph = graph_of(std::vector<std::int64_t>(1200, 1), edges);
@@ -153,7 +153,7 @@ TEST_CASE("bytes are kept to their limits whatever it costs in weight") {
 TEST_CASE("a side on which everything takes longer gets less") {
   CutGraph graph = graph_of(std::vector<std::int64_t>(40, 10), {});
   for (auto& load : graph.loads) load[1] = 30;
-  // f 400 = (1 - f) 1200 at f = 3/4.
+  // Side 0 gets the share f with 400 f = 1200 (1 - f): f = 3/4.
   CutTargets targets{.loads = {300, 300}, .bytes = {kNoLimit, kNoLimit}};
   Random random{7};
   CHECK(std::ranges::count(bisect(graph, targets, random), 0) == 30);

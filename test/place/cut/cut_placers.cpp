@@ -23,7 +23,7 @@ bool in_this_build(const std::string& name) {
   return name == "scotch" ? has_scotch() : name == "metis" ? has_metis() : true;
 }
 
-/// `chains` chains of 6 ops of 10 ns, each tensor 4 bytes.
+/// `count` chains of 6 ops of 10 ns, with tensors of 4 bytes.
 Problem chains(std::size_t count, std::size_t devices) {
   GraphBuilder builder;
   for (std::size_t c = 0; c < count; ++c)
@@ -48,7 +48,7 @@ TEST_CASE("partitioners put chains that share nothing on devices of their own") 
       const Schedule schedule = find_placer(name).place(problem, {});
       const Timeline timeline = simulate(problem, schedule);
       CHECK(timeline.transfers.empty());
-      // 8 chains of 60 ns each; one more where a side may be half a chain above its share.
+      // 8 chains of 60 ns on each device, and one more, since a side may be half a chain above its share.
       CHECK(timeline.makespan <= Nanoseconds{name == "scotch" ? 600 : 540});
     }
   }
@@ -62,7 +62,7 @@ TEST_CASE("the weight between two groups is one mean transfer for each tensor an
   builder.add({.name = "d", .times = {{"cpu", Nanoseconds{1}}}, .after = {"a"}});
   const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(2))};
   const GroupGraph graph{problem};
-  // x once for the group, y once: 4 + 1 and 6 + 1; the control edge to d moves nothing.
+  // x and y count once each for the group: (4 + 1) + (6 + 1). The control edge to d moves nothing.
   CHECK(graph.starts == std::vector<std::uint32_t>{0, 1, 2, 2});
   CHECK(graph.weights == std::vector<std::int64_t>{12, 12});
   CHECK(graph.time(GroupId{1}, 0) == 3);
@@ -84,7 +84,7 @@ TEST_CASE("slow devices get less, and what runs on one kind alone goes there") {
     CAPTURE(name);
     const Schedule schedule = find_placer(name).place(problem, {});
     REQUIRE_NOTHROW(check_schedule(problem, schedule));
-    // 11 ops take 1,100 on the CPU, as long as the other 209 on the two GPUs (1,045). The libraries do not know that.
+    // 11 ops take 1,100 on the CPU, as long as the other 209 on the two GPUs (1,045), which the libraries do not know.
     CHECK(simulate(problem, schedule).makespan <= Nanoseconds{name == "bisection" ? 1'200 : 3'000});
   }
 }
@@ -106,7 +106,7 @@ TEST_CASE("weights for libraries of 32 bits keep their proportions and their sum
 }
 
 TEST_CASE("settling leaves what fits, and moves what does not to where it shares most") {
-  // a-b-c-d on p0 with room for two, p1 and p2 empty: a (shares least there) and its neighbour's end leave.
+  // a-b-c-d on p0, which has room for two; p1 and p2 are empty.
   GraphBuilder builder;
   for (int i = 0; i < 4; ++i) {
     const std::string name(1, static_cast<char>('a' + i));
@@ -121,7 +121,7 @@ TEST_CASE("settling leaves what fits, and moves what does not to where it shares
   const GroupGraph graph{problem};
   GroupDevices devices(4, DeviceId{0});
   settle_groups(problem, graph, 100, devices);
-  // b and c share 2 with p0 each, a and d 1: these leave, each for the emptiest device.
+  // b and c share 2 with p0 each, a and d only 1: a and d leave, each for the emptiest device.
   CHECK(devices.values() == std::vector{DeviceId{1}, DeviceId{0}, DeviceId{0}, DeviceId{2}});
 }
 

@@ -18,7 +18,7 @@
 namespace trainyard::test {
 namespace {
 
-/// The result is what the simulator says, and no worse than its bound.
+/// Checks that the schedule is valid, fits and has the result's makespan, and that the bound is not above it.
 void check_result(const Problem& problem, const BranchAndBoundResult& result) {
   REQUIRE(result.bound <= result.value);
   if (!result.schedule) return;
@@ -54,7 +54,7 @@ TEST_CASE("a chain of five and two long ops end at 7 on two devices and at 5 on 
 }
 
 TEST_CASE("two tensors on one link: ops that stay where they are, 10") {
-  // 1 each on device 0, then 4 + 4 on the link, then 1: 1 + 4 + 4 + 1.
+  // 1 for each op on device 0, 4 + 4 on the link, then 1: 1 + 4 + 4 + 1.
   const SmallInstance instance{{{0, 1}, {0, 1}, {1, 1}, {1, 1}}, {{0, {2}, 4}, {1, {3}, 4}}};
   const Problem problem = problem_of(instance, linked(2));
   BranchAndBoundOptions options;
@@ -126,7 +126,7 @@ TEST_CASE("a search that is cut short gives what it has, with a bound that holds
     CHECK(part.value >= whole.value);
   }
   BranchAndBoundOptions options;
-  options.upper_limit = whole.value;  // only shorter ones: there is none
+  options.upper_limit = whole.value;  // only shorter schedules, of which there are none
   const auto none = branch_and_bound(problem, options);
   CHECK(!none.schedule);
   CHECK(none.bound == whole.value);
@@ -134,7 +134,8 @@ TEST_CASE("a search that is cut short gives what it has, with a bound that holds
 }
 
 TEST_CASE("a search over many devices asks at every other node whether to end") {
-  // 25 ops and 16 devices: a bound goes through 25 x 16 x 16 = 6,400 pairs, of which 16,384 are two nodes' at least.
+  // 25 ops on 16 devices: a bound visits 25 x 16 x 16 = 6,400 pairs. The 16,384 between two checks are two nodes or
+  // more.
   const Problem problem{layered_graph(25, 12), make_cluster(linked(16))};
   std::uint64_t asked = 0;
   const auto result = branch_and_bound(problem, {.stop = [&asked] { return ++asked == 10; }});

@@ -11,8 +11,8 @@
 
 namespace trainyard::test {
 
-/// Layers of 1 to 4 ops of 2 to 20 ns, each with one or two producers in the layer before and a few beyond; every edge
-/// a tensor of its own of 1 to 20 bytes.
+/// A graph of layers of 1 to 4 ops of 2 to 20 ns. Each op has one or two producers in the layer before, and a few have
+/// one beyond. Every edge is a tensor of its own, of 1 to 12 bytes.
 inline Graph layered_graph(std::size_t ops, std::uint64_t seed) {
   Random random = Random::stream(seed, ops);
   std::vector<OpSpec> specs(ops);

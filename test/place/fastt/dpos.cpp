@@ -40,8 +40,8 @@ std::int64_t planned(const Problem& problem, const DposRules& rules = {}) {
 }  // namespace
 
 TEST_CASE("DPOS: two branches on two devices, the critical path on one") {
-  // ranks: D 1; C 3 + 1 + 1 = 5; B 4 + 1 + 1 = 6; A 2 + 1 + 6 = 9. A, B, D on p0; C arrives on p1 at 2 + 1 = 3, ends at
-  // 6, its output is back at 7; B ends at 6; D [7,8]. One device would take 10.
+  // Ranks: D 1; C 3 + 1 + 1 = 5; B 4 + 1 + 1 = 6; A 2 + 1 + 6 = 9. A, B and D run on p0. C starts on p1 at 2 + 1 = 3,
+  // ends at 6, and its output is back at 7. B ends at 6; D [7,8]. One device would take 10.
   const Problem problem =
       test::make_problem({{{2, 2}, {4, 4}, {3, 3}, {1, 1}}, {{0, 1, 1}, {0, 2, 1}, {1, 3, 1}, {2, 3, 1}}});
   CHECK(ranks_of(problem) == std::vector<std::int64_t>{9, 6, 5, 1});
@@ -66,7 +66,7 @@ TEST_CASE("DPOS on the ten tasks of Arabnejad: 127 with the critical-path device
 }
 
 TEST_CASE("the critical path goes on where transfer and rank together are largest; by the text, where the rank is") {
-  // x 1 -> y 10 without a transfer to speak of, x -> z 9 with one of 5: 10 against 14
+  // x (1) feeds y (10) with a transfer of 0 and z (9) with one of 5: 10 against 14
   const Problem problem = test::make_problem({{{1, 1}, {10, 10}, {9, 9}}, {{0, 1, 0}, {0, 2, 5}}});
   CHECK(path_of(problem, false) == std::vector<std::uint32_t>{0, 2});
   CHECK(path_of(problem, true) == std::vector<std::uint32_t>{0, 1});
@@ -80,7 +80,7 @@ TEST_CASE("pinning is no good where speeds differ: the paper's bound does not ho
 }
 
 TEST_CASE("when the critical-path device is full the next one takes the rest of the path") {
-  // a chain of four ops with parameters of 10 each, where a device holds 25: two and two
+  // A chain of four ops with 10 bytes of parameters each, on devices of 25: two and two
   GraphBuilder builder;
   for (int i = 0; i < 4; ++i)
     builder.add({.name = "op" + std::to_string(i),
@@ -94,7 +94,7 @@ TEST_CASE("when the critical-path device is full the next one takes the rest of 
 }
 
 TEST_CASE("cumulative memory is never released: outputs add up") {
-  // outputs of 10 in a chain of four, where a device holds 25: two ops each; by the ledger any number
+  // A chain of four ops with outputs of 10, on devices of 25: two ops each; by the ledger, any number
   test::Instance instance{{{1, 1}, {1, 1}, {1, 1}, {1, 1}}, {{0, 1, 10}, {1, 2, 10}, {2, 3, 10}}};
   const Problem free = test::make_problem(instance);
   ClusterSpec cluster = free.cluster().spec();
@@ -120,7 +120,7 @@ TEST_CASE("order enforcement: priorities fall with the planned start") {
 }
 
 TEST_CASE("on devices that are alike the plan is within FastT's bound, pinned or not, on random graphs") {
-  // sum of w / devices + longest chain of w + longest chain of c
+  // Bound: sum of w / devices + longest chain of w + longest chain of c, with op times w and transfer times c
   Random random{5};
   for (int round = 0; round < test::rounds(400); ++round) {
     CAPTURE(round);

@@ -18,7 +18,7 @@ using namespace trainyard;
 
 namespace {
 
-/// A chain of convolutions with these times, transfers of 2 between them.
+/// A chain of convolutions of these times, with transfers of 2 between them.
 Problem chain(const std::vector<std::int64_t>& times, std::size_t devices) {
   GraphBuilder builder{"chain"};
   for (std::size_t i = 0; i < times.size(); ++i) {
@@ -39,8 +39,8 @@ Problem lenet(std::size_t devices) {
 }  // namespace
 
 TEST_CASE("OS-DPOS splits the long op of a chain in two, and stops where a split gains nothing") {
-  // In halves of FastT's numbers. Whole: 2 + 16 + 2 = 20. Split: b's parts [2,10] on p0 and, 1 later, [3,11] on
-  // p1; the second half is back at 12; c [12,14]. Then a gains nothing.
+  // FastT's numbers, halved. Whole: 2 + 16 + 2 = 20. Split: b's parts run [2,10] on p0 and, after a transfer of 1,
+  // [3,11] on p1. The second half is back at 12; c [12,14]. A split of a then gains nothing.
   const Problem problem = chain({2, 16, 2}, 2);
   CHECK(dpos(problem).plan->makespan == Nanoseconds{20});
   const Schedule schedule = os_dpos(problem);
@@ -51,7 +51,7 @@ TEST_CASE("OS-DPOS splits the long op of a chain in two, and stops where a split
   CHECK(start("b/part0") == Nanoseconds{2});
   CHECK(start("b/part1") == Nanoseconds{3});
   CHECK(start("c") == Nanoseconds{12});
-  // the simulator honours the splits: nothing contends here
+  // The simulator honours the splits: nothing contends here.
   CHECK(simulate(problem, schedule).makespan == Nanoseconds{14});
 }
 
@@ -120,11 +120,11 @@ TEST_CASE("OS-DPOS ends when time is up: without an answer before the first plan
   const Problem problem = lenet(4);
   const auto at_once = [] { return true; };
   CHECK_THROWS_AS(fastt_input(problem, OsDposOptions::Input::fitting, at_once), OutOfTime);
-  CHECK(fastt_input(problem, OsDposOptions::Input::replicas, at_once));  // nothing is tried
+  CHECK(fastt_input(problem, OsDposOptions::Input::replicas, at_once));  // replicas are not tried for fit
   CHECK_THROWS_AS(os_dpos(problem, {.stop = at_once}), OutOfTime);
   CHECK_THROWS_AS(os_dpos(problem, {.dpos = {.stop = at_once}}), OutOfTime);
   CHECK_THROWS_AS(dpos(apply_rewrites(problem, {Replicate{.replicas = 4}}), {.stop = at_once}), OutOfTime);
-  // Stopped ever later: in the end with all splits.
+  // The stop comes later and later; the last run finds all splits.
   std::size_t answers = 0;
   for (std::size_t most = 1; most < 1'000'000; most *= 2) {
     std::size_t asked = 0;

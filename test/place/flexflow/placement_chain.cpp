@@ -23,7 +23,7 @@ using namespace trainyard;
 
 namespace {
 
-/// A fork: t0 feeds t1 and t2; an edge takes 2.
+/// A fork: t0 feeds t1 and t2, with transfers of 2.
 Problem fork_problem() { return test::make_problem({{{3, 4}, {5, 4}, {6, 3}}, {{0, 1, 2}, {0, 2, 2}}}); }
 
 }  // namespace
@@ -39,7 +39,7 @@ TEST_CASE("with beta 0 every proposal that moves something is taken") {
     moves += chain.placement() != before;
   }
   CHECK(chain.taken() == moves);
-  // Half of the proposals are the device that the op is on.
+  // Half of the proposals are the op's own device.
   CHECK(moves > 420);
   CHECK(moves < 580);
   CHECK(chain.evaluations() == 1'000);
@@ -72,7 +72,7 @@ TEST_CASE("states are visited in proportion to exp(-beta c / scale)") {
   PlacementChain chain{problem, Placement(3, DeviceId{0}), Random{3}};
   chain.set_beta(2);
   chain.fix_scale(Nanoseconds{8});
-  // Every 20th state, so that samples are nearly independent.
+  // Every 20th state is a sample, so that samples are nearly independent.
   constexpr int kSamples = 20'000;
   std::array<double, 8> seen{};
   for (int i = 0; i < kSamples; ++i) {
@@ -110,11 +110,11 @@ TEST_CASE("the chain's costs are those of a full simulation, and moves keep grou
 }
 
 TEST_CASE("calibration gives the beta with which 3 of 10 worse proposals are taken") {
-  // One op of 10 or 15: the only worse proposal costs half more. exp(-beta / 2) = 0.3 at beta = 2.408.
+  // One op of 10 or 15: the only worse proposal costs 50 % more. exp(-beta / 2) = 0.3 at beta = 2.408.
   const Problem problem = test::make_problem({{{10, 15}}, {}});
   PlacementChain chain{problem, Placement(1, DeviceId{0}), Random{5}};
   CHECK(chain.calibrated_beta(50) == doctest::Approx(2.408).epsilon(0.001));
-  // All ops alike everywhere: nothing is worse.
+  // If the op takes the same time on all devices, no proposal is worse.
   const Problem flat = test::make_problem({{{10, 10}}, {}});
   PlacementChain none{flat, Placement(1, DeviceId{0}), Random{6}};
   CHECK(none.calibrated_beta(50) == PlacementChain::kGreedy);

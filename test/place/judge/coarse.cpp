@@ -35,17 +35,17 @@ TEST_CASE("ways to coarsen are read, and what is none of them is an error") {
 }
 
 TEST_CASE("the graph of Pesto's figure 6 becomes two ops only in a way that makes no cycle") {
-  // A -> C, B -> D with many bytes, A -> D and B -> C with few: {AC, BD} would be a cycle.
+  // A -> C and B -> D with many bytes, A -> D and B -> C with few: {AC, BD} would be a cycle.
   const SmallInstance figure{{{0, 1}, {0, 1}, {0, 1}, {0, 1}}, {{0, {2}, 9}, {1, {3}, 9}, {0, {3}, 1}, {1, {2}, 1}}};
   const Problem problem = problem_of(figure, linked(2));
   const Coarsening coarsening = coarsen(problem, 2);
   const auto& cluster = coarsening.cluster;
   CHECK_FALSE((cluster[OpId{0}] == cluster[OpId{2}] && cluster[OpId{1}] == cluster[OpId{3}]));
-  CHECK(coarse_problem(problem, coarsening).op_count() == coarsening.members.rows());  // built: without a cycle
+  CHECK(coarse_problem(problem, coarsening).op_count() == coarsening.members.rows());  // built, so no cycle
 }
 
 TEST_CASE("a cluster takes its ops' times, holds what they hold and sends what others read") {
-  // 0 (2) -4-> 1 (3) -> 2 (5): 0 and 1 together are 5 ns; to 2 goes the tensor of 1, 6 bytes.
+  // 0 (2) -40-> 1 (3) -6-> 2 (5): ops 0 and 1 are a cluster of 5 ns, which sends the tensor of 1, 6 bytes, to 2.
   GraphBuilder builder{"chain"};
   builder.add(
       {.name = "0", .parameter_bytes = Bytes{1}, .times = {{"gpu", Nanoseconds{2}}}, .outputs = {{"a", Bytes{40}}}});
@@ -86,13 +86,13 @@ TEST_CASE("a coarse schedule expands to one of the ops, no slower") {
     REQUIRE_NOTHROW(check_schedule(problem, fine));
     for (const OpId op : problem.ops())
       CHECK(fine.placement[op] == schedule.placement[OpId{coarsening.cluster[op].index()}]);
-    // A cluster sends when all of it has ended and waits for all that it reads: the ops are no slower.
+    // A cluster waits for all its inputs and sends when all its ops have ended. Single ops are no slower.
     CHECK(simulate(problem, fine).makespan <= simulate(coarse, schedule).makespan);
   }
 }
 
 TEST_CASE("groups that depend on each other in a circle are one cluster") {
-  GraphBuilder builder{"circle"};  // a1 -> b1, b2 -> a2: A and B in a circle; c alone
+  GraphBuilder builder{"circle"};  // a1 -> b1 and b2 -> a2: A and B depend on each other; c is alone
   builder.add({.name = "a1", .colocate = "A", .times = {{"gpu", Nanoseconds{1}}}, .outputs = {{"x", Bytes{1}}}});
   builder.add({.name = "b1", .colocate = "B", .times = {{"gpu", Nanoseconds{1}}}, .inputs = {"x"}});
   builder.add({.name = "b2", .colocate = "B", .times = {{"gpu", Nanoseconds{1}}}, .outputs = {{"y", Bytes{1}}}});

@@ -41,8 +41,8 @@ TEST_CASE("a placement with an op on no device has no order and no load") {
 }
 
 TEST_CASE("the best order shows what fifo hides: the long chain goes first") {
-  // On p0: 0 (1), 1 (1), 2 (1) are free at once; 2 feeds 3 (5) on p1 over a transfer of 1. Fifo takes 0, 1, 2:
-  // 3 + 1 + 5 = 9. With 2 first: 1 + 1 + 5 = 7, while p0 needs 3.
+  // Ops 0, 1 and 2, of 1 ns each on p0, are ready at once. Op 2 feeds op 3 (5 ns) on p1 over a transfer of 1. Fifo runs
+  // 0, 1, 2: 3 + 1 + 5 = 9. With op 2 first: 1 + 1 + 5 = 7, while p0 needs 3.
   const Problem problem = test::make_problem({{{1, 1}, {1, 1}, {1, 1}, {5, 5}}, {{2, 3, 1}}});
   const Schedule fifo{.placement = Placement{std::vector{DeviceId{0}, DeviceId{0}, DeviceId{0}, DeviceId{1}}}};
   REQUIRE(simulate(problem, fifo).makespan == Nanoseconds{9});

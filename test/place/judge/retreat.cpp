@@ -27,7 +27,7 @@ TEST_CASE("a retreat ends where a plan is settled, and keeps the first of the le
 }
 
 TEST_CASE("a retreat whose time is up keeps what it has; without a plan it says that it was not done") {
-  const auto until = [](int last) {  // plans on less are not done in time; each is better than the one before
+  const auto until = [](int last) {  // below `last`, time is up; each plan is better than the one before
     return best_retreat([&](int percent) {
       if (percent < last) throw OutOfTime{};
       return Retreat<int>{Schedule{.seed = static_cast<std::uint64_t>(percent)}, percent, false};

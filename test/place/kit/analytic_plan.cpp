@@ -28,7 +28,7 @@ TEST_CASE("the first op of a colocation group decides for all of it, among the d
   const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(3))};
   AnalyticPlan plan{problem};
   const auto slot = plan.earliest_finish(OpId{0});
-  CHECK(slot.device == DeviceId{1});  // p0 cannot run b; 5 on p1 and p2, the lower id
+  CHECK(slot.device == DeviceId{1});  // p0 cannot run b; 5 on both p1 and p2: the lower id
   plan.place(OpId{0}, slot);
   CHECK(plan.candidates(OpId{1}).size() == 1);
   CHECK(plan.candidates(OpId{1}).front() == DeviceId{1});

@@ -62,7 +62,7 @@ TEST_CASE("a faster device takes a longer run") {
 }
 
 TEST_CASE("capacities come before balance") {
-  // 6 bytes each, 15 at most: no run of three
+  // Items of 6 bytes, 15 at most: no run of three
   const std::vector<PartitionItem> items(4, {Bytes{6}, Bytes{3}});
   CHECK(partition_chain(items, {bin({1, 1, 1, 9}, Bytes{15}), bin({1, 1, 1, 9}, Bytes{15})}) ==
         std::vector<std::size_t>{0, 0, 1, 1});

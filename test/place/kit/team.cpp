@@ -27,7 +27,7 @@ using namespace trainyard;
 
 namespace {
 
-/// Ranks that are threads of this process.
+/// Team whose ranks are threads of this process.
 class Threads {
  public:
   explicit Threads(std::size_t count) : count_(count), meeting_(static_cast<std::ptrdiff_t>(count)) {}
@@ -112,7 +112,7 @@ TEST_CASE("a packed alternative that a variant has not is refused") {
 
 namespace {
 
-/// A chain of ops beside another, with edges across here and there.
+/// Two parallel chains of ops, with a few edges between them.
 Problem two_chains(std::size_t ops, std::uint64_t seed) {
   Random random{seed};
   test::Instance instance;
@@ -124,7 +124,7 @@ Problem two_chains(std::size_t ops, std::uint64_t seed) {
   return test::make_problem(instance);
 }
 
-/// One schedule on every rank of teams of these sizes.
+/// Checks that every rank of teams of these sizes gets the schedule `alone`.
 void check_teams(const Problem& problem, const Schedule& alone, const std::vector<std::size_t>& counts,
                  const std::function<Schedule(Team&)>& place) {
   CAPTURE(problem.op_count());
@@ -138,7 +138,7 @@ void check_teams(const Problem& problem, const Schedule& alone, const std::vecto
 
 TEST_CASE("auto over ranks, however many, is auto on one") {
   const std::vector<Placer> members{find_placer("heft"), find_placer("round-robin")};
-  // Few ops, and so many that coarser graphs are searched first.
+  // Few ops, and enough ops for coarser graphs to be searched first.
   for (const std::size_t ops : {std::size_t{100}, std::size_t{2'100}})
     for (const std::size_t islands : {std::size_t{2}, std::size_t{5}}) {
       const Problem problem = two_chains(ops, ops + islands);

@@ -22,7 +22,7 @@ TEST_CASE("DOPPLER's features of five ops are those worked out by hand") {
   const PlacementTask task{test::five_ops()};
   const DopplerGraph graph{task};
   REQUIRE(task.size() == 5);
-  // time, bottom level, top level, in, out:
+  // Columns: time, bottom level, top level, in, out.
   //   bottom  d 10, b 20 + 6 + 10 = 36, c 30 + 2 + 10 = 42, a 10 + 4 + 42 = 56
   //   top     a 10, b 20 + 4 + 10 = 34, c 30 + 4 + 10 = 44, d 10 + max(6 + 34, 2 + 44) = 56
   const std::map<std::string, std::vector<double>> expected{{"a", {10, 56, 10, 0, 8}},
@@ -63,13 +63,13 @@ TEST_CASE("the critical path takes the ready op with the largest bottom level, t
     CHECK(state.earliest_device(group) == device);
     state.place(group, device);
   };
-  step("a", 0);  // 0 to 10; both devices alike
-  step("c", 0);  // 10 to 40; on the other, 14 to 44
-  step("b", 1);  // 14 to 34; behind c, 40 to 60
+  step("a", 0);  // 0 to 10; the devices are equal
+  step("c", 0);  // 10 to 40; on device 1, 14 to 44
+  step("b", 1);  // 14 to 34; after c on device 0, 40 to 60
   const learn::Matrix<double> features = state.device_features(test::group_of(task, "d"));
   const std::vector<std::vector<double>> expected{
-      {40, 30, 10, 40, 50},   // a and c there, c an input: 10 to 40; d from max(40, 34 + 6) on
-      {20, 20, 14, 34, 52}};  // b there, an input; d from max(34, 40 + 2) on
+      {40, 30, 10, 40, 50},   // has a and its input c, of 10 to 40; d could start at max(40, 34 + 6)
+      {20, 20, 14, 34, 52}};  // has its input b; d could start at max(34, 40 + 2)
   for (learn::Index device = 0; device < 2; ++device)
     for (learn::Index i = 0; i < 5; ++i)
       CHECK(features(device, i) == expected[static_cast<std::size_t>(device)][static_cast<std::size_t>(i)]);
@@ -87,7 +87,7 @@ TEST_CASE("DOPPLER's stage 1 learns the critical path's choices") {
       const auto taught = network.follow(task, {}, nullptr);
       double count = 0;
       for (std::size_t i = 0; i < taught->actions.size(); ++i) {
-        const auto& p = taught->probabilities[i];  // of equals, any
+        const auto& p = taught->probabilities[i];  // any of several equal ones is right
         count += p[taught->actions[i]] >= *std::ranges::max_element(p) - 1e-6;
       }
       return count / static_cast<double>(taught->actions.size());
@@ -97,14 +97,14 @@ TEST_CASE("DOPPLER's stage 1 learns the critical path's choices") {
     CAPTURE(task.size());
     CAPTURE(before);
     CHECK(right() >= 0.95);
-    CHECK(result.evaluations == 2);  // the teacher's placement, and what the policy decides in the end
+    CHECK(result.evaluations == 2);  // the teacher's placement, and the policy's final one
     CHECK(result.best_cost[0] <= PlacementCosts{task}.cost(network.follow(task, {}, nullptr)->devices));
   }
 }
 
 TEST_CASE("stage 1 can imitate placements that are given") {
   const PlacementTask task{test::independent_chains(3, 4, 3)};
-  // By step, not by chain: op k of each chain on device k mod 3, which no heuristic would do.
+  // Op k of each chain on device k mod 3: by step, not by chain, which no heuristic would do.
   Devices odd(task.size());
   for (std::size_t chain = 0; chain < 3; ++chain)
     for (std::size_t step = 0; step < 4; ++step)
@@ -146,9 +146,9 @@ TEST_CASE("a policy of DOPPLER has the same bytes on any number of threads, and 
 }
 
 TEST_CASE("on DOPPLER's graphs its simulator's times are ours without sharing") {
-  // env/cost.py of the authors' program (04c66de) on SimPy 3.0.11, op i on device (i k + i / 5) mod n, k = 1, 3, 7.
-  // Where ops become ready at one instant, as many do, SimPy goes by its own queue and we by number, so times are made
-  // different: 1000 i^2 + i more for the op, i^3 + 7 for its transfer.
+  // Answers of env/cost.py of the authors' program (04c66de) on SimPy 3.0.11, with op i on device (i k + i / 5) mod n,
+  // k = 1, 3, 7. If ops become ready at the same instant, as many do, SimPy uses the order of its queue and Trainyard
+  // op numbers. So times are made different: 1000 i^2 + i more for op i, i^3 + 7 for its transfer.
   struct Answer {
     const char* file;
     std::size_t devices;

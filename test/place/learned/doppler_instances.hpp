@@ -14,10 +14,10 @@
 
 namespace trainyard::test {
 
-/// A graph of DOPPLER's `compute_graph/`: a line with the number of nodes and inputs, three lists (inputs, sources of
-/// edges, their ends), then a line for each node that is no input: its time, and that of the transfer of its output to
-/// any device. Transfers do not wait for each other. With `distinct`, some ns more each, so that no two times are
-/// equal.
+/// Problem of a graph of DOPPLER's `compute_graph/`. The file has a line with the number of nodes and inputs, three
+/// lists (inputs, sources of edges, their ends), and a line for each node that is not an input: its time, and the time
+/// of the transfer of its output to any device. Transfers do not wait for each other. With `distinct`, some ns are
+/// added to each time, so that no two times are equal.
 inline Problem doppler_problem(const std::filesystem::path& file, std::size_t devices, bool distinct = false) {
   std::istringstream lines{read_text(file)};
   std::vector<std::vector<std::int64_t>> numbers;

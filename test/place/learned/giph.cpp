@@ -20,15 +20,15 @@ TEST_CASE("GiPH's gpNet of five ops on one device is that worked out by hand") {
   const PlacementTask task{test::five_ops()};
   const DopplerGraph graph{task};
   const GpNet net{task, graph, Devices(5, 0)};
-  // On device 0: a 0 to 10, e 10 to 15, b 15 to 35, c 35 to 65, d 65 to 75. The earliest start minus this one, there
-  // and on device 1:
-  //   b  10 - 15, 14 - 15      c  10 - 35, 14 - 35      d  65 - 65, max(35 + 6, 65 + 2) - 65      e  -10 on both
+  // On device 0: a 0 to 10, e 10 to 15, b 15 to 35, c 35 to 65, d 65 to 75. Earliest start less this start, on device 0
+  // and device 1:
+  // b  10 - 15, 14 - 15      c  10 - 35, 14 - 35      d  65 - 65, max(35 + 6, 65 + 2) - 65      e  -10 on both
   const auto check = [&](const std::string& op, double time, double here, double there) {
     CAPTURE(op);
     const auto node = learn::index(2 * test::group_of(task, op));
     for (learn::Index device = 0; device < 2; ++device) {
-      CHECK(net.nodes(node + device, 0) == doctest::Approx(time / 30));  // c has the most
-      CHECK(net.nodes(node + device, 1) == doctest::Approx(1));          // devices alike
+      CHECK(net.nodes(node + device, 0) == doctest::Approx(time / 30));  // c takes longest
+      CHECK(net.nodes(node + device, 1) == doctest::Approx(1));          // the devices are equal
       CHECK(net.nodes(node + device, 2) == doctest::Approx(time / 30));
       CHECK(net.nodes(node + device, 3) == doctest::Approx((device == 0 ? here : there) / 25));
     }
@@ -38,7 +38,7 @@ TEST_CASE("GiPH's gpNet of five ops on one device is that worked out by hand") {
   check("c", 30, -25, -21);
   check("d", 10, 0, 2);
   check("e", 5, -10, -10);
-  // 4 edges, each from the pivot to 2 nodes, and to the pivot from the other node: 3.
+  // Each of 4 edges has 3 messages: from the pivot to 2 nodes, and from the other node to the pivot.
   CHECK(net.down.senders.size() == 12);
   CHECK(net.up.senders.size() == 12);
   const std::size_t b = 2 * test::group_of(task, "b"), a = 2 * test::group_of(task, "a");
@@ -46,10 +46,10 @@ TEST_CASE("GiPH's gpNet of five ops on one device is that worked out by hand") {
   REQUIRE(net.down.inbox[b + 1].size() == 1);  // from a's pivot
   const std::uint32_t message = net.down.inbox[b + 1][0];
   CHECK(net.down.senders[message] == a);
-  CHECK(net.down.edges(message, 0) == doctest::Approx(4.0 / 6));  // of b to d, the longest
+  CHECK(net.down.edges(message, 0) == doctest::Approx(4.0 / 6));  // the transfer from b to d is the longest
   CHECK(net.down.edges(message, 1) == 0);                         // no latency
-  CHECK(net.down.edges(message, 2) == doctest::Approx(4.0 / 6));  // they are apart
-  CHECK(net.down.edges(net.down.inbox[b][0], 2) == 0);            // together
+  CHECK(net.down.edges(message, 2) == doctest::Approx(4.0 / 6));  // on different devices
+  CHECK(net.down.edges(net.down.inbox[b][0], 2) == 0);            // on one device
 }
 
 TEST_CASE("an episode of GiPH never moves a group twice in a row, and its placement is the best that it passed") {
@@ -94,7 +94,7 @@ TEST_CASE("GiPH learns to part two chains in few moves") {
   options.from_best = false;
   options.updates = 60;
   const TrainResult result = train(network, {&task, 1}, options);
-  CHECK(result.best_cost[0] == 4'000);  // 4 x 1000, of 8 x 1000 on one device
+  CHECK(result.best_cost[0] == 4'000);  // 4 x 1000; on one device 8 x 1000
   double first = 0, last = 0;
   for (std::size_t i = 0; i < 10; ++i) {
     first += result.curve[i];

@@ -24,7 +24,7 @@ TEST_CASE("the features of a chain of two groups are those of a hand's sum") {
   REQUIRE(features.cols() == static_cast<learn::Index>(kStaticFeatures));
   const double a[] = {1.0 / 3,  // 1000 of 3000
                       1,
-                      0,  // the most bytes sent, none held
+                      0,  // most bytes sent, none held
                       0,
                       1,             // starts the path, which is 4000 long
                       400.0 / 1400,  // 400 bytes at 1 GB/s: 400 ns, and 1000 of run time

@@ -20,8 +20,8 @@ using namespace trainyard::learned;
 
 namespace {
 
-/// -sum of weight log p(action) - bonus entropy, of a run that takes these actions: drawn again from the same seed,
-/// where a change of the weights is too small to draw others.
+/// Checks the gradients of -sum of weight log p(action) - bonus entropy by finite differences. The run is drawn again
+/// from the same seed; the changes of the weights are too small to change its actions.
 void check_gradients(PolicyNetwork<double>& network, const PlacementTask& task) {
   Random first{3};
   const auto trial = network.run(task, &first);
@@ -61,7 +61,7 @@ void check_gradients(PolicyNetwork<double>& network, const PlacementTask& task) 
   CHECK(largest > 1e-2);
 }
 
-/// Numbers away from zero everywhere, so that no ReLU stands at its corner.
+/// Moves all parameters away from zero, so that no ReLU is at its corner.
 template <class Network>
 void shift(Network& network) {
   Random random{5};
@@ -174,7 +174,7 @@ TEST_CASE("a new policy of Placeto keeps most of the start placement; one that l
 }
 
 TEST_CASE("decisions depend on the graph, not on the numbers of its ops") {
-  // One graph with its ops declared in two orders is visited in one order by name.
+  // One graph, with its ops declared in two orders and visited in the same order by name.
   const auto diamond = [](const std::vector<int>& declared) {
     GraphBuilder builder;
     const std::vector<std::vector<std::string>> inputs{{}, {"0"}, {"0"}, {"1", "2"}, {}};
@@ -186,9 +186,9 @@ TEST_CASE("decisions depend on the graph, not on the numbers of its ops") {
     return Problem{std::move(builder).build(), make_cluster(test::full_mesh(2))};
   };
   PlacementTask first{diamond({0, 1, 2, 3, 4})}, second{diamond({4, 2, 3, 1, 0})};
-  // What ops are dealt to in turn does depend on their numbers.
+  // The default start deals ops out by their numbers, so another start is set.
   for (PlacementTask* task : {&first, &second}) task->start.assign(task->size(), 0);
-  // What moves save is simulated, and there ties go to the op with the lower number.
+  // Without look-ahead: simulated gains would break ties by op number.
   const PlacetoNetwork<double> network{{.devices = 2, .look_ahead = false}, 3};
   const auto order_of = [](const PlacementTask& task) {
     std::vector<std::uint32_t> order;

@@ -8,7 +8,7 @@
 
 namespace trainyard::learned {
 
-/// Placeto's logits of every decision of a trial, steps x devices, in one pass on a tape.
+/// Placeto's logits of all decisions of a trial, steps x devices, in one pass on a tape.
 template <class Scalar>
 learn::Variable placeto_logits(learn::Tape<Scalar>& tape, const PlacetoNetwork<Scalar>& network, const Trial& trial) {
   const auto& record = static_cast<const PlacetoRecord<Scalar>&>(trial);

@@ -12,8 +12,8 @@
 
 namespace trainyard::test {
 
-/// Independent chains of unit ops, `length` each, on p0, p1, ...: with a device for each chain, a step takes
-/// length x 1000 ns; on one device, chains times that.
+/// Independent chains of `length` ops of 1000 ns each, on p0, p1, .... A step takes length x 1000 ns with a device for
+/// each chain, and `chains` times that on one device.
 inline Problem independent_chains(std::size_t chains, std::size_t length, std::size_t devices) {
   GraphBuilder builder{"chains"};
   for (std::size_t step = 0; step < length; ++step)
@@ -27,7 +27,7 @@ inline Problem independent_chains(std::size_t chains, std::size_t length, std::s
   return Problem{std::move(builder).build(), make_cluster(full_mesh(devices))};
 }
 
-/// a (10 ns, 4 bytes) to b (20, 6) and c (30, 2), both to d (10); e (5) alone. A byte takes 1 ns.
+/// a (10 ns, 4 bytes) feeds b (20, 6) and c (30, 2), which both feed d (10); e (5) is alone. A byte takes 1 ns.
 inline Problem five_ops() {
   GraphBuilder builder{"five"};
   const auto add = [&](std::string name, std::int64_t time, std::vector<std::string> inputs, std::int64_t bytes) {
@@ -43,12 +43,12 @@ inline Problem five_ops() {
   return Problem{std::move(builder).build(), make_cluster(full_mesh(2))};
 }
 
-/// Each group is one op here.
+/// Group of an op. Each group is one op here.
 inline std::uint32_t group_of(const learned::PlacementTask& task, const std::string& op) {
   return task.groups.of[*task.problem.graph().find_op(op)];
 }
 
-/// The least cost of all placements.
+/// Least cost of all placements, by enumeration.
 inline double least_cost(const learned::PlacementTask& task) {
   learned::PlacementCosts evaluator{task};
   double least = 1e300;

@@ -22,7 +22,7 @@ using namespace trainyard::learned;
 
 namespace {
 
-/// Without the round-robin start, which solves it by luck: everything on the first device.
+/// Two chains that start on the first device. The round-robin start would solve the task by luck.
 PlacementTask chains_task(std::size_t length) {
   PlacementTask task{test::independent_chains(2, length, 2)};
   task.start.assign(task.size(), 0);
@@ -35,7 +35,7 @@ PlacementTask chains_task(std::size_t length) {
 TEST_CASE("Placeto learns within 100 updates to put two equal chains on two devices") {
   const PlacementTask task = chains_task(6);
   CHECK(task.start_cost == 12'000);  // 2 chains x 6 ops x 1000 ns
-  // Without a look ahead, which shows the way from the first update on. Seeds on which no setting was chosen.
+  // Without look-ahead, which shows the way from the first update on. No setting was chosen on these seeds.
   for (const bool intermediate : {false, true}) {
     CAPTURE(intermediate);
     for (std::uint64_t seed = 21; seed < 21 + test::rounds(5U); ++seed) {
@@ -43,9 +43,9 @@ TEST_CASE("Placeto learns within 100 updates to put two equal chains on two devi
       const auto network = make_policy_network("placeto-no-look-ahead", 2, seed);
       const TrainResult result =
           train(*network, {&task, 1}, {.updates = 100, .episodes = 16, .seed = seed, .intermediate = intermediate});
-      CHECK(result.best_cost[0] == 6'000);  // 6 x 1000, nothing crosses
+      CHECK(result.best_cost[0] == 6'000);  // 6 x 1000, without transfers
       CHECK(result.curve.front() > 0.6);
-      // And not by luck: the policy itself has it now.
+      // Not by luck: the policy itself now decides so.
       CHECK(PlacementCosts{task}.cost(network->run(task, nullptr)->devices) == 6'000);
       CHECK(result.curve.back() < 0.6);
     }
@@ -72,7 +72,7 @@ TEST_CASE("the baselines find the two chains too") {
     const auto network = make_policy_network(name, 2, 1);
     CHECK(train(*network, {&task, 1}, {.updates = 100}).best_cost[0] == 4'000);
   }
-  // Each group's distribution is independent of the others', so it may settle on less: not for most seeds.
+  // Post's distributions of the groups are independent, so it may settle on a worse placement, but not for most seeds.
   int found = 0;
   for (std::uint64_t seed = 1; seed <= 5; ++seed)
     found += post(task, {.updates = 100, .samples = 24, .seed = seed}).best_cost[0] == 4'000;
@@ -85,7 +85,7 @@ TEST_CASE("training gives the same weights on any number of threads") {
   const TrainedPolicy one = train_policy(problems, training);
   training.options.threads = 3;
   CHECK(train_policy(problems, training).policy == one.policy);
-  training.placer = "placeto-no-look-ahead";  // there the first policy has nothing to learn from two chains
+  training.placer = "placeto-no-look-ahead";  // with look-ahead, the first policy has nothing to learn from two chains
   const TrainedPolicy blind = train_policy(problems, training);
   training.options.threads = 2;
   CHECK(train_policy(problems, training).policy == blind.policy);
@@ -110,7 +110,7 @@ TEST_CASE("a training that is ended keeps the parameters whose updates had the l
     CHECK(trained.result.updates == updates);
     const auto& all = trained.result.curve;
     REQUIRE(all.size() == updates);
-    CHECK(std::equal(curve.begin(), curve.end(), all.begin()));  // it goes on as it did before
+    CHECK(std::equal(curve.begin(), curve.end(), all.begin()));  // the updates before repeat exactly
     curve = all;
     if (updates < 5) continue;
     double sum = 0;
@@ -170,7 +170,7 @@ TEST_CASE("time that is over at any look at the clock leaves the best of the epi
 
 TEST_CASE("what was evaluated is counted, also of an update that time ends") {
   const PlacementTask task = chains_task(3);
-  // Time is asked for before the update twice, and in each episode three times: it ends before the fourth of them.
+  // The time is checked twice before the update, and three times in each episode: it is over before the fourth one.
   std::size_t asked = 0;
   const TrainOptions options{.threads = 1, .used = [&] { return ++asked > 2 + 3 * 3 ? 1.0 : 0.0; }};
   const TrainResult result = train(*make_policy_network("rnn", task.devices(), 1), {&task, 1}, options);
@@ -196,7 +196,7 @@ TEST_CASE("a policy is refused for another number of devices, and with weights t
   CHECK(code([&] { place_by_policy(two, policy); }).empty());
   CHECK(code([&] { place_by_policy(three, policy); }) == "device-count");
   LearnedPolicy foreign = policy;
-  foreign.placer = "placeto-no-look-ahead";  // as policies were before there was one
+  foreign.placer = "placeto-no-look-ahead";  // like policies from before look-ahead
   CHECK(code([&] { place_by_policy(two, foreign); }) == "policy-weights");
   foreign.placer = "rnn";
   CHECK(code([&] { place_by_policy(two, foreign); }) == "policy-weights");

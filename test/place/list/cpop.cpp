@@ -34,8 +34,8 @@ TEST_CASE("CPOP plans 167 for the ten tasks of Arabnejad and Barbosa") {
 }
 
 TEST_CASE("an op of the critical path that the critical device cannot run goes where it finishes first") {
-  // The chain a 10 -> b 10 -> c 10 is all there is; p1 runs a and c in 10 each, p0 only a in 4: b runs on p0 alone.
-  // p0 can run 2 of the path's ops and p1 too; p0 takes 4 + 3 = 7, p1 10 + 10 = 20: p0 is the critical device.
+  // The graph is the chain a -> b -> c. p0 runs a in 4 and b in 3; p1 runs a and c in 10 each. Each can run two ops of
+  // the critical path. p0 takes 4 + 3 = 7 for these, p1 10 + 10 = 20: p0 is the critical device.
   GraphBuilder builder;
   const auto at = [](const char* device, std::int64_t time) { return GivenTime{device, Nanoseconds{time}}; };
   builder.add({.name = "a", .times = {at("p0", 4), at("p1", 10)}, .outputs = {{"x", Bytes{1}}}});
@@ -44,11 +44,11 @@ TEST_CASE("an op of the critical path that the critical device cannot run goes w
   builder.add({.name = "c", .device_kinds = {"p1"}, .times = {at("p1", 10)}, .inputs = {"y"}});
   const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(2))};
   const Schedule schedule = cpop(problem);
-  CHECK(test::rows_of(schedule) == std::vector<Row>{{0, 0}, {0, 4}, {1, 8}});  // 4 + 3 + 1 to cross
+  CHECK(test::rows_of(schedule) == std::vector<Row>{{0, 0}, {0, 4}, {1, 8}});  // c on p1: 4 + 3, and 1 to cross
 }
 
 TEST_CASE("the colocation group of an op of the critical path goes to the critical device before that op is taken") {
-  // a 1 -> c 9, critical: 10 on p0 (p1: 100). b is free at once, before c, and faster on p1, but with c in a group.
+  // a (1) -> c (9) is critical: 10 on p0, 100 on p1. b is ready before c and faster on p1, but in a group with c.
   GraphBuilder builder;
   const auto times = [](std::int64_t p0, std::int64_t p1) {
     return std::vector<GivenTime>{{"p0", Nanoseconds{p0}}, {"p1", Nanoseconds{p1}}};

@@ -28,14 +28,14 @@ std::vector<std::size_t> numbers(const DscClusters& found) {
   return list;
 }
 
-/// Ops alike on two devices.
+/// Problem whose ops take the same time on each of two devices.
 Problem uniform(const std::vector<std::int64_t>& times, std::vector<test::Instance::Edge> edges) {
   test::Instance instance{.times = {}, .edges = std::move(edges)};
   for (const std::int64_t time : times) instance.times.push_back({time, time});
   return test::make_problem(instance);
 }
 
-/// The least start of the last op of a join, over all sets of predecessors that share its cluster.
+/// Least start of the last op of a join, over all sets of predecessors that share its cluster.
 std::int64_t best_join(const std::vector<std::int64_t>& times, const std::vector<std::int64_t>& transfers) {
   std::int64_t best = INT64_MAX;
   for (std::size_t set = 0; set < std::size_t{1} << times.size(); ++set) {
@@ -61,8 +61,8 @@ TEST_CASE("a chain whose transfers take time is one cluster") {
 }
 
 TEST_CASE("of a fork the branch that dominates stays, and others where they would otherwise wait for longer") {
-  // a 1 -> b 4, c 3, d 2, each over 2: blevels b 4, c 3, d 2. b stays [1,5]; c alone starts at 3, behind b at 5: alone;
-  // d too. Makespan 6 (c [3,6]).
+  // a (1) feeds b (4), c (3) and d (2) over 2 each; bottom levels b 4, c 3, d 2. b stays with a, [1,5]. c starts at 3
+  // on its own and at 5 after b, so it is on its own; d too. Makespan 6 (c [3,6]).
   const Problem problem = uniform({1, 4, 3, 2}, {{0, 1, 2}, {0, 2, 2}, {0, 3, 2}});
   const DscClusters found = clusters_of(problem);
   CHECK(numbers(found) == std::vector<std::size_t>{0, 0, 1, 2});
@@ -70,8 +70,8 @@ TEST_CASE("of a fork the branch that dominates stays, and others where they woul
 }
 
 TEST_CASE("the predecessors of a join are moved to it as long as that brings it forward") {
-  // a 2, b 2, c 2 -> x, over 6, 3, 1. Alone x starts at 8; with a at 5 (b's 2 + 3); with a and b at 4 (2 + 2; c has
-  // arrived at 3); with all at 6.
+  // a (2), b (2) and c (2) feed x over 6, 3 and 1. On its own, x starts at 8; with a at 5 (b's 2 + 3); with a and b at
+  // 4 (2 + 2; c has arrived at 3); with all three at 6.
   const Problem problem = uniform({2, 2, 2, 1}, {{0, 3, 6}, {1, 3, 3}, {2, 3, 1}});
   const DscClusters found = clusters_of(problem);
   CHECK(numbers(found) == std::vector<std::size_t>{0, 0, 1, 0});
@@ -79,15 +79,16 @@ TEST_CASE("the predecessors of a join are moved to it as long as that brings it 
 }
 
 TEST_CASE("a predecessor that something else follows too is not moved") {
-  // As above without c, but b is also followed by y 1: x starts at 5 with a; a and b together would be 4.
+  // As above without c, but y (1) follows b too. x starts at 5 with a; with a and b it would start at 4.
   const Problem problem = uniform({2, 2, 1, 1}, {{0, 2, 6}, {1, 2, 3}, {1, 3, 1}});
   CHECK(numbers(clusters_of(problem)) == std::vector<std::size_t>{0, 1, 0, 1});
 }
 
 TEST_CASE("an op does not go behind the cluster that a more urgent, partly free op will need") {
-  // a 1 -> x 5 over 9, a -> y 20 over 9, b 8 -> y over 1. a is taken first (priority 1 + 9 + 20 = 30), so y is partly
-  // free with 10 + 20 = 30; b has priority 8 + 1 + 20 = 29 and x 10 + 5 = 15. b alone [0,8]; then y is free: behind a
-  // it starts at 9 (b's 8 + 1), alone at 10. x last: behind a and y it would start at 29, alone at 10.
+  // a (1) feeds x (5) and y (20) over 9 each; b (8) feeds y over 1. a is taken first (priority 1 + 9 + 20 = 30). y is
+  // then partly free with 10 + 20 = 30; b has priority 8 + 1 + 20 = 29, and x 10 + 5 = 15. b is on its own, [0,8]. Then
+  // y is free: it starts at 9 after a (b's 8 + 1), at 10 on its own. x is last: it would start at 29 after a and y, and
+  // at 10 on its own.
   const Problem problem = uniform({1, 5, 20, 8}, {{0, 1, 9}, {0, 2, 9}, {3, 2, 1}});
   const DscClusters found = clusters_of(problem);
   CHECK(numbers(found) == std::vector<std::size_t>{0, 1, 0, 2});
@@ -137,12 +138,12 @@ TEST_CASE("clusters are a schedule on unlimited devices, groups stay together, a
       }
     }
     const auto ranks = upward_ranks(problem, means);
-    if (!grouped) CHECK(found.makespan <= *std::ranges::max_element(ranks));  // ops alone, all transfers paid
+    if (!grouped) CHECK(found.makespan <= *std::ranges::max_element(ranks));  // single ops, all transfers paid
   }
 }
 
 TEST_CASE("each mapping puts two independent heavy clusters on two devices") {
-  // chains a 9 -> b 9 and c 9 -> d 9 with heavy transfers
+  // Chains a 9 -> b 9 and c 9 -> d 9 with long transfers
   const Problem problem = uniform({9, 9, 9, 9}, {{0, 1, 50}, {2, 3, 50}});
   for (const ClusterMapping mapping : {ClusterMapping::load, ClusterMapping::cut, ClusterMapping::finish}) {
     const Schedule schedule = dsc(problem, {.mapping = mapping});

@@ -19,7 +19,7 @@ using test::Row;
 
 namespace {
 
-/// The rule as it stands: of all pairs, at every step, the best. Without memory and groups.
+/// ETF by definition: at every step, the best of all pairs of op and device. Without memory and groups.
 Schedule try_all_pairs(const Problem& problem, EtfOptions::By by) {
   const auto level = static_levels(problem, MeanCosts{problem});
   AnalyticPlan plan{problem, false};
@@ -50,7 +50,7 @@ Schedule try_all_pairs(const Problem& problem, EtfOptions::By by) {
   return plan.schedule();
 }
 
-/// Without groups and memory limits.
+/// A random problem without groups and memory limits.
 Problem free_problem(Random& random) {
   GraphBuilder builder;
   const auto count = static_cast<std::size_t>(random.between(1, 30));
@@ -74,14 +74,14 @@ Problem free_problem(Random& random) {
 }  // namespace
 
 TEST_CASE("ETF takes the op that can start first, and of those that can the one with the longest way to go") {
-  // a 2 and b 3 are free, b -> c 4 (transfer 1); levels a 2, b 7, c 4. All start at 0: b on p0. Then a starts at 0 on
-  // p1. c: p0 at 3, p1 at 4 (3 + 1).
+  // a (2) and b (3) are ready, and b -> c (4) with a transfer of 1. Levels: a 2, b 7, c 4. All can start at 0: b on p0,
+  // then a on p1. c can start at 3 on p0, and at 4 (3 + 1) on p1.
   const Problem problem = test::make_problem({{{2, 2}, {3, 3}, {4, 4}}, {{1, 2, 1}}});
   CHECK(test::rows_of(etf(problem)) == std::vector<Row>{{1, 0}, {0, 0}, {0, 3}});
 }
 
 TEST_CASE("by start a slow device gets what it can start at once, by finish only what it ends sooner") {
-  // two ops of 3 on p0 and 50 on p1: by start the second begins on p1 at 0; by finish it waits for p0, 3 + 3 = 6
+  // Two ops of 3 on p0 and 50 on p1. By start the second begins on p1 at 0; by finish it waits for p0: 3 + 3 = 6
   const Problem problem = test::make_problem({{{3, 50}, {3, 50}}, {}});
   CHECK(test::rows_of(etf(problem)) == std::vector<Row>{{0, 0}, {1, 0}});
   CHECK(test::rows_of(etf(problem, {.by = EtfOptions::By::finish})) == std::vector<Row>{{0, 0}, {0, 3}});

@@ -23,8 +23,8 @@ TEST_CASE("devices in groups by factors of gamma = log 4 / log log 4 = 2 from 1/
 }
 
 TEST_CASE("a long chain stays on the fast device, what has time goes to the group of most speed") {
-  // Speeds 1, 1/2, 1/2, 1/2: groups of 1 and 3/2 in all. a -> b of 4 each, c of 1: T = max(8, 9 / 2.5) = 8. a and b
-  // need 8/8 = 1, c 1/8.
+  // Speeds 1, 1/2, 1/2, 1/2: groups with total speeds of 1 and 3/2. a -> b of 4 each, c of 1: T = max(8, 9 / 2.5) = 8.
+  // a and b need a speed of 8/8 = 1, c 1/8.
   const Problem problem = test::make_problem({{{4, 8, 8, 8}, {4, 8, 8, 8}, {1, 2, 2, 2}}, {{0, 1, 5}}});
   CHECK(speed_group_of_ops(problem, speed_groups(problem)).values() == std::vector<std::size_t>{0, 0, 1});
   CHECK(test::rows_of(getf(problem)) == std::vector<Row>{{0, 0}, {0, 4}, {1, 0}});

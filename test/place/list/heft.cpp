@@ -53,14 +53,13 @@ TEST_CASE("where transfers never wait for each other the simulator runs the plan
 }
 
 TEST_CASE("an op goes into a gap that is long enough, and without insertion behind everything") {
-  // a 2 -> c 2 by a transfer of 4 if apart; b 3. On one device, ranks c 2, a 8 (2 + 4 + 2), b 3.
-  // p0 is the only one that can run a and c in less than 100, so a [0,2] c [2,4]; b goes to p1 [0,3].
+  // a (2) -> c (2) with a transfer of 4, and b (3). p1 takes 100 for a and c: a [0,2] and c [2,4] on p0, b [0,3] on p1.
   const Problem problem = test::make_problem({{{2, 100}, {3, 3}, {2, 100}}, {{0, 2, 4}}});
   CHECK(test::rows_of(heft(problem)) == std::vector<Row>{{0, 0}, {1, 0}, {0, 2}});
 }
 
 TEST_CASE("one device takes all ops in rank order and nothing is transferred") {
-  // chain 1 + 2 and a lone 4: ranks 3, 2, 4
+  // A chain of 1 + 2 and a single op of 4: ranks 3, 2, 4
   const Problem problem = test::make_problem({{{1}, {2}, {4}}, {{0, 1, 50}}});
   const Schedule schedule = heft(problem);
   CHECK(test::rows_of(schedule) == std::vector<Row>{{0, 4}, {0, 5}, {0, 0}});
@@ -68,8 +67,7 @@ TEST_CASE("one device takes all ops in rank order and nothing is transferred") {
 }
 
 TEST_CASE("where the plan's account of memory is too low HEFT plans again with less") {
-  // a and b hold 40 bytes each and are fast on p0: 80 of its 100 by the ledger, 110 with the 30 bytes that arrive from
-  // d.
+  // a and b hold 40 bytes each and are fast on p0. The ledger counts 80 of its 100 bytes, but 30 more arrive from d.
   GraphBuilder builder;
   builder.add({.name = "d", .device_kinds = {"p1"}, .times = {{"cpu", Nanoseconds{1}}}, .outputs = {{"t", Bytes{30}}}});
   for (const char* name : {"a", "b"})

@@ -13,9 +13,9 @@ using namespace trainyard;
 using test::Row;
 
 TEST_CASE("PCM of the ten tasks of Topcuoglu, from the exit up") {
-  // PCM(10, p) = (21, 7, 16). PCM(9, 1) = min(21 + 21 + 18, 7 + 7 + 12 + 13, 16 + 16 + 20 + 13) = 39, of p2 7 + 7 + 12
-  // = 26; PCM(8, p) = min of 21 + 21 + 5, 7 + 7 + 11 (+ 11), ... = (36, 25, 36). Where it stays on p2 all the way:
-  // PCM(4, 2) = max(25 + 11 + 8, 26 + 12 + 8) = 46, against 46 + 23 from elsewhere.
+  // PCM(10, p) = (21, 7, 16). PCM(9, 1) = min(21 + 21 + 18, 7 + 7 + 12 + 13, 16 + 16 + 20 + 13) = 39, and on p2 7 + 7 +
+  // 12 = 26. PCM(8, p) = min of 21 + 21 + 5, 7 + 7 + 11 (+ 11), ... = (36, 25, 36). If all stays on p2: PCM(4, 2) =
+  // max(25 + 11 + 8, 26 + 12 + 8) = 46, against 46 + 23 from elsewhere.
   const Problem problem = test::make_problem(test::topcuoglu());
   const MeanCosts means{problem};
   const OptimisticCosts costs{problem, means, OptimisticCosts::Kind::predicted};
