@@ -14,7 +14,7 @@
 namespace trainyard::test {
 namespace {
 
-/// One op at a time on a device, everything there when it starts, transfers never waiting.
+/// Checks that a device runs one op at a time, after all its inputs have arrived, and that transfers never wait.
 void check_plan(const Problem& problem, const Schedule& schedule) {
   const Graph& graph = problem.graph();
   const auto start = [&](OpId op) { return schedule.plan->start[op]; };
@@ -55,7 +55,7 @@ TEST_CASE("list schedulers give valid plans that no bound forbids, and what the 
       const Timeline timeline = simulate(problem, schedule);
       const Nanoseconds makespan = timeline.makespan;
       CHECK(makespan == naive_simulate(problem, schedule).makespan);
-      if (timeline.fits()) CHECK(makespan >= bound);  // some bounds hold for schedules that fit alone
+      if (timeline.fits()) CHECK(makespan >= bound);  // some bounds hold only for schedules that fit
     }
   }
 }

@@ -15,7 +15,7 @@
 #include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
 
-/// Answers of other programs, in real numbers; here in whole fractions of their unit.
+/// Answers of other programs. Their real numbers become whole numbers of 1 / scale of their unit.
 namespace trainyard::test {
 
 inline std::int64_t scaled(double value, double scale) {
@@ -62,7 +62,7 @@ inline Problem problem_of_speeds(const nlohmann::json& instance, double scale) {
   return Problem{std::move(builder).build(), make_cluster(std::move(spec))};
 }
 
-/// The plan is the answer: makespan, and processor, start and end of every task.
+/// Checks that the plan is the answer: makespan, and processor, start and end of every task.
 inline void check_answer(const Problem& problem, const Schedule& schedule, const nlohmann::json& answer, double scale) {
   const auto near = [&](Nanoseconds ours, double theirs) {
     return std::abs(static_cast<double>(ours.count) / scale - theirs) <= 1e-4;
@@ -76,7 +76,7 @@ inline void check_answer(const Problem& problem, const Schedule& schedule, const
   }
 }
 
-/// One entry of a file of answers, its problem, and how many of our nanoseconds its unit is.
+/// Called with an entry of a file of answers, its problem, and the nanoseconds per unit of the entry.
 using EachAnswer = std::function<void(const Problem&, const nlohmann::json& entry, double scale)>;
 
 inline void for_hetero_small(const EachAnswer& each) {
@@ -97,7 +97,7 @@ inline void for_saga(const EachAnswer& each) {
   }
 }
 
-/// "answers/topcuoglu10.json", "answers/peft10.json".
+/// For files of one entry: "answers/topcuoglu10.json", "answers/peft10.json".
 inline void for_one(const std::string& path, const EachAnswer& each) {
   const auto file = reference_data(path);
   if (!file) return report_skipped("no reference data");

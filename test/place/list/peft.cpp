@@ -30,14 +30,14 @@ TEST_CASE("PEFT plans 85 for the ten tasks of Topcuoglu") {
 }
 
 TEST_CASE("PEFT lets an op finish later where what follows is then sooner") {
-  // a 5 | 6, then b 100 | 1 behind a transfer of 50: OCT(a, p0) = min(100, 1 + 50) = 51, OCT(a, p1) = 1.
+  // a 5 | 6, then b 100 | 1 after a transfer of 50: OCT(a, p0) = min(100, 1 + 50) = 51, OCT(a, p1) = 1.
   // p0: 5 + 51 = 56, p1: 6 + 1 = 7. HEFT would take p0 for a.
   const Problem problem = test::make_problem({{{5, 6}, {100, 1}}, {{0, 1, 50}}});
   CHECK(test::rows_of(peft(problem)) == std::vector<Row>{{1, 0}, {1, 6}});
 }
 
 TEST_CASE("devices that are alike share a column of the table and ties go to the first of them") {
-  // two independent ops of 3: the first on p0, the second, which would wait there, on p1
+  // two independent ops of 3: the first on p0, the second on p1, since it would wait on p0
   GraphBuilder builder;
   for (const char* name : {"a", "b"}) builder.add({.name = name, .times = {{"cpu", Nanoseconds{3}}}});
   const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(3))};
@@ -52,7 +52,7 @@ TEST_CASE("PEFT gives the reference answer of its example") {
 
 namespace {
 
-/// OCT over all pairs of devices, as it is written. Without memory.
+/// PEFT by definition, with OCT over all pairs of devices. Without memory.
 Schedule plain_peft(const Problem& problem) {
   const MeanCosts means{problem};
   const Graph& graph = problem.graph();

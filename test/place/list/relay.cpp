@@ -17,7 +17,7 @@ using namespace trainyard;
 
 namespace {
 
-/// p0 and p2 on a link of 1 byte a nanosecond, p1 and p3 too, and a slow one between p0 and p1.
+/// Links of 1 byte per ns join p0 to p2 and p1 to p3, and a slow one joins p0 to p1.
 ClusterSpec two_hosts() {
   ClusterSpec spec{.name = "hosts", .devices = test::full_mesh(4).devices};
   const auto join = [&](const char* name, const char* from, const char* to, double bandwidth) {
@@ -29,7 +29,7 @@ ClusterSpec two_hosts() {
   return spec;
 }
 
-/// Ops of 10 each with 10 bytes of parameters, one after the other; tensors of 5 bytes.
+/// A chain of ops of 10 ns with 10 bytes of parameters each, and tensors of 5 bytes.
 Problem chain(std::size_t ops, ClusterSpec spec) {
   GraphBuilder builder{"chain"};
   for (std::size_t i = 0; i < ops; ++i) {
@@ -61,15 +61,15 @@ TEST_CASE("blocks are of near devices, the fastest first") {
 }
 
 TEST_CASE("where one device has not the memory, the next goes on") {
-  // 40 bytes on devices of 30: two have room with a tenth to spare, 54, each for two ops with what they read and make,
-  // 20 + 2 x 5. 4 x 10 + 5 from one to the other.
+  // 40 bytes of parameters on devices of 30: two devices have room with a tenth to spare, 54. Each takes two ops with
+  // their inputs and outputs, 20 + 2 x 5. The chain takes 4 x 10, and 5 from one device to the other.
   ClusterSpec spec = two_hosts();
   for (Device& device : spec.devices) device.memory = Bytes{30};
   const Problem problem = chain(4, spec);
   const Schedule schedule = relay(problem, {.devices = 1});
   CHECK(schedule.placement.values() == std::vector{DeviceId{0}, DeviceId{0}, DeviceId{2}, DeviceId{2}});
   CHECK(test::outcome_of(problem, schedule) == Outcome{Bytes{0}, Nanoseconds{45}});
-  // Without such limits everything is on the first.
+  // Without memory limits everything is on the first device.
   CHECK(test::outcome_of(chain(4, two_hosts()), relay(chain(4, two_hosts()), {.devices = 1})).makespan ==
         Nanoseconds{40});
 }
@@ -92,12 +92,12 @@ TEST_CASE("the answer is never worse than that of its list schedulers on all dev
 
 TEST_CASE("fewer devices are asked only where their share of the op time could be shorter") {
   const Problem problem = chain(4, two_hosts());
-  // On three of the four devices 40 of op time are 13 each at least; the chain itself takes 40.
+  // On three of the four devices, 40 of op time take at least 13 each. The chain itself takes 40.
   CHECK(!relay_on_fewer(problem, Nanoseconds{13}));
   const auto schedule = relay_on_fewer(problem, Nanoseconds{14});
   REQUIRE(schedule);
   CHECK(test::outcome_of(problem, *schedule).makespan == Nanoseconds{40});
-  // One device has none fewer.
+  // There are no fewer than one device.
   ClusterSpec alone{.name = "one", .devices = test::full_mesh(1).devices};
   CHECK(!relay_on_fewer(chain(4, alone), Nanoseconds{50}));
 }

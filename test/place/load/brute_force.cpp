@@ -6,7 +6,7 @@
 namespace trainyard::test {
 namespace {
 
-/// Calls `each` with every way to give things one of `choices`.
+/// Calls `each` with every assignment of one of `choices` devices to each thing.
 template <class Each>
 void for_all(std::size_t things, std::size_t choices, Each each) {
   std::vector<DeviceId> chosen(things, DeviceId{0});
@@ -21,7 +21,7 @@ void for_all(std::size_t things, std::size_t choices, Each each) {
   }
 }
 
-/// Whether the devices can stand in an order in which every edge goes forward or stays.
+/// Whether the devices can be ordered so that no edge goes backward.
 bool is_chain(const Contraction& blocks, const std::vector<DeviceId>& chosen, std::size_t devices) {
   std::vector<std::size_t> place(devices);
   std::iota(place.begin(), place.end(), std::size_t{0});

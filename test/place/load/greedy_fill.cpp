@@ -29,7 +29,7 @@ TEST_CASE("greedy-fill fills one accelerator after the other, and puts on the CP
                     .gpus = 2,
                     .cpus = 1,
                     .memory = 10};
-  // 4 + 5 on the first; 11 fits nowhere; 5 on the second; 6 has no room beside it, and nothing comes after it.
+  // 4 + 5 on the first GPU; 11 fits on none; 5 on the second one, where 6 has no room. So 11 and 6 are on the CPU.
   CHECK(filled(sketch) == std::vector<std::size_t>{0, 0, 2, 1, 2});
   sketch.nodes[0].gpu = -1;
   CHECK(filled(sketch)[0] == 2);

@@ -24,7 +24,7 @@ Picoseconds along(const LoadProblem& problem, const Contraction& blocks, const s
 }  // namespace
 
 TEST_CASE("four ops of 4 ms on two clusters of two devices, cheaper within") {
-  // Each edge costs 2 ms between clusters, 1 within. Each device 4 + 1; each cluster as a machine 5, and 2 at its cut.
+  // An edge costs 2 ms between clusters, 1 ms within. Each device has 4 + 1. Each cluster has 5, and 2 at its cut.
   const LoadProblem problem = LoadSketch{.nodes = std::vector<LoadSketch::Node>(4, {.gpu = 4, .cost = 2}),
                                          .edges = {{0, 1}, {1, 2}, {2, 3}},
                                          .gpus = 4}
@@ -58,7 +58,7 @@ TEST_CASE("clusters of one device, and one cluster whose transfers cost the same
     CHECK(hierarchical_split(problem, blocks, order, {.clusters = sketch.gpus, .inner_share = .25}, sum).value ==
           plain);
     CHECK(hierarchical_split(problem, blocks, order, {.devices = sketch.gpus, .inner_share = 1}, sum).value == plain);
-    // A cheaper inner way never hurts.
+    // Cheaper transfers within clusters never hurt.
     const LoadHierarchy dear{.clusters = 2, .devices = 2, .inner_share = 1};
     const LoadHierarchy cheap{.clusters = 2, .devices = 2, .inner_share = .5};
     CHECK(hierarchical_split(problem, blocks, order, cheap, sum).value <=

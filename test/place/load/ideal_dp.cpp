@@ -24,7 +24,7 @@ std::size_t ideals_of(const LoadSketch& sketch) {
   return IdealLattice::all(contract(sketch.problem()), 1'000'000).size();
 }
 
-/// Source, two chains of `length`, sink; all take a ms.
+/// A source, two chains of `length` ops, and a sink. Each op takes 1 ms.
 LoadSketch two_chains(std::size_t length) {
   LoadSketch sketch{.nodes = std::vector<LoadSketch::Node>(2 * length + 2, {.gpu = 1}), .edges = {}};
   const std::size_t sink = 2 * length + 1;

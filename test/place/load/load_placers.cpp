@@ -14,7 +14,7 @@
 using namespace trainyard;
 
 TEST_CASE("dp-ideals and dpl place a chain as its best split") {
-  // 3, 6 and 3 on two processors, .5 an edge, in units of 2 ns: 6, 12, 6, and 1.
+  // 3, 6 and 3 on two processors, and .5 per edge, doubled: 6, 12, 6, and 1 ns.
   const Problem problem = test::make_problem({.times = {{6, 6}, {12, 12}, {6, 6}}, .edges = {{0, 1, 1}, {1, 2, 1}}});
   for (const char* name : {"dp-ideals", "dpl"}) {
     const Schedule schedule = find_placer(name).place(problem, {});

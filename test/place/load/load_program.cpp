@@ -20,7 +20,7 @@ TEST_CASE("without CBC the integer program says what is missing") {
 
 TEST_CASE("an integer program: a knapsack, from a start and without one") {
   if (!has_cbc()) return test::report_skipped("this build has no CBC");
-  // 5 a + 4 b + 3 c most, 2 a + 3 b + c <= 3: a and c, 8.
+  // Maximize 5 a + 4 b + 3 c with 2 a + 3 b + c <= 3: a and c, 8.
   IntegerProgram program;
   const double worth[] = {5, 4, 3}, weight[] = {2, 3, 1};
   std::vector<LinearProgram::Term> terms;
@@ -47,7 +47,7 @@ TEST_CASE("the chain of 3, 6 and 3 ms on two devices: 9.5 ms contiguous, 7 ms no
           .problem();
   const LoadProgramResult free = solve_load_program(problem);
   CHECK(free.optimal);
-  CHECK(free.value == ms(7));  // {3, 3} with .5 in and .5 out; 6 with the same
+  CHECK(free.value == ms(7));  // {3, 3} with .5 in and .5 out; {6} too
   CHECK(free.bound <= free.value);
   CHECK(solve_load_program(problem, {.contiguous = true}).value == ms(9.5));
 }
@@ -67,7 +67,7 @@ TEST_CASE("the integer program is the best of all placements, under every load a
     if (!result.placement) continue;
     CHECK(result.optimal);
     CHECK(result.bound <= result.value);
-    // From the answer on, and from another placement.
+    // From the answer as a start, and from another placement.
     CHECK(solve_load_program(problem, {.goal = goal, .start = result.placement}).value == best);
     const Contraction blocks = contract(problem);
     const Split split = dpl(problem, blocks);
@@ -82,8 +82,7 @@ TEST_CASE("a program that is too large is refused") {
   if (!has_cbc()) return test::report_skipped("this build has no CBC");
   CHECK_THROWS_AS(solve_load_program(test::diamond(2).problem(), {.most_columns = 5}), InputError);
   const std::size_t columns = load_program_columns(test::diamond(2).problem());
-  // 4 ops on 2 devices but for the first, which takes the first one; 4 edges of 3 tensors in and out of both; the
-  // value.
+  // 7 columns for 4 ops on 2 devices, as the first op takes the first device; 3 tensors in and out of both; the value.
   CHECK(columns == 7 + 3 * 4 + 1);
   CHECK_NOTHROW(solve_load_program(test::diamond(2).problem(), {.most_columns = columns}));
 }

@@ -95,7 +95,7 @@ TEST_CASE("on small problems the search finds the best of all placements, and fi
     best_found += found.value == best ? 1 : 0;
   }
   CHECK(rounds > test::rounds(100U));
-  CHECK(best_found >= rounds - 2);  // it is a search: it may miss
+  CHECK(best_found >= rounds - 2);  // a search may miss the best
 }
 
 TEST_CASE("the search is never worse than the split along linear orders, repeats, and improves what it is given") {

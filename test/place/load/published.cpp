@@ -1,4 +1,4 @@
-// Answers for msr-fiddle/dnn-partitioning, and 12 small instances of its kind.
+// Reference answers for the workloads of msr-fiddle/dnn-partitioning, and for 12 small instances of their kind.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -37,7 +37,7 @@ LoadProblem read(const std::string& relative) {
 bool near(Picoseconds ours, double theirs, double share = 1e-8) {
   return std::abs(milliseconds(ours) - theirs) <= share * theirs + 1e-9;
 }
-constexpr double kSolver = 1e-6;  // what the tolerances of the reference's solver leave
+constexpr double kSolver = 1e-6;  // tolerance of the reference's solver
 
 }  // namespace
 

@@ -26,7 +26,7 @@ namespace {
 
 const std::vector<std::string> kNames{"annealing", "tabu", "genetic"};
 
-/// The least outcome under fifo of all placements.
+/// Least outcome over all placements under fifo, by enumeration.
 Outcome best_of_all(const Problem& problem) {
   Evaluator evaluator{problem};
   const auto able = group_devices(problem);
@@ -61,10 +61,10 @@ TEST_CASE("from one of three random starts each finds what no placement is bette
       for (std::uint64_t seed = 1; seed <= 3; ++seed) {
         PlaceOptions options{
             .seed = seed, .parameters = {{"start", "random"}, {"order", "fifo"}}, .budget = {.evaluations = 2'000}};
-        if (name == "annealing") options.parameters["taken"] = "0.8";  // hot enough to leave most hollows
+        if (name == "annealing") options.parameters["taken"] = "0.8";  // hot enough to leave most local minima
         found.push_back(test::outcome_of(problem, find_placer(name).place(problem, options)));
       }
-      CHECK(*std::ranges::min_element(found) <= best);  // less where another order is better
+      CHECK(*std::ranges::min_element(found) <= best);  // less if another order is better
     }
   }
 }
@@ -104,8 +104,8 @@ TEST_CASE("the same schedule on any number of threads, and for a seed") {
 }
 
 TEST_CASE("a tabu search leaves a hollow that one without memory falls back into") {
-  // A chain of three ops, 5 on p0 and 1 on p1, behind transfers of 100. All on p0: 15; one moved, 106 and more; two,
-  // 107; all on p1: 3. Without tenure the way back to 15 is the best from each of those.
+  // A chain of three ops, 5 on p0 and 1 on p1, with transfers of 100. All on p0 take 15; with one moved 106 and more;
+  // with two 107; all on p1 3. Without tenure, the best move from each of those leads back to 15.
   const Problem problem = test::make_problem({{{5, 1}, {5, 1}, {5, 1}}, {{0, 1, 100}, {1, 2, 100}}});
   std::uint64_t seed = 1;
   while (place_random(problem, seed).placement != Placement(3, DeviceId{0})) ++seed;
@@ -149,8 +149,8 @@ TEST_CASE("progress never gets worse, and a stop ends the search with its best")
 }
 
 TEST_CASE("a genetic search has the best of what it evaluated, of its first generation too") {
-  // Ops that wait for nothing take as long in any order: an evaluation more can only help. The start is evaluated
-  // twice, and 5 orders at the end; the other 31 of the first generation, then 30 of the second, are in between.
+  // Independent ops take as long in any order, so that one more evaluation can only help. The start is evaluated twice,
+  // and 5 orders at the end. In between come the other 31 of the first generation, then 30 of the second.
   test::Instance instance;
   for (std::int64_t i = 0; i < 30; ++i) instance.times.emplace_back(3, 10 + i % 7);
   const Problem problem = test::make_problem(instance);

@@ -30,7 +30,7 @@ struct ChainLayer {
   std::int64_t forward, backward, bytes;
 };
 
-/// f1, f2, ... and ..., b2, b1, where bi reads what fi made, on its device.
+/// Forward ops f1, f2, ... and backward ops ..., b2, b1. bi reads the output of fi and is on its device.
 Graph layer_chain(const std::vector<ChainLayer>& layers, Bytes parameters = Bytes{0}) {
   GraphBuilder builder{"chain"};
   const auto name = [](char letter, std::size_t i) { return letter + std::to_string(i + 1); };
@@ -54,7 +54,7 @@ Graph layer_chain(const std::vector<ChainLayer>& layers, Bytes parameters = Byte
   return std::move(builder).build();
 }
 
-/// `gpus` GPUs of so many bytes and their host, 1 B/ns each way.
+/// `gpus` GPUs with `memory` each and their host, joined by links of 1 B/ns in each direction.
 Cluster beside_host(Bytes memory, std::size_t gpus = 1, Bytes host = Bytes{1'000'000}) {
   ClusterSpec spec{.name = "beside-host", .devices = {{.name = "cpu0", .device_class = "cpu", .memory = host}}};
   for (std::size_t i = 0; i < gpus; ++i) {
@@ -70,10 +70,10 @@ Outcome offloaded_outcome(const Problem& problem, const Schedule& schedule) {
   return Evaluator{placed}.outcome(schedule);
 }
 
-/// The least outcome over every set of tensors of a chain, every op that may wait for each and every op after which
-/// each may come back.
+/// Least outcome over all sets of offloaded tensors of a chain and, for each tensor, over the ops that may wait until
+/// it has left and the ops after which it may come back.
 Outcome best_of_all(const Problem& problem, std::size_t layers) {
-  const std::size_t ops = 2 * layers;  // op ids are their turns
+  const std::size_t ops = 2 * layers;  // op ids are in the order in which ops run
   std::optional<Outcome> best;
   std::vector<Rewrite> rewrites;
   const auto choose = [&](const auto& self, std::size_t tensor) -> void {
@@ -95,7 +95,7 @@ Outcome best_of_all(const Problem& problem, std::size_t layers) {
         rewrites.pop_back();
       }
   };
-  choose(choose, layers);  // the last first, as they are read again
+  choose(choose, layers);  // last tensor first, as backward ops read them
   return *best;
 }
 
@@ -112,8 +112,9 @@ Finding no_placement(const Problem& problem) {
 }  // namespace
 
 TEST_CASE("the tensor of the first layer leaves where one has to, and comes back as soon as there is room") {
-  // Without offloading 100 + 60 + 40 + 1 are held while b3 runs. With 165: f3 waits for a1 (10 + 100 ns), and runs to
-  // 120, b3 to 140. Then a3 goes (40), g2 comes (1): a1 comes back while b2 runs, from 140 to 240, and b1 ends at 260.
+  // Without offloading, 100 + 60 + 40 + 1 are held while b3 runs. With 165, f3 waits until a1 has left (10 + 100 ns)
+  // and runs until 120, b3 until 140. Then a3 goes (40) and g2 comes (1). a1 comes back while b2 runs, from 140 to 240,
+  // and b1 ends at 260.
   const std::vector<ChainLayer> layers{{10, 20, 100}, {10, 20, 60}, {10, 20, 40}};
   const Problem problem{layer_chain(layers), beside_host(Bytes{165})};
   const Schedule schedule = place_offload(problem, kOffload, {});
@@ -134,7 +135,7 @@ TEST_CASE("what fits as it is stays as it is") {
 
 TEST_CASE("what cannot fit says by how much, and what there is no host for that there is none") {
   const std::vector<ChainLayer> layers{{10, 20, 100}, {10, 20, 60}, {10, 20, 40}};
-  // f2 reads a1 and makes a2: 160 at least.
+  // f2 reads a1 and makes a2: at least 160.
   const Finding large = no_placement(Problem{layer_chain(layers), beside_host(Bytes{150})});
   CHECK(large.code == "out-of-memory");
   CHECK(large.message.find("while 'f2' runs gpu0 needs 10 B more than its 150 B") != std::string::npos);
@@ -195,7 +196,7 @@ TEST_CASE("networks that fit on no GPU as they are fit with a host beside it") {
 }
 
 TEST_CASE("GPUs that a network needs for its parameters offload each over a link of its own") {
-  // Parameters are of 100 B a layer: 600 on one GPU of 480, 300 on each of two, which leaves 180 for activations.
+  // Each layer has 100 B of parameters: 600 on one GPU of 480, or 300 on each of two, which leaves 180 for activations.
   const std::vector<ChainLayer> layers(6, {10, 20, 60});
   const Problem problem{layer_chain(layers, Bytes{100}), beside_host(Bytes{480}, 2)};
   const Schedule schedule = place_offload(problem, kOffload, {});

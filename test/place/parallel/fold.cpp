@@ -33,7 +33,7 @@ using namespace trainyard;
 
 namespace {
 
-/// p stages of equal numbers of layers.
+/// Plan with p stages of equally many layers, d replicas and t tensor ranks.
 StagePlan plan_of(const Layers& layers, std::size_t p, std::size_t d, std::size_t t, std::size_t microbatches) {
   StagePlan plan{.microbatches = microbatches,
                  .replicas = d,
@@ -56,11 +56,11 @@ Timeline run(const Problem& problem, const Layers& layers, StagePlan plan, bool 
   const PlannedSchedule planned = schedule_of(problem, layers, plan, devices);
   check_schedule(scheduled_problem(problem, planned.schedule), planned.schedule);
   const Timeline timeline = simulate(problem, planned.schedule);
-  CHECK(timeline.makespan == planned.outcome.makespan);  // of the graph that the rewrites make
+  CHECK(timeline.makespan == planned.outcome.makespan);  // on the graph that the rewrites make
   return timeline;
 }
 
-/// Folds the plan, and checks that it takes what the whole one does. The classes of replicas; 0 where it is refused.
+/// Folds the plan, and checks that it takes as long as the whole one. Returns the classes of replicas, or 0 if refused.
 std::size_t classes_folded(const Problem& problem, const Layers& layers, StagePlan plan) {
   const Timeline whole = run(problem, layers, plan, false);
   const std::size_t used = plan.replicas * plan.tensor * (1 + plan.stages[LayerId{layers.size() - 1}]);
@@ -160,7 +160,7 @@ TEST_CASE("sixteen tensor ranks, in one NVSwitch domain or over two hosts, fold 
     const Problem problem{training_graph(make_network("gpt2_medium:batch=4,seq=64,layers=2")),
                           make_cluster(preset_cluster(cluster))};
     const Layers layers = find_layers(problem.graph());
-    // 16 heads, one a rank; two replicas.
+    // 16 heads, one per rank; two replicas.
     StagePlan plan = plan_of(layers, 1, 2, 16, 2);
     CHECK(classes_folded(problem, layers, plan) == 1);
     plan.sequence = true;
@@ -262,7 +262,7 @@ TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores
       several += classes > 1;
       groups[network] += group > 1;
       over_cores += fabric.core_count() > 0 && t * d * p * 2 > spec.devices.size();
-      // On serial links it is refused, because what images send takes turns there.
+      // On serial links folding is refused, because transfers of images would take turns there.
       fabric.sharing = Sharing::serial;
       plan.fold = true;
       try {
@@ -315,7 +315,7 @@ TEST_CASE("groups that share a sequence over links of two speeds fold into two c
       make_cluster(preset_cluster("8xA100"))};
   const Layers layers = find_layers(even.graph());
   ClusterSpec spec = preset_cluster("8xA100");
-  for (std::size_t gpu = 2; gpu <= 3; ++gpu) spec.links[gpu].bandwidth.value /= 2;  // of the second of two pairs
+  for (std::size_t gpu = 2; gpu <= 3; ++gpu) spec.links[gpu].bandwidth.value /= 2;  // links of the second of two pairs
   const Problem uneven = even.with_machine(make_cluster(spec), even.costs());
   StagePlan plan = plan_of(layers, 1, 4, 1, 2);
   plan.context = 2;
@@ -345,14 +345,14 @@ TEST_CASE("what is not alike is not folded, and the reason names the devices or 
   ClusterSpec spec = preset_cluster("8xA100");
   spec.devices[3].memory = Bytes{1'000'000'000};
   CHECK(reason(spec, 2, 2, 2) == "tensor ranks 'gpu2' and 'gpu3' differ in kind, memory, gap or links");
-  CHECK(reason(spec, 2, 4, 1) == "2");  // the fourth replica is a class of its own
+  CHECK(reason(spec, 2, 4, 1) == "2");  // the fourth replica is its own class
   spec = preset_cluster("8xA100");
   spec.links[1].bandwidth.value /= 2;
   CHECK(reason(spec, 2, 2, 2) == "tensor ranks 'gpu0' and 'gpu1' differ in kind, memory, gap or links");
   spec = preset_cluster("4x8xH100");
   spec.fabric->sharing = Sharing::fair;
   CHECK(reason(spec, 2, 2, 8) == "1");
-  // One network card a host: what two ranks send to the next stage meets there.
+  // One network card per host: transfers of two ranks to the next stage meet there.
   spec = preset_cluster("2x8xA100");
   spec.fabric->nics_per_host = 1;
   CHECK(reason(spec, 2, 1, 8).find("what 'gpu0' and 'gpu1' send meets on") != std::string::npos);
@@ -376,7 +376,7 @@ TEST_CASE("a plan of one's own is simulated in the detail that is asked for") {
   const auto [whole, whole_ops] = placed(PlanDetail::whole);
   const auto [one, one_ops] = placed(PlanDetail::folded);
   CHECK(one == whole);
-  CHECK(seconds(whole) == doctest::Approx(seconds(rings)).epsilon(0.1));  // rings add between their steps
+  CHECK(seconds(whole) == doctest::Approx(seconds(rings)).epsilon(0.1));  // rings add gradients between their steps
   CHECK(one_ops < whole_ops / 3);
   CHECK(whole_ops < ring_ops);
   CHECK(place_by_plan(problem, plan, {.batch = 16}) ==

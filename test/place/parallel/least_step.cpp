@@ -50,8 +50,8 @@ ClusterSpec under_switch(std::size_t devices, BytesPerSecond bandwidth, Nanoseco
 
 const Device kCpu{.name = "", .kind = "", .device_class = "cpu"};
 
-/// Layers of an op or two, each of which reads the one before, or where they are no chain another; times of 8 samples,
-/// weights and activations at random.
+/// A random network of layers for 8 samples. Each layer reads the one before or, unless it is a `chain`, another one,
+/// and maybe a second. Times, weights and activations are random.
 Graph random_network(Random& random, std::size_t layers, bool chain = false) {
   GraphBuilder builder{"random"};
   const auto between = [&](std::int64_t low, std::int64_t high) {
@@ -79,7 +79,7 @@ Graph random_network(Random& random, std::size_t layers, bool chain = false) {
       }
     builder.add(op);
   }
-  // What nothing reads is part of the loss, as the last layer is.
+  // Layers that nothing reads are part of the loss, as the last layer is.
   for (std::size_t i = layers; i-- > 0;) {
     std::vector<std::string> above;
     for (const std::size_t reader : readers[i]) above.push_back(name(reader) + ".grad" + name(i));
@@ -135,7 +135,7 @@ Problem on_four_gpus_under_a_switch(const char* network) {
           CostModel::roofline()};
 }
 
-/// The next cuts into as many stages.
+/// Advances to the next cuts into as many stages; false after the last ones.
 bool next_cuts(std::vector<std::size_t>& cuts, std::size_t layers) {
   for (std::size_t i = cuts.size(); i-- > 0;)
     if (cuts[i] < layers - (cuts.size() - i)) {
@@ -150,8 +150,8 @@ const std::vector<PipelineSchedule> kSchedules{PipelineSchedule::one_f_one_b, Pi
                                                PipelineSchedule::zb_h1,       PipelineSchedule::zb_h2,
                                                PipelineSchedule::zb_v,        PipelineSchedule::v_half};
 
-/// Every `usual`-th choice of degrees (test::stride) with all its cuts and two sizes of buckets; how many, and of these
-/// how many have a bound of half the step or more.
+/// Checks the bound of every `usual`-th choice of degrees (test::stride) with up to `most_cuts` cuts and two bucket
+/// sizes. Returns the number of plans, and the number of those whose bound is at least half of the step.
 std::pair<int, int> check_bounds(const Problem& problem, std::size_t batch, PlanDetail detail, std::size_t usual,
                                  std::size_t most_cuts) {
   Ground ground{problem, batch, detail};
@@ -213,7 +213,7 @@ TEST_CASE("no plan's simulated step is below the bound of its degrees: collectiv
     for (const CollectiveKind kind :
          {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::all_gather})
       for (const std::size_t ranks : {2u, 4u}) {
-        if (random.below(4) == 0) continue;  // by links
+        if (random.below(4) == 0) continue;  // the links give the time
         const auto few = static_cast<std::int64_t>(1'000 + random.below(50'000));
         const auto many = few + static_cast<std::int64_t>(random.below(200'000));
         costs.collectives.push_back(
@@ -242,7 +242,7 @@ TEST_CASE("no plan's simulated step is below the bound of its degrees: several s
 TEST_CASE(
     "no plan's simulated step is below the bound of its degrees: hosts, whose all-reduces go by trees or by rings") {
   Random random{11};
-  const std::pair<std::size_t, std::size_t> shapes[] = {{4, 1}, {2, 2}, {6, 1}, {4, 2}};  // hosts, devices of each
+  const std::pair<std::size_t, std::size_t> shapes[] = {{4, 1}, {2, 2}, {6, 1}, {4, 2}};  // hosts, devices per host
   for (std::size_t round = 0; round < 4; ++round) {
     CAPTURE(round);
     const auto [hosts, of_each] = shapes[round % 4];
@@ -286,7 +286,7 @@ TEST_CASE("no plan's simulated step is below the bound of its degrees: the first
 }
 
 TEST_CASE("no plan's simulated step is below the bound of its degrees: ranks add up gradients while they communicate") {
-  // Collectives within a host of 60 us, among ops of 4 to 8.
+  // Collectives within a host take 60 us, ops 4 to 8 us.
   const FabricSpec fabric{.hosts = 4,
                           .devices_per_host = 2,
                           .port_bandwidth = BytesPerSecond{16.5e9},
@@ -308,7 +308,7 @@ TEST_CASE("no plan's simulated step is below the bound of its degrees: ranks add
 }
 
 TEST_CASE("one stage of tensor ranks whose sums of gradients hold the ranks' links: bounds are near the step") {
-  // The bound is of slices too, which may hide what microbatches one behind the other do not.
+  // The bound also covers slices, which may hide communication that microbatches in sequence do not.
   struct Case {
     const char* network;
     std::size_t batch;
@@ -336,7 +336,7 @@ TEST_CASE("one stage of tensor ranks whose sums of gradients hold the ranks' lin
               plan.bucket = bucket;
               const Nanoseconds step = ground.step(plan);
               CHECK(bound <= step);
-              // Two microbatches are as many ops as one in two slices, whose order is another.
+              // Two microbatches are as many ops as one in two slices, in another order.
               if (each.batch / plan.data / plan.microbatch % 2 == 0) {
                 ParallelPlan sliced = plan;
                 sliced.microbatch *= sliced.slices = 2;
@@ -350,8 +350,8 @@ TEST_CASE("one stage of tensor ranks whose sums of gradients hold the ranks' lin
 }
 
 TEST_CASE("what ranks add up of a loss is as much as its microbatch has rows") {
-  // 16 x 64 rows of 12 bytes at 100 MB/s are 123 us each way, of which a microbatch of one sample has 8: the bound, 16
-  // times what ranks hold their links, was 65.5 ms of a step of 64.7.
+  // 16 x 64 rows of 12 bytes at 100 MB/s take 123 us each way, but 8 us in a microbatch of one sample. When these were
+  // not told apart, the bound, 16 times the time that ranks hold their links, was 65.5 ms for a step of 64.7.
   const Problem problem{training_graph(make_network("gpt2:layers=4,batch=16,seq=64,hidden=64,heads=4,vocabulary=256")),
                         make_cluster(under_switch(2, BytesPerSecond{1e8}, Nanoseconds{5000}, Sharing::serial,
                                                   preset_cluster("4xV100").devices.front())),

@@ -23,11 +23,11 @@ using namespace trainyard;
 namespace {
 
 struct Stage {
-  std::int64_t forward, backward;  // of a microbatch
+  std::int64_t forward, backward;  // of one microbatch
 };
 
-/// A layer for each, with times for m microbatches. What goes on to the next layer has no bytes, so that it takes no
-/// time; what is kept for the backward pass has `kept` for each microbatch.
+/// One layer per stage, with times for m microbatches. Tensors between layers have no bytes and take no time.
+/// Activations for the backward pass have `kept` bytes per microbatch.
 Problem layers(const std::vector<Stage>& stages, std::size_t microbatches, std::size_t devices, std::int64_t kept = 0) {
   const auto m = static_cast<std::int64_t>(microbatches);
   GraphBuilder builder{"layers"};
@@ -79,17 +79,17 @@ TEST_CASE("p equal stages and m microbatches take (m + p - 1)(f + b), by GPipe a
   for (const PipelineSchedule each : {kGpipe, kInTurn}) {
     CHECK(step(4, 8, {1, 2}, each) == Nanoseconds{33});    // 11 x 3
     CHECK(step(8, 32, {1, 2}, each) == Nanoseconds{117});  // 39 x 3
-    CHECK(step(4, 1, {1, 2}, each) == Nanoseconds{12});    // one batch through all
+    CHECK(step(4, 1, {1, 2}, each) == Nanoseconds{12});    // one batch through all stages
     CHECK(step(4, 2, {3, 5}, each) == Nanoseconds{40});    // fewer microbatches than stages
     CHECK(step(1, 8, {1, 2}, each) == Nanoseconds{24});
   }
 }
 
 TEST_CASE("interleaved 1F1B with v chunks a device takes m (f + b) + (p - 1)(f + b) / v") {
-  // f and b of a device: 2 and 4 in two chunks; 8 x 6 + 3 x 3. As one stage each: 11 x 6.
+  // f = 2 and b = 4 per device, in two chunks: 8 x 6 + 3 x 3. As one stage each: 11 x 6.
   CHECK(step(4, 8, {1, 2}, kInterleaved, 2) == Nanoseconds{57});
   CHECK(step(4, 8, {2, 4}, kInTurn) == Nanoseconds{66});
-  // 4 and 8 in four chunks: 32 x 12 + 7 x 3
+  // f = 4 and b = 8 in four chunks: 32 x 12 + 7 x 3
   CHECK(step(8, 32, {1, 2}, kInterleaved, 4) == Nanoseconds{405});
   CHECK_THROWS_AS(step(4, 6, {1, 2}, kInterleaved, 2), InputError);
 }
@@ -141,7 +141,7 @@ TEST_CASE("with recomputation a stage holds the activations of one microbatch, a
     const Problem problem = layers(std::vector<Stage>(4, {1, 2}), 8, 4, 1000);
     const Timeline timeline = run(problem, {.schedule = kGpipe, .microbatches = 8, .recompute = how});
     CHECK(timeline.makespan == Nanoseconds{44});  // 11 x (1 + 1 + 2)
-    // what the copy makes, while it runs and for the gradient; of the forward op, while it runs
+    // held: the copy's output, from its run to the gradient; the forward op's output, while that runs
     for (const auto& device : timeline.devices) CHECK(device.peak == Bytes{1000});
   }
 }
@@ -159,14 +159,14 @@ TEST_CASE("recomputation starts where nothing else fits") {
 }
 
 TEST_CASE("the tasks of a stage: those of Megatron's example with four devices, two chunks and eight microbatches") {
-  // Rank 3 of 4: (2 - 1) x 4 = 4 forward first, then in turn.
+  // Rank 3 of 4: (2 - 1) x 4 = 4 forward passes first, then forward and backward in turn.
   const auto tasks = pipeline_tasks(kInterleaved, 3, 4, 8, 2);
   CHECK(tasks.size() == 32);
   for (std::size_t k = 0; k < 4; ++k) CHECK(tasks[k] == PipelineTask{Pass::forward, 0, k});
   CHECK(tasks[4] == PipelineTask{Pass::forward, 1, 0});
   CHECK(tasks[5] == PipelineTask{Pass::backward, 1, 0});
   CHECK(tasks[6] == PipelineTask{Pass::forward, 1, 1});
-  // Rank 0: 2 x 3 + 4 = 10 first, of which the last two are the second run of chunk 0.
+  // Rank 0: 2 x 3 + 4 = 10 forward passes first, of which the last two are the second run of chunk 0.
   const auto first = pipeline_tasks(kInterleaved, 0, 4, 8, 2);
   CHECK(first[9] == PipelineTask{Pass::forward, 0, 5});
   CHECK(first[10] == PipelineTask{Pass::forward, 0, 6});
@@ -205,6 +205,6 @@ TEST_CASE("of few samples a pipeline makes as many microbatches as there are, an
                                                               {PipelineSchedule::v_min, 4},
                                                               {PipelineSchedule::dualpipe_v, 8}})
     CHECK_NOTHROW(place_pipeline(problem, {.schedule = schedule, .batch = batch}));
-  // Both directions of four devices have four each.
+  // Each of the two directions over four devices needs four microbatches.
   CHECK_THROWS_AS(place_pipeline(problem, {.schedule = PipelineSchedule::dualpipe_v, .batch = 4}), InputError);
 }

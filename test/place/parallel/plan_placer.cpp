@@ -40,8 +40,8 @@ using namespace trainyard;
 
 namespace {
 
-/// Equal layers with gradients of inputs and of weights in ops of their own; times are of a batch of `batch` samples,
-/// a sample takes 10 ns of each, and of a slow device 20. Weights of 4 bytes, which no transfer takes time for.
+/// Equal layers with separate ops for gradients of inputs and of weights. Times are for `batch` samples: an op takes 10
+/// ns per sample, or 20 on a slow device. Weights have 4 bytes, and their transfers take no time.
 Problem split_layers(std::size_t layers, std::int64_t batch, std::size_t devices) {
   GraphBuilder builder{"split"};
   const auto name = [](std::size_t i) { return "l" + std::to_string(i); };
@@ -98,20 +98,20 @@ Nanoseconds pipeline(const Problem& problem, const PipelineOptions& options) {
 }  // namespace
 
 TEST_CASE("schedules with weights' gradients apart take their closed forms, op by op") {
-  // Four layers on four devices, 16 samples in 8 microbatches of 2: F = B = W = 20, so ideal is 8 x 60 = 480.
+  // Four layers on four devices, 16 samples in 8 microbatches of 2: F = B = W = 20, so the ideal is 8 x 60 = 480.
   const Problem four = split_layers(4, 16, 4);
   const auto with = [](PipelineSchedule schedule) { return PipelineOptions{.schedule = schedule, .microbatches = 8}; };
   CHECK(pipeline(four, with(PipelineSchedule::gpipe)) >= Nanoseconds{480 + 3 * 40});
   CHECK(pipeline(four, with(PipelineSchedule::zb_h1)) == Nanoseconds{480 + 3 * 20});
   CHECK(pipeline(four, with(PipelineSchedule::zb_h2)) == Nanoseconds{480 + 3 * 20});
-  // Two chunks a device: 2 x 8 x 60 and 3 x 20.
+  // Two chunks per device: 2 x 8 x 60 and 3 x 20.
   const Problem eight = split_layers(8, 16, 4);
   CHECK(pipeline(eight, with(PipelineSchedule::zb_v)) == Nanoseconds{960 + 3 * 20});
 }
 
 TEST_CASE("two replicas of a pipeline over two devices each compute half of the batch") {
-  // 16 samples: a replica has 8 in 4 microbatches of 2, so (4 + 1) (20 + 40) over two layers, one a device. Gradients
-  // of 4 bytes are added between the replicas by a ring, which the mesh carries in no time but that of its latency.
+  // 16 samples: each replica has 8, in 4 microbatches of 2, so (4 + 1) (20 + 40) over two layers, one per device. A
+  // ring adds gradients of 4 bytes between the replicas, which takes only its latency on the mesh.
   const Problem problem = split_layers(2, 16, 4);
   const Schedule schedule = place_pipeline(problem, {.replicas = 2, .microbatches = 4});
   const Problem whole = scheduled_problem(problem, schedule);
@@ -189,8 +189,8 @@ TEST_CASE("slices of a microbatch compute while others communicate") {
                static_cast<double>(timeline.makespan.count);
       };
       const Timeline one_by_one = run(halves), in_turns = run(sliced);
-      // Idle, whole: 5.0 to 6.5 %. Two microbatches, of which the second fills what the first leaves: 0.5 to 1.4 %. In
-      // slices, each of which has a segment to run while the other communicates: 0.006 to 0.13 %.
+      // Idle shares: 5.0 to 6.5 % whole; 0.5 to 1.4 % with two microbatches, the second of which fills gaps of the
+      // first; 0.006 to 0.13 % with slices, each of which has a segment to run while the other one communicates.
       CHECK(in_turns.devices[DeviceId{0}].busy == one_by_one.devices[DeviceId{0}].busy);
       CHECK(idle(run(whole)) > 0.04);
       CHECK(idle(one_by_one) > 0.004);
@@ -220,14 +220,14 @@ TEST_CASE("where a host has ranks of several replicas, what replicas add is fini
       else
         tasks[device] = std::max(tasks[device], timeline.ops[op].end);
     }
-    // Replicas alone do it gradient by gradient, and their sums overlap with the last task.
+    // Replicas without ranks finish gradient by gradient, and their sums overlap the last task.
     for (const DeviceId device : whole.devices()) CHECK((first[device] >= tasks[device]) == (tensor > 1));
   }
 }
 
 TEST_CASE("degrees that are equal on all stages make the step of the plan that says them once") {
   using enum StageRecompute;
-  for (const std::string head : {"head=2", "head=1"})  // the second's weights are the embedding's
+  for (const std::string head : {"head=2", "head=1"})  // with head=1, the head has the embedding's weights
     for (const ParallelPlan& plan :
          {ParallelPlan{.data = 4, .cuts = {3}, .microbatch = 1},
           ParallelPlan{.data = 2, .tensor = 2, .cuts = {3}, .microbatch = 2, .zero = 1},
@@ -243,10 +243,10 @@ TEST_CASE("degrees that are equal on all stages make the step of the plan that s
       by_stage.data = by_stage.tensor = 1;
       const Schedule once = place_by_plan(problem, plan, {.batch = 16}),
                      each = place_by_plan(problem, by_stage, {.batch = 16});
-      // Ops are numbered stage by stage, which is what decides between two that are ready at once.
+      // Ops are numbered stage by stage, and numbers decide between ops that are ready at once.
       CHECK(static_cast<double>(step(problem, each).count) ==
             doctest::Approx(static_cast<double>(step(problem, once).count)).epsilon(0.01));
-      // Where weights are tied, stages with degrees of their own share no sums of theirs.
+      // If weights are tied, stages with different degrees do not share the sums of these weights.
       if (head == "head=2" || plan.zero == 0)
         CHECK(scheduled_problem(problem, each).op_count() == scheduled_problem(problem, once).op_count());
     }
@@ -293,15 +293,15 @@ TEST_CASE("the stages of a pipeline that read one embedding have a copy each, an
     const Schedule schedule = place_by_plan(problem, plan, {.batch = 16});
     const Problem planned = scheduled_problem(problem, schedule);
     const Timeline timeline = simulate(planned, schedule);
-    // Activations of 2 to 4 samples are 131 to 262 kB, logits of as many 10 to 20 MB: what is as large as these is a
-    // gradient of the 20 MB of weights, once a step.
+    // Activations of 2 to 4 samples are 131 to 262 kB, their logits 10 to 20 MB. A transfer as large as logits must be
+    // a gradient of the 20 MB of weights, once per step.
     for (const Transfer& transfer : timeline.transfers)
       if (transfer.bytes > Bytes{2'000'000}) CHECK(is_parameter_gradient(planned.graph(), transfer.tensor));
     const PlanStep estimate = run_plan(chain.costs(), plan);
     CHECK(static_cast<double>(timeline.makespan.count) ==
           doctest::Approx(static_cast<double>(estimate.step.count)).epsilon(0.15));
   }
-  // Folded, the last chunk is on the embedding's device: one copy for both.
+  // In a folded pipeline, the last chunk is on the embedding's device: one copy for both.
   const Schedule folded = place_by_plan(
       problem, {.cuts = {1, 2, 4}, .chunks = 2, .microbatch = 2, .schedule = PipelineSchedule::dualpipe_v},
       {.batch = 16});
@@ -309,7 +309,7 @@ TEST_CASE("the stages of a pipeline that read one embedding have a copy each, an
 }
 
 TEST_CASE("where a gradient goes from one block to another, stages have degrees in common") {
-  // Layer b reads the weights of a besides, in no group with it: their gradient is added where a is.
+  // Layer b also reads the weights of a, without a common group. Their gradient is added where a is.
   const std::vector<GivenTime> time{{"gpu", Nanoseconds{1'000'000}}};
   GraphBuilder builder{"tied"};
   builder.add({.name = "a", .layer = "a", .parameter_bytes = Bytes{40}, .times = time, .outputs = {{"x", Bytes{96}}}});
@@ -354,10 +354,10 @@ TEST_CASE("replicas that hold different experts exchange tokens in every microba
   const Schedule apart = planned(4), alike = planned(1);
   REQUIRE(apart.parallel);
   CHECK(describe(*apart.parallel) == "data 4, experts 4, microbatches of 1");
-  // 3/4 of 4 x 64 x 128 numbers less of each layer's 3 products, as weights and as their gradients at least.
+  // 3/4 of 4 x 64 x 128 numbers less in each layer's 3 products, at least once as weights and once as gradients.
   CHECK(peak(apart) < peak(alike) - Bytes{2 * 3 * 3 * 64 * 128 * 4 * 2});
   const Problem rewritten = scheduled_problem(problem, apart);
-  std::size_t exchanges = 0;  // 4 of each of 2 layers, in 2 microbatches, joined by each of 4
+  std::size_t exchanges = 0;  // 4 in each of 2 layers and 2 microbatches, joined by each of 4 replicas
   for (const OpId op : rewritten.ops())
     exchanges += rewritten.graph().name(op).find("/all-to-all/0/joined@") != std::string_view::npos;
   CHECK(exchanges == 4 * 2 * 2 * 4);
@@ -518,7 +518,7 @@ TEST_CASE("gradients beside what experts exchange are tried in buckets of other 
                                  {.batch = 6}))
         .makespan;
   };
-  CHECK(by_bucket(4'915'200) < by_bucket(0));  // of 25 MiB
+  CHECK(by_bucket(4'915'200) < by_bucket(0));  // the default of 25 MiB
   CHECK(simulate(problem, place_plan(problem, {.batch = 6})).makespan <= by_bucket(4'915'200));
 }
 
@@ -532,11 +532,11 @@ TEST_CASE("gradients that fit into one bucket are added in smaller ones, while t
         .makespan;
   };
   CHECK(simulate(problem, found).makespan <= by_bucket(2 << 20));
-  CHECK(by_bucket(2 << 20) < by_bucket(0));  // of 25 MiB
+  CHECK(by_bucket(2 << 20) < by_bucket(0));  // the default of 25 MiB
 }
 
 TEST_CASE("replicas of a plan are in a ring over the fastest links") {
-  // In the order of their numbers two of eight have no NVLink to the next.
+  // In the order of device numbers, two of the eight have no NVLink to the next one.
   const Problem problem{training_graph(make_network("resnet18:batch=64")), make_cluster(preset_cluster("8xV100"))};
   const auto rings = [&](const Schedule& schedule) { return simulate(problem, schedule).makespan; };
   const Nanoseconds plan = rings(place_by_plan(problem, {.data = 8, .microbatch = 8}, {.batch = 64}));
@@ -557,8 +557,8 @@ TEST_CASE("attention computed again takes less time than blocks, and leaves less
   const DeviceId first{0};
   CHECK(attention.devices[first].peak < no.devices[first].peak);
   CHECK(blocks.devices[first].peak < attention.devices[first].peak);
-  // Two microbatches in flight on the first of two stages of two layers. A score array of 2 x 12 x 512 x 512 numbers is
-  // kept by softmax, and by dropout with a mask of bytes: the estimate and the simulation know what they let go.
+  // Two microbatches are in flight on the first of two stages of two layers. Softmax keeps a score array of 2 x 12 x
+  // 512 x 512 numbers, and so does dropout, with a mask of bytes. Estimate and simulation both know what is freed.
   const Layers layers = find_layers(problem.graph());
   ChainOfBlocks chain{problem, layers, worthy_devices(problem), 8};
   const PlanCosts costs = chain.costs();
@@ -569,7 +569,7 @@ TEST_CASE("attention computed again takes less time than blocks, and leaves less
 }
 
 TEST_CASE("blocks are computed again by replicas that share a sequence, whatever they exchange") {
-  // In a ring keys and values of the backward pass come from a neighbour that has computed its own block again.
+  // In a ring, keys and values of the backward pass come from a neighbour that has recomputed its own block.
   const Problem problem{
       training_graph(make_network("llama2_7b:batch=4,seq=64,layers=2,hidden=64,heads=4,kv_heads=4,inner=128,"
                                   "vocabulary=100,fused=1")),
@@ -604,7 +604,7 @@ TEST_CASE("replicas that share weights take as long as estimated, hold no more, 
       CAPTURE(describe(plan));
       const PlanStep estimate = run_plan(chain.costs(), plan);
       const Timeline simulated = simulate(problem, place_by_plan(problem, plan, {.batch = 16}));
-      // Gradients wait for those of the last but one bucket, which the estimate does not know.
+      // Gradients wait for those of the last but one bucket, which the estimate does not model.
       CHECK(static_cast<double>(simulated.makespan.count) ==
             doctest::Approx(static_cast<double>(estimate.step.count)).epsilon(plan.zero == 3 ? 0.4 : 0.25));
       const Bytes held = simulated.devices[DeviceId{0}].peak, expected = estimate.peaks.front();
@@ -621,7 +621,7 @@ TEST_CASE(
   const Problem problem{
       training_graph(make_network("gpt2:batch=16,layers=8,hidden=512,heads=8,seq=64,vocabulary=2000")),
       make_cluster(preset_cluster("4xA100")), CostModel::roofline()};
-  // A bucket a block of 12.6 MB, or of two blocks.
+  // Buckets of one block, 12.6 MB, or of two blocks.
   for (const std::int64_t megabytes : {12, 25}) {
     CAPTURE(megabytes);
     const ParallelPlan plan{.data = 4,
@@ -636,7 +636,7 @@ TEST_CASE(
       if (const CollectiveTask* task = graph.collective(op))
         ++(task->kind == CollectiveKind::all_gather ? gathers : scatters);
     CHECK(scatters > 0);
-    CHECK(gathers == 2 * scatters);  // of each bucket in each of two microbatches
+    CHECK(gathers == 2 * scatters);  // two gathers and one scatter per bucket and microbatch
   }
 }
 
@@ -658,7 +658,7 @@ TEST_CASE(
     const Timeline two = of(2), four = of(4), six = of(6);
     const double part = static_cast<double>((four.makespan - two.makespan).count);
     CHECK(static_cast<double>((six.makespan - four.makespan).count) == doctest::Approx(part).epsilon(0.01));
-    // Weights that ZeRO 3 gathers for the next one may be there or not.
+    // Weights that ZeRO 3 gathers for the next microbatch may be held at the peak or not.
     CHECK(static_cast<double>(six.devices[DeviceId{0}].peak.count) ==
           doctest::Approx(static_cast<double>(four.devices[DeviceId{0}].peak.count))
               .epsilon(plan.zero == 3 ? 0.05 : 1e-9));
@@ -695,7 +695,7 @@ TEST_CASE("of all plans of a small network on four devices none is shorter than 
   const Layers layers = find_layers(problem.graph());
   ChainOfBlocks chain{problem, layers, worthy_devices(problem), 8, [](const ParallelPlan&) { return true; }};
   std::vector<ParallelPlan> plans{
-      // By the estimate the 15th.
+      // The 15th by the estimate.
       {.data = 2, .cuts = {2, 3, 4}, .chunks = 2, .microbatch = 2, .schedule = PipelineSchedule::zb_v, .zero = 1}};
   std::size_t number = 0;
   each_candidate(chain.costs(),
@@ -715,7 +715,7 @@ TEST_CASE("of all plans of a small network on four devices none is shorter than 
 }
 
 TEST_CASE("what gathers of ZeRO 3 wait for is found though each waits for many before it") {
-  // Where the first blocks are computed again each way back from gather to gather was walked, of 2^20 and more.
+  // If the first blocks are recomputed, each way back from gather to gather used to be walked: 2^20 and more of them.
   const Problem problem{
       training_graph(make_network("gpt2:layers=20,hidden=64,heads=4,seq=16,vocabulary=100,positions=16,batch=8")),
       make_cluster(preset_cluster("2xV100"))};
@@ -731,7 +731,7 @@ TEST_CASE("what gathers of ZeRO 3 wait for is found though each waits for many b
 }
 
 TEST_CASE("where memory is short, plans are fitted to it as simulated, and none that fits is shorter") {
-  // The first four were shorter than the placer's, when the estimate alone said what fits: by 18 to 47 %.
+  // The first four were 18 to 47 % shorter than the placer's, when only the estimate decided what fits.
   struct Case {
     const char *network, *cluster;
     std::int64_t batch, megabytes;
@@ -759,7 +759,7 @@ TEST_CASE("where memory is short, plans are fitted to it as simulated, and none 
         .microbatch = 4,
         .recompute = {StageRecompute::blocks},
         .experts = 2}},
-      // By 6 % when ZeRO 2 was for one stage alone.
+      // 6 % shorter when ZeRO 2 was limited to one stage.
       {"gpt2:layers=4,hidden=256,heads=4,seq=128,vocabulary=1000,positions=128,batch=16",
        "8xV100",
        16,
@@ -800,7 +800,7 @@ TEST_CASE("the memory of a plan is as estimated, whatever its schedule and what 
     }
     if (microbatch < 16) plans.push_back({.data = 4, .microbatch = microbatch});
   }
-  plans.push_back({.tensor = 4, .microbatch = 16});  // of more, the next one begins while ranks wait for each other
+  plans.push_back({.tensor = 4, .microbatch = 16});  // with more, the next one begins while ranks wait for each other
   for (ParallelPlan plan : plans)
     for (const StageRecompute what : {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks}) {
       plan.recompute.assign(plan.stages(), what);
@@ -815,7 +815,7 @@ TEST_CASE("the memory of a plan is as estimated, whatever its schedule and what 
 }
 
 TEST_CASE("the memory of the only microbatch is as estimated where attention is computed again") {
-  // Most is there when the loss is: MLPs have let go of what they kept before scores are back.
+  // The peak is at the loss: MLPs have freed what they kept before scores are back.
   const Problem problem{
       training_graph(make_network("gpt2:layers=3,hidden=256,heads=4,seq=256,vocabulary=1000,positions=256,batch=16")),
       make_cluster(preset_cluster("4xV100"))};
@@ -829,7 +829,7 @@ TEST_CASE("the memory of the only microbatch is as estimated where attention is 
 }
 
 TEST_CASE("a plan of tensor ranks is found where nothing else fits") {
-  // Tied words of 268 MB with 537 MB of state and three gradients of 268 MB, which a pipeline has on one device.
+  // Tied words of 268 MB with 537 MB of state and three gradients of 268 MB, all on one device in a pipeline.
   const Problem problem{
       training_graph(make_network("gpt2:layers=1,batch=2,seq=64,hidden=1024,heads=8,vocabulary=65536")),
       make_cluster(preset_cluster("2xV100"))};
@@ -843,7 +843,7 @@ TEST_CASE("a plan of tensor ranks is found where nothing else fits") {
 }
 
 TEST_CASE("a plan is found where gradients of the only microbatch go to updates before all are made") {
-  // Weights of 244 MB with 489 MB of state are 183 MB of each of four devices; with all gradients, 244 MB.
+  // Weights of 244 MB and state of 489 MB are 183 MB on each of four devices; with all gradients, 244 MB.
   ClusterSpec small = preset_cluster("4xV100");
   for (Device& device : small.devices) device.memory = Bytes{235'000'000};
   const Problem tight{training_graph(make_network("alexnet:batch=4")), make_cluster(small)};
@@ -864,7 +864,7 @@ TEST_CASE("a batch is not divided into more microbatches than it has samples") {
   const Problem problem = split_layers(4, 16, 4);
   CHECK_THROWS_WITH_AS(place_pipeline(problem, {.replicas = 2, .microbatches = 9, .batch = 16}),
                        doctest::Contains("9 microbatches of 8 samples"), InputError);
-  // Four for each of four devices where nobody says how many samples there are; six where there are.
+  // Four microbatches per device for four devices if the number of samples is unknown; six for six samples.
   const auto microbatches = [&](std::optional<std::int64_t> batch) {
     return std::get<Microbatch>(place_pipeline(problem, {.batch = batch}).rewrites.back()).parts;
   };
@@ -892,16 +892,16 @@ TEST_CASE("the plan is no worse than the pipeline and than data parallelism, fit
     const Schedule schedule = place_plan(problem, {.batch = batch});
     const Nanoseconds planned = step(problem, schedule);
     REQUIRE(schedule.parallel);
-    // The plan given again is the same schedule.
+    // Giving the plan again makes the same schedule.
     Schedule again = place_by_plan(problem, *schedule.parallel, {.batch = batch});
     REQUIRE(schedule.plan_bound);
     CHECK(schedule.plan_bound->simulated > Nanoseconds{0});
     CHECK(schedule.plan_bound->simulated <= planned);
     CHECK(schedule.plan_bound->estimated > Nanoseconds{0});
-    again.plan_bound = schedule.plan_bound;  // which the search alone knows
+    again.plan_bound = schedule.plan_bound;  // known to the search alone
     CHECK(again == schedule);
     CHECK(planned <= pipeline(problem, {}));
-    // Data parallelism without microbatches is one of the plans, but for what is added while the backward pass runs.
+    // Data parallelism without microbatches is one of the plans, except for sums that overlap the backward pass.
     CHECK(static_cast<double>(planned.count) <=
           1.3 * static_cast<double>(step(problem, place_replicas(problem)).count));
     std::int64_t parts = 1;
@@ -912,7 +912,7 @@ TEST_CASE("the plan is no worse than the pipeline and than data parallelism, fit
         parts *= static_cast<std::int64_t>(microbatch->parts);
     }
     CHECK(batch % parts == 0);
-    if (network != "nmt")  // which takes seconds
+    if (network != "nmt")  // nmt takes seconds
       CHECK(place_plan(problem, {.batch = batch, .threads = 3}) == schedule);
   }
 }
@@ -947,7 +947,7 @@ TEST_CASE("a chain's estimate is the step where nothing else is: transfers witho
   CHECK(costs.layer(3, 4, {1}).forward == Nanoseconds{40});
   CHECK(costs.layer(3, 4, {1}).weight_gradient == Nanoseconds{40});
   const ParallelPlan plan{.cuts = {2, 4, 6}, .microbatch = 2, .schedule = PipelineSchedule::zb_h1};
-  // Two layers a stage, F = B = W = 40, 8 microbatches: 8 x 120 + 3 x 40.
+  // Two layers per stage, F = B = W = 40, 8 microbatches: 8 x 120 + 3 x 40.
   CHECK(run_plan(costs, plan).step == Nanoseconds{960 + 120});
   const PlannedSchedule whole =
       schedule_of(problem, layers,
@@ -964,16 +964,16 @@ TEST_CASE("a slow device has as many layers as it has time for, first or last, b
   const auto simulated = [&](const ParallelPlan& plan) {
     return step(problem, place_by_plan(problem, plan, {.batch = 4}));
   };
-  // Two layers of 60 before four of 30, in 4 microbatches: (4 + 1) 120; four of 60 are never idle: 4 x 240.
+  // Two layers of 60 before four of 30, in 4 microbatches: (4 + 1) 120. Four layers of 60 are never idle: 4 x 240.
   CHECK(run_plan(chain.costs(), {.cuts = {2}}).step == Nanoseconds{600});
   CHECK(run_plan(chain.costs(), {.cuts = {4}}).step == Nanoseconds{960});
-  // The first stage has its gradient before the second makes its last one of weights, in 10 or on the slow device 20.
+  // The first stage gets its gradient before the second makes its last one of weights, in 10, or 20 on the slow device.
   CHECK(simulated({.cuts = {2}}) == Nanoseconds{600 - 10});
   CHECK(simulated({.cuts = {4}}) == Nanoseconds{960});
   CHECK(simulated({.cuts = {4}, .order = DeviceOrder::best_first}) == Nanoseconds{600 - 20});
-  // Behind two layers of 30: 20 + 4 x 240 + 40.
+  // Four layers of 60 after two of 30: 20 + 4 x 240 + 40.
   CHECK(simulated({.cuts = {2}, .order = DeviceOrder::best_first}) == Nanoseconds{1020 - 20});
-  // Where no kind is asked for, each op is on the fastest.
+  // If no kind is given, the costs are those of the fastest device.
   CHECK(chain.costs().layer(0, 1, {1}).forward == Nanoseconds{10});
   CHECK(device_orders(equal) == std::vector{DeviceOrder::given});
   CHECK(device_orders(problem) == std::vector{DeviceOrder::given, DeviceOrder::best_first});
@@ -989,7 +989,7 @@ TEST_CASE("where one device has less memory it is tried first and last, and host
   using enum DeviceOrder;
   CHECK(device_orders({graph, make_cluster(spec)}) == std::vector{given, best_first, best_last});
   ClusterSpec hosts = preset_cluster("2x2xV100-SXM2-32GB");
-  hosts.devices[3].memory = Bytes{300'000'000};  // of the second host
+  hosts.devices[3].memory = Bytes{300'000'000};  // on the second host
   const Problem problem{graph, make_cluster(hosts)};
   CHECK(device_orders(problem) == std::vector{given, best_last});
   CHECK(PlanSetting{problem, {}, best_last}.devices == std::vector{DeviceId{2}, DeviceId{3}, DeviceId{0}, DeviceId{1}});
@@ -1022,13 +1022,13 @@ TEST_CASE("a step of replicas is as estimated: ZeRO 0 to 3, rings and whole coll
         CHECK(static_cast<double>(simulated.count) ==
               doctest::Approx(static_cast<double>(estimate.count)).epsilon(zero < 3 ? 0.002 : 0.02));
         if (zero == 0) of_zero_0.push_back(estimate);
-        // All gradients at once: four replicas have a quarter of the updates' work each.
+        // All gradients at once: each of four replicas has a quarter of the updates' work.
         if (bucket == Bytes{0} && zero == 1)
           CHECK((of_zero_0.back() - estimate).count ==
                 doctest::Approx(0.75 * static_cast<double>((updates - launches).count)).epsilon(0.01));
       }
     }
-    // Three steps, of a quarter of the gradients each: two read, one written.
+    // Three steps add a quarter of the gradients each, with two reads and one write.
     const Device& device = problem.cluster().device(DeviceId{0});
     const double bytes_a_second = device.memory_bandwidth.value * EfficiencyTable::standard().of("Reduce").memory;
     const double moving = 1e9 * 3 * static_cast<double>(weights.count) / 4 / bytes_a_second;
@@ -1057,13 +1057,13 @@ TEST_CASE("gradients of replicas are added as fast as measured, by the ranks and
   CHECK(all_reduce("4xA100", costs, 4) == 125'000);
   CHECK(all_reduce("2x2xA100", costs, 4) == 250'000);
   CHECK(all_reduce("4xA100", costs, 1) == 0);
-  // Two replicas: 50 us of latency by (6.6 + 2 x .6) / (6.6 + 6 x .6), and 2 x 1/2 over 2 x 3/4 of the other 75.
+  // Two replicas: 50 us of latency by (6.6 + 2 x .6) / (6.6 + 6 x .6), and the other 75 us by (2 x 1/2) / (2 x 3/4).
   CHECK(all_reduce("4xA100", costs, 2) == doctest::Approx(50'000 * 7.8 / 10.2 + 50'000).epsilon(1e-4));
   CHECK(all_reduce("4xA100", Costs{costs}.at({.link = 2}), 4) == 62'500);
-  // No tables: 2 x 3 x (5 us + 375,000 B at 264 GB/s).
+  // Without tables: 2 x 3 x (5 us + 375,000 B at 264 GB/s).
   CHECK(all_reduce("4xA100", Costs{}, 4) == doctest::Approx(6 * (5'000 + 1'420)).epsilon(1e-4));
-  // Two hosts, a network card a GPU: two rings, each of 187,500 B a step at 25 GB/s, after 2 x 5 us and half one; or
-  // trees, whose way is that between hosts and one of 5 us within one.
+  // Two hosts with a network card per GPU. Two rings: each step takes 187,500 B at 25 GB/s, after a little more than 2
+  // x 5 us. Or trees: the latency between hosts, and 5 us within one.
   CHECK(all_reduce("2x2xA100", Costs{}, 4, 1) == doctest::Approx(6 * (10'000 + 7'500)).epsilon(0.05));
   CHECK(all_reduce("2x2xA100", Costs{}, 4) == doctest::Approx(2 * (10'000 + 5'000) + 8 * 7'500).epsilon(0.05));
 }

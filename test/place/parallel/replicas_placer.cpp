@@ -88,7 +88,7 @@ TEST_CASE("the ring of a hybrid cube mesh goes over NVLink all the way round") {
   REQUIRE(ring.size() == 8);
   for (std::size_t i = 0; i < 8; ++i)
     CHECK(problem.cluster().route(ring[i], ring[(i + 1) % 8]).bandwidth.value >= 25e9);
-  // Where all are alike they stay in their order.
+  // Between equal devices, the order stays.
   const Problem even = problem_of("lenet:batch=64", "dgx-a100");
   CHECK(ring_order(even, devices) == devices);
 }

@@ -5,7 +5,7 @@
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
-// CI runs these under the thread sanitizer too (test/house/subproject.sh).
+// CI also runs these tests under the thread sanitizer (test/house/subproject.sh).
 
 using namespace trainyard;
 

@@ -24,7 +24,7 @@ struct Layer {
   std::vector<std::size_t> after;
 };
 
-/// Ops of 2 each, with a tensor of 3 each, on two devices.
+/// Ops of 2 ns with tensors of 3 bytes, on two devices.
 Problem network(const std::vector<Layer>& layers) {
   GraphBuilder builder;
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -60,7 +60,7 @@ TEST_CASE("a convolution takes its normalization and its activation, a sum of tw
 }
 
 TEST_CASE("an op joins the last op of a cluster only, not one further up") {
-  // Both follow the convolution: the first joins it.
+  // Both follow the convolution: the first one joins it.
   CHECK(clusters_of(network({{"Conv", {}}, {"Relu", {0}}, {"Relu", {0}}})) == std::vector<std::size_t>{0, 0, 1});
 }
 
@@ -75,7 +75,8 @@ TEST_CASE("fused graphs have no cycles, and members are in topological order") {
 }
 
 TEST_CASE("Moirai places what is fused as one: two branches of 4, apart behind a stem of 2") {
-  // 0, then 1 2 and 3 4: each branch one op of 4. One on 0's device until 2 + 4, the other from 2 + 3 until 9.
+  // 0 feeds the branches 1 2 and 3 4, each fused to an op of 4. One ends at 2 + 4 on 0's device, the other runs from
+  // 2 + 3 to 9.
   const Problem problem = network({{"MaxPool", {}}, {"Conv", {0}}, {"Relu", {1}}, {"Conv", {0}}, {"Relu", {3}}});
   const Schedule schedule = moirai(problem, 700);
   CHECK(schedule.placement[OpId{1}] == schedule.placement[OpId{2}]);

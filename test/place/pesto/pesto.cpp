@@ -28,7 +28,7 @@ SmallInstance fork_join(std::int64_t bytes) {
   return {{{0, 2}, {0, 3}, {0, 3}, {0, 1}}, {{0, {1}, bytes}, {0, {2}, bytes}, {1, {3}, bytes}, {2, {3}, bytes}}};
 }
 
-/// The program alone, without a schedule to start from.
+/// Optimum of the integer program, without a schedule to start from.
 double value_of(const Problem& problem) {
   const MakespanProgram program(problem, {.limit = problem.horizon()});
   const IntegerSolution solution = solve_by_cbc(program.program());
@@ -103,7 +103,7 @@ void check_rows(const MakespanProgram& program, const std::vector<double>& x, do
   }
 }
 
-/// Some ops of 1 to 3 on a fast device, of up to 100 on others; tensors of up to 60.
+/// Ops of 1 to 3 on the first device and of up to 100 on others, with tensors of up to 60.
 Problem lopsided(Random& random, std::size_t devices) {
   Instance instance;
   const std::int64_t ops = random.between(3, 5);
@@ -133,7 +133,7 @@ TEST_CASE("the program has the optimum below a short schedule where other device
     CHECK(solution.value <= static_cast<double>(least.count) + 1e-6);
     equal += solution.value >= static_cast<double>(least.count) - 1e-6;
   }
-  CHECK(equal * 10 >= count * 9);  // tensors may wait for others in the program alone
+  CHECK(equal * 10 >= count * 9);  // in the program, tensors may wait for others
 }
 
 TEST_CASE("a known schedule satisfies the program") {
@@ -150,14 +150,14 @@ TEST_CASE("a known schedule satisfies the program") {
     const Timeline timeline = simulate(problem, schedule);
     const MakespanProgram program(problem, {.limit = timeline.makespan});
     const std::vector<double> x = program.columns_of(schedule, timeline);
-    if (x.empty()) continue;  // the first op on a device that is like an earlier one
+    if (x.empty()) continue;  // the first op is on a device equal to an earlier one
     check_rows(program, x, 1e-6);
   }
 }
 
 TEST_CASE("whenever time ends, CBC has a solution of the program or none") {
   if (!has_cbc()) return report_skipped("this build has no CBC");
-  // CBC crashed where its time ended while it preprocessed these programs.
+  // CBC used to crash if its time ended while it preprocessed these programs.
   for (std::uint64_t seed = 0; seed < test::rounds(6U); ++seed) {
     CAPTURE(seed);
     const Problem problem{layered_graph(10 + seed, seed), make_cluster(linked(3))};

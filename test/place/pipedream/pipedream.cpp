@@ -17,7 +17,7 @@ using namespace trainyard;
 
 namespace {
 
-/// Times in ms (forward; backward takes none), bytes in MB, on networks of 1 GB/s: a MB takes a ms.
+/// A chain with forward times in ms (backward takes none) and bytes in MB. On networks of 1 GB/s, a MB takes 1 ms.
 LayerProfile chain(const std::vector<std::int64_t>& times, const std::vector<std::int64_t>& activations = {},
                    const std::vector<std::int64_t>& parameters = {}) {
   LayerProfile profile{.name = "chain", .layers = {}};
@@ -48,7 +48,7 @@ std::string error_code(auto call) {
   return "";
 }
 
-/// The bottleneck of a chain's stages, by the equations.
+/// Time in s of the bottleneck among a chain's stages, by the paper's equations.
 double bottleneck(const LayerProfile& profile, const std::vector<PipelineStage>& stages, bool crossing) {
   double worst = 0;
   for (const PipelineStage& stage : stages) {
@@ -64,7 +64,7 @@ double bottleneck(const LayerProfile& profile, const std::vector<PipelineStage>&
       return 2 * static_cast<double>(profile.layers[layer].activations.count) / (1e9 * machines);
     };
     if (stage.first > 0) worst = std::max(worst, cross(stage.first - 1));
-    // A stage's input is counted on the stage's machines; its output once more, but for the first stage.
+    // A stage's input is counted on the stage's machines, and so is its output, except for the first stage.
     if (stage.first > 0 && stage.last < profile.layers.size()) worst = std::max(worst, cross(stage.last - 1));
   }
   return worst;
@@ -112,7 +112,7 @@ TEST_CASE("two branches may be cut in four places between fork and join") {
 }
 
 TEST_CASE("two machines take two halves, or each half of the batch where parameters are few") {
-  // 3 + 6 + 3: straight {3 6}{3}: 9 or {3}{6 3}: 9. Replicated: 12 / 2 = 6, and 10 MB of parameters make it
+  // 3 + 6 + 3. Straight, {3 6}{3} and {3}{6 3} take 9. Replicated: 12 / 2 = 6, or with 10 MB of parameters
   // (12 + 4 x 1 x 10 / 2) / 2 = 16.
   CHECK(milliseconds(pipedream_partition(chain({3, 6, 3}), {{2, kNetwork}}, {.straight = true})) == doctest::Approx(9));
   CHECK(milliseconds(pipedream_partition(chain({3, 6, 3}), {{2, kNetwork}})) == doctest::Approx(6));
@@ -135,15 +135,15 @@ TEST_CASE("activations that cross count only where their compression is given") 
 }
 
 TEST_CASE("machines stay unused where that is allowed and helps") {
-  // one layer of 6 with 100 MB: alone 6, on two (6 + 200) / 2 = 103
+  // one layer of 6 with 100 MB: 6 on one machine, (6 + 200) / 2 = 103 on two
   const LayerProfile profile = chain({6}, {}, {100});
   CHECK(milliseconds(pipedream_partition(profile, {{2, kNetwork}})) == doctest::Approx(103));
   CHECK(milliseconds(pipedream_partition(profile, {{2, kNetwork}}, {.fewer_machines = true})) == doctest::Approx(6));
 }
 
 TEST_CASE("stages that do not fit in memory are not considered") {
-  // On two machines the first of two stages keeps ceil((2 - 1) / 1) = 1 batch, the last none. 4 + 4 + 2: {4}{4 2} is 6,
-  // {4 4}{2} is 8; with 10 MB per layer and room for 10 the first stage holds one layer; for less than that, none.
+  // On two machines, the first of two stages keeps ceil((2 - 1) / 1) = 1 batch, the last none. 4 + 4 + 2: {4}{4 2}
+  // takes 6, {4 4}{2} takes 8. With 10 MB per layer, the first stage holds one layer in 10 MB, and none in less.
   const LayerProfile profile = chain({4, 4, 2}, {}, {10, 10, 10});
   const auto with = [&](std::int64_t megabytes) {
     return pipedream_partition(profile, {{2, kNetwork}}, {.straight = true, .memory = Bytes{megabytes * 1'000'000}});

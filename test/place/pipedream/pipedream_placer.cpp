@@ -27,7 +27,7 @@ std::vector<std::size_t> devices_of(const Schedule& schedule) {
 }  // namespace
 
 TEST_CASE("a profile has the layers' times by pass, their parameters, and what they hand to other layers") {
-  // layer A: a1 1 -> a2 2 (10 bytes within), a2's 7 bytes go to B: b 4; the backward op of b takes 5
+  // Layer A: a1 (1) -> a2 (2), 10 bytes within. 7 bytes of a2 go to layer B: b (4), whose backward op takes 5
   GraphBuilder builder{"net"};
   builder.add(
       {.name = "a1", .layer = "A", .parameter_bytes = Bytes{3}, .times = time(1), .outputs = {{"x", Bytes{10}}}});
@@ -61,7 +61,7 @@ TEST_CASE("layers that feed each other in turn are one") {
 }
 
 TEST_CASE("a stage is where the slowest one is fastest, activations counted or not") {
-  // 4, 4, 4, 6: behind the second 8 and 10, but 7 bytes there and back take 14; behind the third 12 and 6.
+  // 4, 4, 4, 6. A cut after the second gives 8 and 10, but 7 bytes there and back take 14; after the third, 12 and 6.
   GraphBuilder builder;
   const std::vector<std::int64_t> times{4, 4, 4, 6}, bytes{1, 7, 1, 1};
   for (std::size_t i = 0; i < times.size(); ++i) {
@@ -78,7 +78,7 @@ TEST_CASE("a stage is where the slowest one is fastest, activations counted or n
 }
 
 TEST_CASE("a network with too many places to cut is cut as a chain") {
-  // a source and 12 branches: 2^12 cuts and more
+  // A source and 12 branches: more than 2^12 cuts
   GraphBuilder builder;
   builder.add({.name = "s", .layer = "s", .times = time(1), .outputs = {{"x", Bytes{0}}}});
   for (int i = 0; i < 12; ++i)

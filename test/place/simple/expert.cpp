@@ -41,7 +41,7 @@ TEST_CASE("a chain of layers is cut into contiguous runs of equal time, backward
   std::vector<OpSpec> ops{op("a", "l0", 4, {}),    op("b", "l1", 3, {"a"}),  op("c", "l2", 2, {"b"}),
                           op("d", "l3", 5, {"c"}), op("gd", "l3", 5, {"d"}), op("ga", "l0", 4, {"gd"})};
   ops[4].phase = ops[5].phase = Phase::backward;
-  // 8 + 3 | 2 + 10
+  // two runs: 8 + 3 | 2 + 10
   const auto devices = expert_devices(ops, test::full_mesh(2));
   CHECK(devices == std::map<std::string, std::size_t>{{"a", 0}, {"b", 0}, {"c", 1}, {"d", 1}, {"gd", 1}, {"ga", 0}});
 }

@@ -19,7 +19,7 @@ std::vector<std::size_t> placed_on(const Schedule& schedule) {
   return devices;
 }
 
-/// Three independent ops of 1 ns with `bytes` of parameters each, on two equal devices.
+/// Three independent ops of 1 ns with `bytes` of parameters each, on equal devices of these capacities.
 Problem three_ops(std::int64_t bytes, std::vector<std::int64_t> capacities) {
   GraphBuilder builder;
   for (const char* name : {"a", "b", "c"})
@@ -32,13 +32,13 @@ Problem three_ops(std::int64_t bytes, std::vector<std::int64_t> capacities) {
 }  // namespace
 
 TEST_CASE("single takes the fastest device, and the lower id of equals") {
-  // sums 12, 9, 9
+  // sums of times: 12, 9, 9
   CHECK(placed_on(place_single(test::make_problem({{{6, 4, 5}, {6, 5, 4}}, {}}))) == std::vector<std::size_t>{1, 1});
 }
 
 TEST_CASE("single takes a device that has the memory before a faster one that has not") {
   CHECK(placed_on(place_single(three_ops(10, {29, 30}))) == std::vector<std::size_t>{1, 1, 1});
-  // nowhere: 30 - 20 = 10 too many against 30 - 25 = 5
+  // no device has room: 30 - 20 = 10 too many, or 30 - 25 = 5
   CHECK(placed_on(place_single(three_ops(10, {20, 25}))) == std::vector<std::size_t>{1, 1, 1});
 }
 
@@ -48,13 +48,13 @@ TEST_CASE("single puts what the device cannot run where it runs fastest") {
   builder.add({.name = "b", .device_kinds = {"p1", "p2"}, .times = {{"p1", Nanoseconds{9}}, {"p2", Nanoseconds{7}}}});
   builder.add({.name = "c", .device_kinds = {"p0"}, .times = {{"cpu", Nanoseconds{100}}}});
   const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(3))};
-  // p0: a + c = 105, b beside it: 105. p1: a + b = 14, c on p0: 100. p2: 12, 100: as good as p1, and later
+  // p0: a + c = 105, b elsewhere: 105. p1: a + b = 14, c on p0: 100. p2: 12 and 100, as good as p1, whose id is lower
   CHECK(placed_on(place_single(problem)) == std::vector<std::size_t>{1, 1, 0});
 }
 
 TEST_CASE("round-robin deals ops in topological order and passes over what has no room or cannot run them") {
   CHECK(placed_on(place_round_robin(three_ops(10, {100, 100}))) == std::vector<std::size_t>{0, 1, 0});
-  // p1 holds one: a 0, b 1, c 0 again; p1 none: all on 0
+  // p1 has room for none: all on p0
   CHECK(placed_on(place_round_robin(three_ops(10, {100, 5}))) == std::vector<std::size_t>{0, 0, 0});
   GraphBuilder builder;
   builder.add({.name = "a", .device_kinds = {"p1"}, .times = {{"cpu", Nanoseconds{1}}}});

@@ -18,9 +18,9 @@ using namespace trainyard;
 
 namespace {
 
-/// Jobs to places, each place with a cost of its own and a capacity.
+/// A transport problem: jobs go to places, each of which has a cost per job and a capacity.
 struct Transport {
-  std::vector<std::vector<std::int64_t>> cost;  // job x place; negative: not there
+  std::vector<std::vector<std::int64_t>> cost;  // jobs x places; negative: not allowed
   std::vector<std::int64_t> capacity, place_cost;
 };
 
@@ -46,7 +46,7 @@ struct Answer {
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 
-/// The jobs one by one, in this order.
+/// Sends the jobs one by one, in this order.
 Answer by_growing(const Transport& transport, const std::vector<std::size_t>& order) {
   MinCostFlow flow;
   const auto sink = flow.add_node();
@@ -72,7 +72,7 @@ std::vector<std::size_t> in_order(const Transport& transport) {
   return order;
 }
 
-/// The most jobs, then the least cost, by trying everything.
+/// Most jobs, then least cost, by enumeration.
 Answer by_trying(const Transport& transport, std::size_t job, std::vector<std::int64_t>& left) {
   if (job == transport.cost.size()) return {};
   Answer best = by_trying(transport, job + 1, left);
@@ -91,7 +91,7 @@ Answer by_trying(const Transport& transport, std::size_t job, std::vector<std::i
 }  // namespace
 
 TEST_CASE("a flow sent unit by unit goes back on what it did before, where that is cheaper for both") {
-  // Job 1 takes place 0 for 1; job 2 can use that place alone: job 1 must go to place 1 for 5. 5 + 2 = 7.
+  // Job 1 takes place 0 for 1. Job 2 can use that place alone, so job 1 must go to place 1 for 5: 5 + 2 = 7.
   const Transport transport{{{1, 5}, {2, -1}}, {1, 1}, {0, 0}};
   CHECK(by_growing(transport, {0, 1}) == Answer{2, 7});
   CHECK(by_growing(transport, {1, 0}) == Answer{2, 7});
@@ -105,8 +105,8 @@ TEST_CASE("random small flows are as good as the best of all assignments, in wha
     const Answer best = by_trying(transport, 0, left);
     std::vector<std::size_t> order = in_order(transport);
     random.shuffle(order);
-    // Jobs that found no room keep the others from nothing: the number sent is the most. Which ones go depends on the
-    // order where not all can, and so does the cost.
+    // Jobs that found no room keep no others out: as many are sent as possible. If not all are, the order decides
+    // which, and so the cost.
     const Answer grown = by_growing(transport, order);
     CHECK(grown.flow == best.flow);
     if (best.flow == static_cast<std::int64_t>(transport.cost.size())) CHECK(grown.cost == best.cost);
@@ -119,7 +119,7 @@ TEST_CASE("larger flows cost what LEMON's network simplex finds") {
   Random random{12};
   for (int round = 0; round < test::rounds(60); ++round) {
     Transport transport = random_transport(random, 40);
-    for (std::int64_t& capacity : transport.capacity) capacity += 40;  // room for all
+    for (std::int64_t& capacity : transport.capacity) capacity += 40;  // room for all jobs
     for (auto& costs : transport.cost) costs[0] = std::max<std::int64_t>(costs[0], 0);
     lemon::SmartDigraph graph;
     lemon::SmartDigraph::ArcMap<long> capacity(graph), cost(graph);

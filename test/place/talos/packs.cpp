@@ -25,7 +25,7 @@ struct Op {
   std::string colocate = {};
 };
 
-/// On a GPU and a CPU.
+/// Problem of these ops on a GPU and a CPU.
 Problem problem_of(const std::vector<Op>& ops) {
   GraphBuilder builder{"net"};
   for (const Op& op : ops) {
@@ -60,23 +60,23 @@ TEST_CASE("speedups are the time on the CPU over that on the GPU") {
 }
 
 TEST_CASE("a pack goes on while speedups are alike and its time lasts") {
-  // Speedups 4, 5, 9, 3 in a chain: 5 is within (2, 8) of the first, 9 is not; 3 is not within (4.5, 18).
+  // Speedups 4, 5, 9, 3 in a chain: 5 is within (2, 8), the range of the first; 9 is not; 3 is not within (4.5, 18).
   const std::vector<Op> chain{{"a", "", 1, 4}, {"b", "", 2, 10, {"a"}}, {"c", "", 1, 9, {"b"}}, {"d", "", 1, 3, {"c"}}};
   CHECK(packs_of(problem_of(chain)) == Numbers{0, 0, 1, 2});
   CHECK(packs_of(problem_of(chain), {.low = 0.1, .high = 10}) == Numbers{0, 0, 0, 0});
-  // a and b take 3 ms together on the GPU, and so do b and c: not less than 3.
+  // a and b together take 3 ms on the GPU, and so do b and c: not less than 3.
   CHECK(packs_of(problem_of(chain), {.most = Nanoseconds{3 * kMs}}) == Numbers{0, 1, 2, 3});
-  // Each alone is below 3.
+  // Each op alone takes less than 3 ms.
   CHECK(packs_of(problem_of(chain), {.most = Nanoseconds{3 * kMs}, .each = true}) == Numbers{0, 0, 1, 2});
   CHECK(packs_of(problem_of(chain), {.most = Nanoseconds{0}}) == Numbers{0, 1, 2, 3});
 }
 
 TEST_CASE("a fork joins its pack, and a join goes to the one that is deeper alone") {
-  // a feeds b and c (unlike a), both feed d: b and c are equally deep, so d begins a pack.
+  // a feeds b and c, whose speedups differ from a's, and both feed d. b and c are equally deep, so d begins a pack.
   const Problem diamond =
       problem_of({{"a", "", 1, 1}, {"b", "", 1, 9, {"a"}}, {"c", "", 1, 9, {"a"}}, {"d", "", 1, 9, {"b", "c"}}});
   CHECK(packs_of(diamond) == Numbers{0, 1, 2, 3});
-  // With one more op before it c is deeper than b: d joins it.
+  // With one more op before c, it is deeper than b, and d joins it.
   const Problem longer = problem_of({{"a", "", 1, 1},
                                      {"b", "", 1, 9, {"a"}},
                                      {"b2", "", 1, 3, {"a"}},
@@ -113,7 +113,7 @@ TEST_CASE("affinity is the mean distance of speedups over the share of common op
   const auto affinity = [&](std::size_t i, std::size_t j) {
     return model_affinity(problem, models, speedups, ModelId{i}, ModelId{j});
   };
-  // (|5 - 1| + |2 - 4|) / 2 = 3, by 1 common type of 3.
+  // (|5 - 1| + |2 - 4|) / 2 = 3, divided by the share of common types, 1 of 3.
   CHECK(affinity(0, 1) == doctest::Approx(9));
   CHECK(affinity(0, 1) == affinity(1, 0));
   CHECK(std::isinf(affinity(0, 2)));
@@ -125,11 +125,11 @@ TEST_CASE("random graphs: packs have no cycle, keep to one model, and some devic
     const Problem problem = test::random_problem(random, {.most_ops = 40});
     const Packs packs =
         pack_ops(problem, find_models(problem.graph()), op_speedups(problem), {.low = 0.01, .high = 100});
-    // In an order of the packs by longest chain every edge goes up.
+    // In an order of the packs by longest chain, every edge goes up.
     IdMap<PackId, std::size_t> depth(packs.size(), 0);
     bool changed = true;
     for (std::size_t sweep = 0; changed; ++sweep) {
-      REQUIRE(sweep <= packs.size());  // a cycle would go on for ever
+      REQUIRE(sweep <= packs.size());  // a cycle would never end
       changed = false;
       for (const TensorId tensor : problem.graph().tensors())
         for (const OpId reader : problem.graph().consumers(tensor)) {

@@ -104,7 +104,7 @@ TEST_CASE("Fig. 1: no placement and order has less than 9.0") {
     }
   } while (std::ranges::next_permutation(priority).found);
   CHECK(least == 9.0);
-  // A: 1 + 1 + 2 = 4; B: 1.5 + 2 = 3.5; work 4 and 4.5 on two devices.
+  // A: 1 + 1 + 2 = 4; B: 1.5 + 2 = 3.5; work of 4 and 4.5 on two devices.
   CHECK(completion_bound(problem, find_models(problem.graph())) ==
         Nanoseconds{static_cast<std::int64_t>(7.75 * kMillisecond)});
 }
@@ -130,7 +130,7 @@ TEST_CASE("random problems: Talos and its baselines give valid schedules that re
     const Problem second = test::random_problem(random, {.most_ops = 15, .memory = false});
     Problem problem = first;
     if (round % 2 == 0 && second.device_count() == first.device_count()) {
-      // Two models on the cluster of the first; the second may have ops for devices that are not there.
+      // Two models on the cluster of the first one. The second may have ops for devices that are not in it.
       try {
         const std::array<NamedGraph, 2> both{{{"a", &first.graph()}, {"b", &second.graph()}}};
         problem = Problem{union_graph(both), first.cluster()};
@@ -159,6 +159,6 @@ TEST_CASE("pairs run one after the other, the shorter first") {
   ClusterSpec cluster = test::full_mesh(2);
   cluster.devices[0].device_class = "gpu";
   const Problem problem{union_graph(models), make_cluster(std::move(cluster))};
-  // |2 - 10| = 8 and one common type: a pair, both at once: quick takes the GPU first, slow waits for it: 1 + 21.
+  // |2 - 10| = 8 and one common type: a pair, which starts at once. quick takes the GPU first, and slow waits: 1 + 21.
   CHECK(total_ms(problem, find_placer("talos").place(problem, {.parameters = {{"together", "pairs"}}})) == 22);
 }
