@@ -163,7 +163,8 @@ TEST_CASE(
   CHECK(run_plan(costs, gathered).step == Nanoseconds{60 + 1200 + 100});
   CHECK(run_plan(costs, gathered).peaks.front() == Bytes{40 + 40 + 80 + 40 + 80 + 80});
   // With a latency of 500, a gather or scatter of a layer takes 1040. One layer is gathered before all tasks, and two
-  // in each of four tasks. Two scatters count, the second of which delays the next gathers. The ring of 80 bytes ends.
+  // in each of four tasks. Two scatters count, the second of which delays the next gathers. The ring of 80 bytes is
+  // last.
   CHECK(run_plan(two_layers(2, 500), gathered).step == Nanoseconds{(1 + 4 * 2 + 2) * 1040 + 2 * (500 + 40)});
   // Adding to the first microbatch's gradients takes 70, or half for shares.
   PlanCosts adding = costs;

@@ -146,7 +146,7 @@ TEST_CASE("of all cuts and recomputations of random chains none that fits takes 
     near += static_cast<double>(proven.bound.count) / static_cast<double>(best.count);
     near_before += static_cast<double>(before.count) / static_cast<double>(best.count);
   }
-  // The remaining gap is recomputation of whole stages: the bounds are 0.918 and (before) 0.788 of the best on average.
+  // The remaining gap is recomputation of whole stages. On average the bound is 0.918 of the best, plan_bound() 0.788.
   CHECK(chains > test::rounds(100U));
   CHECK(higher * 5 > chains * 4);
   CHECK(near > near_before * 1.12);

@@ -26,7 +26,7 @@ try {
   })()`);
   seen.wires = await wires();
 
-  // A click on a layer shows its spans alone, also when the address is reopened. Arrow keys go on, Escape shows all.
+  // A click on a layer shows its spans alone, also on reopening the address. Arrow keys select the next. Escape shows all.
   await browser.evaluate('document.querySelector("#network .layer[data-box=left]").dispatchEvent(new MouseEvent("click"))');
   seen.picked = [await shown(), await browser.evaluate('document.querySelectorAll("#network .layer:not(.picked)").length + 1'), await browser.evaluate('byId("picked").textContent')];
   await later(400);

@@ -29,7 +29,7 @@ try {
   seen.stops = 0;
   while (seen.stops < 10 && await browser.evaluate('document.activeElement.id !== "canvas"')) { await key('Tab'); ++seen.stops; }
 
-  // The second row's button draws it below.
+  // The second row's button draws its run below.
   await click(...await middle('tbody tr:nth-child(2) .below'));
   seen.below = await browser.evaluate('[page.index, page.below, page.view.run.beneath.label, byId("against").textContent]');
   seen.heads = await browser.evaluate('page.view.rows.filter((row) => row.head).map((row) => row.head)');

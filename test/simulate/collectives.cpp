@@ -36,7 +36,7 @@ TEST_CASE("the engine and the plain rules agree on thousands of random problems 
     by_priority += schedule.by_priority();
     Timeline timeline = simulate(problem, schedule);
     const Timeline expected = naive_simulate(problem, schedule);
-    for (DeviceUse& use : timeline.devices) use.out_of_memory.reset();  // the plain rules do not diagnose
+    for (DeviceUse& use : timeline.devices) use.out_of_memory.reset();  // naive_simulate() does not set it
     REQUIRE(timeline.ops == expected.ops);
     REQUIRE(timeline.transfers == expected.transfers);
     REQUIRE(timeline == expected);

@@ -258,7 +258,7 @@ TEST_CASE("the engine and the plain rule of fair links agree on thousands of ran
     const Schedule schedule = random_schedule(random, problem);
     Timeline timeline = simulate(problem, schedule);
     const Timeline expected = naive_simulate(problem, schedule);
-    for (DeviceUse& use : timeline.devices) use.out_of_memory.reset();  // the plain rules do not diagnose
+    for (DeviceUse& use : timeline.devices) use.out_of_memory.reset();  // naive_simulate() does not set it
     REQUIRE(timeline.transfers == expected.transfers);
     REQUIRE(timeline == expected);
     REQUIRE(simulated_makespan(problem, schedule) == expected.makespan);

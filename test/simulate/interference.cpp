@@ -139,7 +139,7 @@ TEST_CASE(
                            Costs{Sensitive{0.5 * static_cast<double>(1 + random.below(6)), round % 5 == 0}});
     const Schedule schedule = random_schedule(random, problem);
     Timeline found = simulate(problem, schedule);
-    for (DeviceUse& use : found.devices) use.out_of_memory.reset();  // the plain rules do not diagnose
+    for (DeviceUse& use : found.devices) use.out_of_memory.reset();  // naive_simulate() does not set it
     REQUIRE(found == naive_simulate(problem, schedule));
     CHECK(found.makespan <= problem.horizon());
     CHECK(Simulation{problem}.makespan(schedule) == found.makespan);

@@ -33,7 +33,7 @@ TEST_CASE("the engine and the plain rules agree on thousands of random problems"
         CHECK(found.resident + found.produced + found.arrived + found.workspace == use.peak);
         CHECK(found.at <= use.peak_at);
       }
-      use.out_of_memory.reset();  // the plain rules do not diagnose
+      use.out_of_memory.reset();  // naive_simulate() does not set it
     }
     REQUIRE(timeline.ops == expected.ops);
     REQUIRE(timeline.transfers == expected.transfers);

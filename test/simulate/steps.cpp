@@ -247,7 +247,7 @@ TEST_CASE("one step of a random problem is simulate, and several agree with the 
     longer += run.ends.back() > apart;
 
     check_schedule(run.problem, run.schedule);
-    for (DeviceUse& use : run.timeline.devices) use.out_of_memory.reset();  // the plain rules do not diagnose
+    for (DeviceUse& use : run.timeline.devices) use.out_of_memory.reset();  // naive_simulate() does not set it
     REQUIRE(run.timeline == naive_simulate(run.problem, run.schedule));
   }
   // The random problems cover these cases. In most runs k steps take at most k times one step, but not in all: an op of

@@ -15,7 +15,7 @@ constexpr Nanoseconds kSecond{1'000'000'000};
 
 Nanoseconds whole_seconds(std::int64_t count) { return Nanoseconds{count * kSecond.count}; }
 
-/// Job of one device with a mean time between failures of `mtbf` seconds. `checkpoint` and `restart` are in seconds.
+/// Job of one device. `mtbf` (mean time between failures), `checkpoint` and `restart` are in seconds.
 Failures job(double mtbf, std::int64_t checkpoint, std::int64_t restart = 0) {
   return {.mtbf_hours = mtbf / 3600, .checkpoint = whole_seconds(checkpoint), .restart = whole_seconds(restart)};
 }
@@ -30,12 +30,11 @@ std::string code_of(const Failures& failures, Nanoseconds step, std::size_t step
   return "";
 }
 
-/// Wall time (s) of `intervals` intervals, simulated attempt by attempt: each failure restarts and repeats the
-/// interval. Does not use renewal theory.
+/// Wall time in s of `intervals` intervals, each repeated until no failure interrupts it, without renewal theory.
 double attempted_wall(double mtbf, double interval, double restart, std::size_t intervals, std::uint64_t seed) {
   Random random{seed};
   const auto failure = [&] { return -mtbf * std::log(1 - random.uniform()); };
-  double wall = 0, next = failure();  // both since the start; `next` is the next failure
+  double wall = 0, next = failure();  // since the start; `next` is the next failure
   for (std::size_t done = 0; done < intervals;) {
     if (next >= wall + interval) {
       wall += interval;

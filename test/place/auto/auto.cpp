@@ -136,7 +136,7 @@ TEST_CASE("auto fits into memory where one of its members does, and says how muc
   for (int round = 0; round < test::rounds(20); ++round) {
     CAPTURE(round);
     const Problem roomy = test::random_problem(random, {.most_ops = 20});
-    // The memory is heft's largest peak.
+    // Each device has the largest peak memory of heft's schedule.
     Bytes most{1};
     for (const DeviceUse& use : simulate(roomy, find_placer("heft").place(roomy, {})).devices)
       most = std::max(most, use.peak);
@@ -162,7 +162,7 @@ TEST_CASE("auto fits into memory where one of its members does, and says how muc
 }
 
 /// Forward ops f1, f2, ... of 10 ns and backward ops ..., b2, b1 of 20 ns, where bi reads the activation that fi made,
-/// of bytes[i - 1]. They run on a GPU with `memory`, and none on its host, which is connected by 1 B/ns.
+/// of bytes[i - 1]. They run only on a GPU with `memory`. Its host is joined to it by a link of 1 B/ns.
 Problem chain_beside_host(const std::vector<std::int64_t>& bytes, Bytes memory) {
   GraphBuilder builder{"chain"};
   const auto name = [](char letter, std::size_t i) { return letter + std::to_string(i + 1); };

@@ -118,7 +118,7 @@ TEST_CASE("an island that goes on under priorities keeps nothing back for window
   island.restart(by_priority(kOfReaders, {3, 1, 2}));
   CHECK(island.best().by_priority());
   island.run({.evaluations = 100}, {}, 0.01);
-  CHECK(island.evaluations() >= 100);  // including those of relinking before
+  CHECK(island.evaluations() >= 100);  // including those of path relinking
   CHECK(island.evaluations() <= 101);  // one more, for an order by bottom levels
   CHECK(island.best_outcome().makespan == Nanoseconds{112});
 }

@@ -96,7 +96,7 @@ TEST_CASE("windows never make a schedule worse, keep to the problem's rules, and
     REQUIRE_NOTHROW(check_schedule(problem, schedule));
     CHECK(outcome == evaluator.outcome(schedule));
     CHECK(outcome.makespan == test::naive_simulate(problem, schedule).makespan);
-    // Exceeded even a small budget: the rest of a node, the last window's answer, and the run that is read.
+    // A small budget is exceeded by the rest of a node, the last window's answer, and the run that is read.
     WindowSearch few{problem, Random{static_cast<std::uint64_t>(round)}};
     few.run(schedule, outcome, Effort{{.evaluations = 10}});
     CHECK(few.evaluations() <= 13);

@@ -134,8 +134,8 @@ TEST_CASE("a search that is cut short gives what it has, with a bound that holds
 }
 
 TEST_CASE("a search over many devices asks at every other node whether to end") {
-  // 25 ops on 16 devices: a bound visits 25 x 16 x 16 = 6,400 pairs. The 16,384 between two checks are two nodes or
-  // more.
+  // 25 ops on 16 devices: a bound visits 25 x 16 x 16 = 6,400 pairs. The 16,384 pairs between two checks of the time
+  // are at least two nodes.
   const Problem problem{layered_graph(25, 12), make_cluster(linked(16))};
   std::uint64_t asked = 0;
   const auto result = branch_and_bound(problem, {.stop = [&asked] { return ++asked == 10; }});

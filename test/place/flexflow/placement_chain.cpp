@@ -39,7 +39,7 @@ TEST_CASE("with beta 0 every proposal that moves something is taken") {
     moves += chain.placement() != before;
   }
   CHECK(chain.taken() == moves);
-  // Half of the proposals are the op's own device.
+  // Half of the proposals are the op's current device.
   CHECK(moves > 420);
   CHECK(moves < 580);
   CHECK(chain.evaluations() == 1'000);

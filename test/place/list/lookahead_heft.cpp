@@ -19,7 +19,7 @@ using namespace trainyard;
 using test::Row;
 
 TEST_CASE("an op finishes later where what follows is then sooner") {
-  // a 5 | 6, then b 100 | 1 behind a transfer of 50. a on p0: b ends at 5 + 50 + 1 = 56; on p1: 6 + 1 = 7.
+  // a 5 | 6, then b 100 | 1 after a transfer of 50. a on p0: b ends at 5 + 50 + 1 = 56; on p1: 6 + 1 = 7.
   const Problem problem = test::make_problem({{{5, 6}, {100, 1}}, {{0, 1, 50}}});
   CHECK(test::rows_of(lookahead_heft(problem)) == std::vector<Row>{{1, 0}, {1, 6}});
   CHECK(test::rows_of(heft(problem)).front() == Row{0, 0});

@@ -97,7 +97,7 @@ TEST_CASE("fewer devices are asked only where their share of the op time could b
   const auto schedule = relay_on_fewer(problem, Nanoseconds{14});
   REQUIRE(schedule);
   CHECK(test::outcome_of(problem, *schedule).makespan == Nanoseconds{40});
-  // There are no fewer than one device.
+  // With one device there are no fewer to ask.
   ClusterSpec alone{.name = "one", .devices = test::full_mesh(1).devices};
   CHECK(!relay_on_fewer(chain(4, alone), Nanoseconds{50}));
 }

@@ -83,7 +83,7 @@ TEST_CASE("none is worse than HEFT, ETF or one device, whatever the budget, and 
         CAPTURE(budget);
         const Schedule schedule = find_placer(name).place(problem, {.budget = {.evaluations = budget}});
         CHECK(test::outcome_of(problem, schedule) <= list);
-        // 3 schedules as they are and under 2 orders each, and 5 orders at the end, are always evaluated.
+        // Always evaluated: 3 schedules, each as it is and under 2 orders, and 5 orders at the end.
         CHECK(schedule.search->evaluations <= std::max<std::uint64_t>(budget, 14));
       }
   }

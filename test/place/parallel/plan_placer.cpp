@@ -189,7 +189,7 @@ TEST_CASE("slices of a microbatch compute while others communicate") {
                static_cast<double>(timeline.makespan.count);
       };
       const Timeline one_by_one = run(halves), in_turns = run(sliced);
-      // Idle shares: 5.0 to 6.5 % whole; 0.5 to 1.4 % with two microbatches, the second of which fills gaps of the
+      // Idle shares: 5.0 to 6.5 % with one microbatch; 0.5 to 1.4 % with two, the second of which fills gaps of the
       // first; 0.006 to 0.13 % with slices, each of which has a segment to run while the other one communicates.
       CHECK(in_turns.devices[DeviceId{0}].busy == one_by_one.devices[DeviceId{0}].busy);
       CHECK(idle(run(whole)) > 0.04);
@@ -354,7 +354,7 @@ TEST_CASE("replicas that hold different experts exchange tokens in every microba
   const Schedule apart = planned(4), alike = planned(1);
   REQUIRE(apart.parallel);
   CHECK(describe(*apart.parallel) == "data 4, experts 4, microbatches of 1");
-  // 3/4 of 4 x 64 x 128 numbers less in each layer's 3 products, at least once as weights and once as gradients.
+  // Each layer's 3 products have 3/4 of 4 x 64 x 128 numbers less, counted at least as weights and as gradients.
   CHECK(peak(apart) < peak(alike) - Bytes{2 * 3 * 3 * 64 * 128 * 4 * 2});
   const Problem rewritten = scheduled_problem(problem, apart);
   std::size_t exchanges = 0;  // 4 in each of 2 layers and 2 microbatches, joined by each of 4 replicas

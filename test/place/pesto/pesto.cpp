@@ -133,7 +133,7 @@ TEST_CASE("the program has the optimum below a short schedule where other device
     CHECK(solution.value <= static_cast<double>(least.count) + 1e-6);
     equal += solution.value >= static_cast<double>(least.count) - 1e-6;
   }
-  CHECK(equal * 10 >= count * 9);  // in the program, tensors may wait for others
+  CHECK(equal * 10 >= count * 9);  // only the program lets tensors wait for others
 }
 
 TEST_CASE("a known schedule satisfies the program") {

@@ -105,8 +105,8 @@ TEST_CASE("random small flows are as good as the best of all assignments, in wha
     const Answer best = by_trying(transport, 0, left);
     std::vector<std::size_t> order = in_order(transport);
     random.shuffle(order);
-    // Jobs that found no room keep no others out: as many are sent as possible. If not all are, the order decides
-    // which, and so the cost.
+    // Jobs that found no room keep out no others, so that as many as possible are sent. If these are not all, the
+    // order decides which ones are sent, and so the cost.
     const Answer grown = by_growing(transport, order);
     CHECK(grown.flow == best.flow);
     if (best.flow == static_cast<std::int64_t>(transport.cost.size())) CHECK(grown.cost == best.cost);
