@@ -43,7 +43,7 @@ class Files {
   test::TemporaryFolder folder_;
 };
 
-/// 8 GPUs: 1 ms for 1 MB, 9 ms for 9 MB.
+/// All-reduces among 8 GPUs: 1 ms for 1 MB, 9 ms for 9 MB.
 const std::string kCurves = R"({"data": [
   {"op": "all-reduce", "gpu_kind": "A100-SXM4", "gpus": 8, "nodes": 1, "bytes": 9e6, "time_us": 9000},
   {"op": "all-reduce", "gpu_kind": "A100-SXM4", "gpus": 8, "nodes": 1, "bytes": 1e6, "time_us": 1000},
@@ -63,11 +63,11 @@ TEST_CASE("a row is the file's common members with its own over them") {
   REQUIRE(source.rows.size() == 2);
   const MeasuredRow &a = source.rows[0], &b = source.rows[1];
   CHECK(a.gpu_kind == "A100");
-  CHECK(a.data == 4);             // 8 GPUs of which 2 are ranks
-  CHECK(*a.accumulation() == 4);  // 64 / (4 x 4)
+  CHECK(a.data == 4);             // 8 GPUs / 2 tensor-parallel ranks
+  CHECK(*a.accumulation() == 4);  // batch 64 / (microbatch 4 x 4 replicas)
   CHECK(a.nodes() == 1);
   CHECK(b.nodes() == 2);
-  CHECK_FALSE(b.sequence);  // its own null
+  CHECK_FALSE(b.sequence);  // the row's own null
   CHECK_FALSE(b.accumulation());
   CHECK(b.calibrates());
 }
@@ -88,7 +88,7 @@ TEST_CASE("what results say of their op times' error is what published steps of 
         if (each.predicted && !each.rests_on.empty())
           errors[{each.rests_on, each.row->is_half()}].push_back(std::abs(each.error()));
     }
-  CHECK(errors.size() == 6);  // forms, forms transferred, roofline; 16 and 32 bit
+  CHECK(errors.size() == 6);  // {forms, forms transferred to another GPU, roofline} x {16, 32 bit}
   for (const auto& [key, each] : errors) {
     const std::string& source = key.first;
     const bool half = key.second;
@@ -118,7 +118,7 @@ TEST_CASE("a malformed row says what is wrong with it") {
 TEST_CASE("an all-reduce takes the line between measured sizes, and other counts the bus bandwidth") {
   const AllReduceTimes times = Files{}.all_reduce(kCurves);
   CHECK(*times.seconds("A100-SXM4-80GB", 8, 3e6) == doctest::Approx(3e-3));
-  CHECK(*times.seconds("A100-SXM4-80GB", 8, 20e6) == doctest::Approx(20e-3));  // beyond: the last line
+  CHECK(*times.seconds("A100-SXM4-80GB", 8, 20e6) == doctest::Approx(20e-3));  // beyond the last point: its rate
   CHECK(*times.seconds("A100-SXM4-80GB", 8, 1) == doctest::Approx(0.5e-3));
   CHECK(*times.seconds("A100-SXM4-80GB", 2, 7e6) == doctest::Approx(4e-3));  // 7 ms x (1/2) / (7/8)
   CHECK(*times.seconds("A100-SXM4-80GB", 1, 7e6) == 0);
@@ -129,7 +129,7 @@ TEST_CASE("a score is of errors, of the order of plans, and of the loss of scali
   MeasuredRow best, second, third, other;
   best.model = second.model = third.model = "m", other.model = "o";
   best.seconds = 1, second.seconds = 1.25, third.seconds = 2, other.seconds = 4;
-  // Predicted in the order second, best, third: two pairs of three in order; the chosen one takes 1.25 of the best.
+  // Order predicted: second, best, third, so two of three pairs are in order; the chosen plan takes 1.25 of the best.
   const std::vector<Outcome> outcomes{{.row = &best, .set = "s", .predicted = 1.1, .ideal = 0.5},
                                       {.row = &second, .set = "s", .predicted = 1.0, .ideal = 0.5},
                                       {.row = &third, .set = "s", .predicted = 2.0, .ideal = 1.0},
@@ -143,7 +143,7 @@ TEST_CASE("a score is of errors, of the order of plans, and of the loss of scali
   CHECK(all.groups == 1);
   CHECK(*all.tau == doctest::Approx(1.0 / 3));
   CHECK(*all.regret == doctest::Approx(0.25));
-  // 0.5 / 1.1 - 0.5 / 1, 0.5 - 0.5 / 1.25, none, 1 - 3 / 4
+  // Errors of scaling: 0.5 / 1.1 - 0.5 / 1, 0.5 - 0.5 / 1.25, none, 1 - 3 / 4.
   CHECK(*all.scaling == doctest::Approx((0.5 - 0.5 / 1.1 + 0.1 + 0 + 0.25) / 4));
   const auto sets = scored_sets(outcomes);
   REQUIRE(sets.size() == 1);
@@ -163,10 +163,10 @@ TEST_CASE("replicas take the step of one GPU, the slowest of them, and the sum o
       ]})");
   const auto outcomes = predict_replicas(source, files.all_reduce(kCurves), 0.02);
   REQUIRE(outcomes.size() == 5);
-  // 4 MB in one bucket: 4 ms. The largest of 8 normal values: 1.434.
+  // 4 MB of gradients in one bucket take 4 ms. The largest of 8 standard normal values is 1.434 on average.
   CHECK(*outcomes[0].predicted == doctest::Approx(0.1 * (1 + 0.02 * 1.4342) + 0.004).epsilon(1e-4));
   CHECK(*outcomes[1].predicted == doctest::Approx(0.2 * (1 + 0.02 * 1.4342) + 0.004).epsilon(1e-4));
-  // Between two nodes as many bytes once over 0.9 x 200 GB/s.
+  // Two nodes add one transfer of all 4 MB over 0.9 x 200 GB/s.
   CHECK(*outcomes[2].predicted == doctest::Approx(0.1 * (1 + 0.02 * 1.7688) + 0.004 + 4e6 / 180e9).epsilon(1e-3));
   CHECK(*outcomes[0].ideal == doctest::Approx(0.1));
   CHECK(outcomes[3].why == "no calibrating row of one GPU with this framework");
@@ -186,7 +186,7 @@ TEST_CASE("what each further GPU of a node adds is the mean of calibrating rows 
       {"id": "g", "framework": "g", "gpus": 8, "batch_global": 64, "step_seconds": 0.1, "split": "test-single-node"}]})");
   const auto outcomes = predict_replicas(source, files.all_reduce(kCurves), 0);
   REQUIRE(outcomes.size() == 3);
-  // 28 MB are one bucket: 28 ms among 8, 16 among 2, whose rows take 20 and 10 ms longer than that.
+  // 28 MB of gradients form one bucket: 28 ms among 8 GPUs, 16 ms among 2. The rows take 20 and 10 ms longer than that.
   CHECK(*outcomes[0].predicted == doctest::Approx(0.1 + 0.028 + 7 * 0.015));
   CHECK(*outcomes[0].ideal == doctest::Approx(0.1));
   CHECK(*outcomes[1].predicted == doctest::Approx(0.1 + 0.028 + 28e6 / 180e9 + 7 * 0.015));
@@ -204,7 +204,7 @@ TEST_CASE("gradients of AMP are of 32 bits, as the parameters are") {
         {"id": "eight", "gpus": 8, "batch_global": 64, "step_seconds": 0.11, "split": "test-single-node"}]})");
     return *predict_replicas(source, files.all_reduce(kCurves), 0).at(0).predicted - 0.1;
   };
-  CHECK(sum_of("fp32") == doctest::Approx(0.004));  // 4 MB
+  CHECK(sum_of("fp32") == doctest::Approx(0.004));  // 4 MB of gradients
   CHECK(sum_of("fp16 AMP") == doctest::Approx(0.004));
   CHECK(sum_of("amp") == doctest::Approx(0.004));
   CHECK(sum_of("fp16 mixed") == doctest::Approx(0.002));
@@ -225,7 +225,7 @@ TEST_CASE("NeuSight's step adds gradients, and its GPT-2 spells GELU out where M
   const std::string gpt2 = "gpt2:batch=1,seq=16,layers=2,hidden=64,heads=4,positions=16,vocabulary=100";
   CHECK(*outcomes[1].predicted == doctest::Approx(gpu.step(gpt2 + ",gelu_in_parts=1", source.rows[1]).whole()));
   CHECK(*outcomes[2].predicted == doctest::Approx(gpu.step(gpt2, source.rows[2]).whole()));
-  // Seven kernels more a layer forward alone, at 8.2 us each.
+  // Seven more kernels a layer in the forward pass alone, at 8.2 us each.
   CHECK(*outcomes[1].predicted - *outcomes[2].predicted > 2 * 7 * 8.2e-6);
 }
 
@@ -235,13 +235,14 @@ TEST_CASE("the spread of GPUs of one kind is read off pairs of calibrating rows"
       {"id": "a", "gpu_kind": "V100-SXM2-16GB", "step_seconds": 1},
       {"id": "b", "gpu_kind": "V100-SXM2-32GB", "step_seconds": 1.0304545339535},
       {"id": "c", "gpu_kind": "V100-SXM2-32GB", "step_seconds": 9, "split": "test-single-node"}]})");
-  CHECK(replica_spread(source) == doctest::Approx(0.03 / 1.41421356));  // ln = 0.03
+  CHECK(replica_spread(source) == doctest::Approx(0.03 / 1.41421356));  // ln of the times' ratio = 0.03
 }
 
 TEST_CASE("a profile gives back steps that were made of layers, a head and an update") {
-  // 1F1B of 2 ms a layer and 6 ms of head, 31.7 bytes a parameter at 1555 GB/s: m (12 x 2 + 6) on one stage.
+  // 1F1B on one stage: m microbatches of layers x 2 ms + 6 ms for the head. The update: 31.7 bytes a parameter at 1555
+  // GB/s.
   const double update = 31.7 / 1555e9;
-  const double words = 50304 * 1024;  // padded to a multiple of 128
+  const double words = 50304 * 1024;  // vocabulary padded to a multiple of 128
   const auto tail = [&](double layers) { return update * (12 * layers * 1024 * 1024 + words); };
   const auto line = [](const char* id, int gpus, int layers, int pp, int dp, int batch, double step,
                        const char* split) {
@@ -255,7 +256,7 @@ TEST_CASE("a profile gives back steps that were made of layers, a head and an up
           "vocab": 50257, "microbatch": 1, "tp": 1}, "data": [)" +
       line("a", 1, 12, 1, 1, 4, 4 * 0.030 + tail(12), "calibrate") + "," +
       line("b", 1, 24, 1, 1, 4, 4 * 0.054 + tail(24), "calibrate") + "," +
-      // Two stages: 8 microbatches of 24 + 6 ms on the last, and 24 ms of the first one's forward and backward.
+      // Two stages: 8 microbatches of 24 + 6 ms on the last, plus 24 ms of forward and backward on the first.
       line("c", 2, 24, 2, 1, 8, 8 * 0.030 + 0.024 + update * (6 * 24 * 1024 * 1024 + words), "test-single-node") + "," +
       line("d", 2, 24, 1, 1, 8, 1, "test-single-node") + "]}";
   const Files files;
@@ -269,7 +270,8 @@ TEST_CASE("a profile gives back steps that were made of layers, a head and an up
 }
 
 TEST_CASE("a layer of four ranks is what one and two leave undivided, a fourth of the rest, and the sums") {
-  // One rank: 10 ms. Two: 7 ms, and six sums of 2 MiB, 6 x 2.097 ms x (1/2) / (7/8): 6 ms are divided, 4 are not.
+  // One rank: 10 ms. Two ranks: 7 ms plus six all-reduces of 2 MiB, each 2.097 ms x (1/2) / (7/8). So 6 of the 10 ms
+  // are divided among the ranks and 4 are not.
   const double sum = 2 * 1024 * 1024 * 1e-9;
   const double two = 0.007 + 6 * sum * 4 / 7, four = 0.0055 + 6 * sum * 6 / 7;
   const auto line = [&](const char* id, int layers, int tp, double layer, const char* split) {
@@ -289,7 +291,7 @@ TEST_CASE("a layer of four ranks is what one and two leave undivided, a fourth o
   const auto outcomes = predict_profiled(source, files.all_reduce(kCurves));
   REQUIRE(outcomes.size() == 1);
   REQUIRE(outcomes[0].predicted);
-  REQUIRE(four > two);  // so no host's time
+  REQUIRE(four > two);  // the host does not limit the step
   CHECK(*outcomes[0].predicted == doctest::Approx(*outcomes[0].row->seconds).epsilon(1e-4));
 }
 
@@ -304,7 +306,7 @@ TEST_CASE("1F1B of any microbatches is as many times as long as its bubble says"
       {"id": "d", "schedule": "wavefront", "batch_global": 8, "step_seconds": 1, "split": "test-single-node"}]})");
   const auto outcomes = predict_pipelines(source);
   REQUIRE(outcomes.size() == 3);
-  CHECK(*outcomes[0].predicted == doctest::Approx(1.1 * 19 / 11).epsilon(0.01));  // (m + p - 1), and short transfers
+  CHECK(*outcomes[0].predicted == doctest::Approx(1.1 * 19 / 11).epsilon(0.01));  // (m + p - 1) / m and transfers
   CHECK(*outcomes[1].predicted < 1.1 * 9.5 / 11);
   CHECK(*outcomes[1].predicted > 1.1 * 8 / 11 * 0.99);
   CHECK(outcomes[2].why == "no schedule is 'wavefront'");
@@ -319,7 +321,8 @@ TEST_CASE("a rank's products take at least their FLOPs, and twice the samples at
                   .key_width = 6144,
                   .ranks = 8};
   CHECK(layer.parameters() == 12.0 * 6144 * 6144);
-  // Korthikanti et al., equations 2 and 4: s b h (10 + 24 / t + 5 a s / (h t)), and s b h (34 / t) with shared rows.
+  // Korthikanti et al., equations 2 and 4: activations are s b h (10 + 24 / t + 5 a s / (h t)) bytes, and with sequence
+  // parallelism s b h (34 / t) without the scores.
   const double rows = 4.0 * 2048 * 6144;
   CHECK(layer.kept() + layer.scores_kept() == doctest::Approx(rows * (10 + 24 / 8.0 + 5 * 64 * 2048 / 6144.0 / 8)));
   const RankGpu gpu = rank_gpu("A100-SXM4-80GB");
@@ -331,7 +334,7 @@ TEST_CASE("a rank's products take at least their FLOPs, and twice the samples at
   layer.shares_sequence = true;
   CHECK(layer.kept() == doctest::Approx(rows * 34 / 8));
   const PassTimes shared = layer_times(layer, gpu);
-  // 22 bytes of each row, of which seven eighths go.
+  // Sequence parallelism saves seven eighths of the memory traffic of ops that move 22 bytes an element.
   CHECK(whole.forward - shared.forward == doctest::Approx(bytes_time(rows * 22 * 7 / 8, gpu)));
   layer.fused = true;
   CHECK(layer_times(layer, gpu).scores < shared.scores);
@@ -343,7 +346,7 @@ TEST_CASE("a rank's products take at least their FLOPs, and twice the samples at
 
 namespace {
 
-/// 48 layers on 8 ranks of one node; further members come before these.
+/// Rows of a model of 48 layers on 8 ranks of one node. `rows` are JSON objects whose members override the common ones.
 std::string large(const std::string& rows) {
   return R"({"name": "megatron-sc21", "common": {"family": "gpt", "hidden": 6144, "heads": 64, "layers": 48, "seq": 2048,
       "vocab": 51200, "gpu_kind": "A100-SXM4-80GB", "gpus_per_node": 8, "gpus": 8, "tp": 8, "batch_global": 8,
@@ -364,7 +367,7 @@ TEST_CASE("a layer's scale is what its kernels take longer than the forms say, w
                         .key_width = 6144,
                         .ranks = 8};
   const PassTimes times = layer_times(layer, rank_gpu("A100-SXM4-80GB"));
-  const double sum = 2 * 4 * 2048 * 6144 * 1e-9;  // 1 ms a megabyte, two each way
+  const double sum = 2 * 4 * 2048 * 6144 * 1e-9;  // 1 ms a megabyte; two all-reduces in each pass
   const auto ms = [](double seconds) { return std::to_string(1000 * seconds); };
   const MeasuredSource source = files.rows(
       large(R"({"id": "a", "family": "gpt-layer", "microbatch": 4, "split": "calibrate",
@@ -373,7 +376,8 @@ TEST_CASE("a layer's scale is what its kernels take longer than the forms say, w
   const LayerScale scale = layer_scale(source, sums);
   CHECK(scale.forward == doctest::Approx(1.5).epsilon(1e-4));
   CHECK(scale.backward == doctest::Approx(2).epsilon(1e-4));
-  // Nothing calibrates: the forms' own times. Of 100 GPUs the slowest, where the scale is of the slowest of 8.
+  // Without a calibrating row the forms' times are kept. The scale of the slowest of 8 GPUs is converted to the slowest
+  // of 100.
   CHECK(layer_scale(files.rows(large(R"({"id": "a"})")), sums).forward == 1);
   CHECK(spread_among(scale, 0.02, 8).forward == doctest::Approx(scale.forward));
   CHECK(spread_among(scale, 0.02, 100).forward ==
@@ -393,21 +397,22 @@ TEST_CASE("what a source does not say is the fastest that fits, and what does no
   const auto outcomes = predict_transformers(source, sums, {}, {}, 0);
   REQUIRE(outcomes.size() == 9);
   const double full = *outcomes[0].predicted, open = *outcomes[2].predicted;
-  // 22e9 / 8 parameters of 18 bytes are 51 GB; 48 layers of 8192 x 6144 x 26.3 bytes 64 GB.
+  // 22e9 / 8 parameters of 18 bytes are 51 GB; the activations of 48 layers, 8192 x 6144 x 26.3 bytes each, are 64 GB.
   CHECK(outcomes[1].why.starts_with("the plan as the source has it does not fit: 11"));
   CHECK(outcomes[4].why.starts_with("the plan as the source has it does not fit"));
   CHECK(open <= full);
   CHECK(open <= *outcomes[3].predicted);
   CHECK(outcomes[5].why == "no whole number of microbatches");
   CHECK(outcomes[6].why == "MegaScale changes the model: parallel blocks, sliding windows");
-  // As much work on each GPU, and the gradients' sum over eight nodes: 2 x 7/8 of 5.5 GB over 22.5 GB/s.
+  // Each GPU has as much work as before, and gradients are all-reduced over eight nodes: 2 x 7/8 of 5.5 GB at 22.5
+  // GB/s.
   CHECK(*outcomes[7].predicted > full + 0.3);
   CHECK(*outcomes[7].predicted < full + 0.7);
-  // Half of the layers a stage, two microbatches: three quarters.
+  // Half of the layers a stage and two microbatches: (2 + 1) / 2 x 1/2 = three quarters of the time.
   CHECK(*outcomes[8].predicted > 0.75 * full);
   CHECK(*outcomes[8].predicted < 0.9 * full);
   CHECK(outcomes[0].set == "Megatron SC21, table 2 without ZeRO");
-  // vTrain's own recomputation is not believed where the plan fits without.
+  // Recomputation that vTrain's rows state is ignored if the plan fits in memory without it.
   const std::string small = large(R"({"id": "small", "microbatch": 1, "recompute": "full"})");
   MeasuredSource told = files.rows(small), other = told;
   other.name = "vtrain-multi-node";

@@ -20,7 +20,8 @@ using test::reference_data;
 
 namespace {
 
-/// a is read by b and d, b by c, c by d; the file names d before c. 1 ms and 2 ms each for 2 samples.
+/// Layer a is read by b and d, b by c, and c by d; the file lists d before c. A layer takes 1 ms forward and 2 ms
+/// backward for 2 samples.
 const std::string kProfile =
     "node1 -- a -- forward_compute_time=1, backward_compute_time=2, activation_size=100, parameter_size=1000\n"
     "node2 -- b -- forward_compute_time=1, backward_compute_time=2, activation_size=20, parameter_size=1000\n"
@@ -36,7 +37,7 @@ TEST_CASE("a profile becomes a chain in topological order, whose cuts each tenso
   CHECK(place_of(profile, "c") == 2);
   CHECK(place_of(profile, "node4") == 3);
   CHECK_THROWS_WITH_AS(place_of(profile, "e"), doctest::Contains("no layer 'e'"), InputError);
-  // For four samples, twice the profile's: a's 100 bytes go as far as d, b's 20 to c, c's 4 to d.
+  // Four samples are twice the profile's two. The 100 bytes of a are needed up to d, the 20 of b by c, the 4 of c by d.
   const auto layer = [&](std::size_t i) { return costs.layer(i, 4, {}); };
   CHECK(layer(0).forward == Nanoseconds{2'000'000});
   CHECK(layer(0).input_gradient == Nanoseconds{4'000'000});
@@ -49,20 +50,20 @@ TEST_CASE("a profile becomes a chain in topological order, whose cuts each tenso
 
 TEST_CASE("two stages of eight are a host each, and their replicas share its network card") {
   const PlanCosts costs = dapple_costs(parse_pipedream_profile(kProfile, "four.txt"), 2, 16);
-  // 8 x 3,125 bytes at 3.125 GB/s; 7/8 of 2 x 130,000 bytes at 130 GB/s.
+  // Transfer: 8 x 3,125 bytes at 3.125 GB/s. All-reduce: 7/8 of 2 x 130,000 bytes at 130 GB/s.
   const ParallelPlan stages{.data = 8, .cuts = {2}};
   CHECK(costs.transfer(stages, 0, 1, Bytes{3125}) == Nanoseconds{8000});
   CHECK(costs.all_reduce(stages, 1, Bytes{130'000}) == Nanoseconds{1750});
-  // With 16 replicas the hosts add theirs besides: 2 x 1/2 of 130,000 bytes at 3.125 GB/s.
+  // With 16 replicas an all-reduce between two hosts comes on top: 2 x 1/2 of 130,000 bytes at 3.125 GB/s.
   CHECK(costs.all_reduce({.data = 16}, 0, Bytes{130'000}) == Nanoseconds{1750 + 41'600});
-  // 4 replicas, and behind them 8 on devices 4 to 11: two take half each of what one of the four makes, and those of
-  // the last two are on the other host, 4 x 3,125 / 2 bytes over its card.
+  // Four replicas, followed by eight on devices 4 to 11. Two of the eight share the output of one of the four, half
+  // each. The receivers of the last two of the four are on the other host: 4 x 3,125 / 2 bytes pass over its card.
   const ParallelPlan degrees{.degrees = {{.data = 4}, {.data = 8}}, .cuts = {2}, .microbatch = 8};
   CHECK(costs.transfer(degrees, 0, 1, Bytes{3125}) == Nanoseconds{2000});
   CHECK(costs.transfer(degrees, 1, 0, Bytes{3125}) == Nanoseconds{2000});
-  // A ring of 4 on each host, and one of 2 between them.
+  // A ring of 4 on each host, then one of 2 between the hosts.
   CHECK(costs.all_reduce(degrees, 1, Bytes{130'000}) == Nanoseconds{1500 + 41'600});
-  // Two stages on one host.
+  // Both stages on one host.
   CHECK(costs.transfer({.data = 4, .cuts = {2}}, 0, 1, Bytes{130'000}) == Nanoseconds{1000});
 }
 
@@ -101,7 +102,7 @@ TEST_CASE("a file that is no input of Piper's is refused by name") {
 
 TEST_CASE("Aceso's profile, op by op: its layers, their sums over ranks, what they reserve, and transfers by table") {
   const std::string head = "op_name,forward,backward,input,output,weights,activations,fwd_reserved,bwd_reserved\n";
-  // us, MB; the second product is twice as fast by rows.
+  // Times in us, sizes in MB. The second product takes half the time if split by rows (algo1).
   const auto ops = [&](const char* product) {
     return head + "encoder-embedding,1,2,0,8,208,12,0,100\nenc-1st-layernorm,10,20,8,8,0,8,0,50\n" +
            "enc-attention-softmax,30,40,8,8,0,256,0,500\nenc-2nd-layernorm,0,0,8,8,0,0,0,0\nenc-MLP-GEMM-2," + product +
@@ -127,20 +128,20 @@ TEST_CASE("Aceso's profile, op by op: its layers, their sums over ranks, what th
   CHECK(layer.scores_forward == Nanoseconds{30'000});
   CHECK(costs.layer(2, 1, {}).forward == Nanoseconds{100'000});
   CHECK(costs.layer(2, 1, {}).state == Bytes{std::int64_t{192} << 20});
-  // A sum of 8 MB each way; of the embedding forward alone, of the head backward.
+  // An all-reduce of 8 MB in each pass: the embedding has it only forward, the head only backward.
   CHECK(costs.layer(47, 1, {2}).forward == Nanoseconds{240'000});
   CHECK(costs.layer(48, 1, {2}).input_gradient == Nanoseconds{400'000});
   CHECK(costs.layer(0, 1, {2}).forward == Nanoseconds{201'000});
   CHECK(costs.layer(49, 1, {2}).input_gradient == Nanoseconds{206'000});
-  // 8 MB at the 4 GB/s of 4 MB; between hosts at 0.5.
+  // 8 MB at 4 GB/s, the rate for 4 MB; between hosts at 0.5 GB/s.
   CHECK(costs.transfer({.cuts = {1}}, 0, 1, layer.output) == Nanoseconds{2'000'000});
   CHECK(costs.transfer({.data = 8, .cuts = {1}}, 0, 1, layer.output) == Nanoseconds{16'000'000});
-  // Two replicas of two ranks and four of one on the first host; behind them is the second.
+  // The first host holds two replicas of two ranks and then four of one rank; the last stage is on the second host.
   const ParallelPlan degrees{
       .degrees = {{.data = 2, .tensor = {2}}, {.data = 4}, {.data = 4}}, .cuts = {1, 2}, .microbatch = 4};
   CHECK(costs.transfer(degrees, 0, 1, layer.output) == Nanoseconds{2'000'000});
   CHECK(costs.transfer(degrees, 2, 1, layer.output) == Nanoseconds{16'000'000});
-  // What was not profiled takes hours.
+  // Sizes that were not profiled cost hours.
   CHECK(costs.layer(1, 3, {}).forward > Nanoseconds{std::int64_t{3'600'000'000'000}});
   profile["profiler/profiled-time-eurosys/gpt_350M_mbs1_tp1_algo1.csv"] = head;
   CHECK_THROWS_WITH_AS(aceso_costs(profile, network, 1), doctest::Contains("no profile of Aceso's for 'gpt_350M'"),
@@ -171,13 +172,13 @@ TEST_CASE("Sailor's profile: layers by samples and ranks, rings that ranks share
   CHECK(layer.state == Bytes{2000});
   CHECK(layer.saved == Bytes{2 * 1'048'576 - 4000});
   CHECK(costs.layer(1, 2, {}).weights == *costs.memory);  // not profiled: does not fit
-  // 1,000 bytes in 4 ms: 2,000 divided between two replicas as long.
+  // The update takes 4 ms for 1,000 bytes, so also for 2,000 bytes divided between two replicas.
   CHECK(costs.update(Bytes{2000}, 2, 0) == Nanoseconds{4'000'000});
-  // Two stages on one node, and on two.
+  // The stages are on one node, then on two.
   CHECK(costs.transfer({.data = 2, .cuts = {1}}, 0, 1, Bytes{1000}) == Nanoseconds{100});
   CHECK(costs.transfer({.data = 4, .cuts = {1}}, 0, 1, Bytes{1000}) == Nanoseconds{500});
-  // A ring of four on a node: 2 x 3/4 of 2,000 bytes at 20 GB/s. Of four ranks each on two nodes: 2 x 1/2 of 2,000
-  // bytes, four rings at 8 GB/s together.
+  // A ring of four on one node: 2 x 3/4 of 2,000 bytes at 20 GB/s. Two replicas of four ranks, each on its own node: 2
+  // x 1/2 of 2,000 bytes over four rings, which share 8 GB/s.
   CHECK(costs.all_reduce({.data = 4}, 0, Bytes{2000}) == Nanoseconds{150});
   CHECK(costs.all_reduce({.data = 2, .tensor = 4}, 0, Bytes{2000}) == Nanoseconds{1000});
 

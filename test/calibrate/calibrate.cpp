@@ -74,7 +74,7 @@ TEST_CASE("ops of one signature share one time, over all profiles") {
 
 TEST_CASE("a fit over a type finds the fixed time and the rates that made the times") {
   Profile profile = made_profile();
-  // 500 ns + FLOPs / 100 GFLOP/s + bytes / 20 GB/s
+  // time = 500 ns + FLOPs / 100 GFLOP/s + bytes / 20 GB/s
   for (int i = 0; i < 8; ++i) {
     const double flops = 1e5 * std::pow(3.0, i);
     const std::int64_t bytes = 20'000 + 37'000 * (i % 3) * i;
@@ -111,8 +111,8 @@ TEST_CASE("efficiencies are the shares of the peak and of the bandwidth that ops
     device.peak = FlopsPerSecond{1e11};
     device.memory_bandwidth = BytesPerSecond{1e10};
   }
-  // Half the peak where FLOPs bind, a quarter of the bandwidth where bytes do: 1e6 / 5e10 = 20 us; 1e6 / 2.5e9 = 400
-  // us.
+  // Ops limited by FLOPs reach half of the peak (1e6 / 5e10 = 20 us), those limited by bytes a quarter of the bandwidth
+  // (1e6 / 2.5e9 = 400 us).
   profile.ops = {made_op("Conv", 1e6, 100, {20'000}), made_op("Conv", 2e6, 100, {40'000}),
                  made_op("Conv", 1e3, 1'000'000, {400'000}), made_op("Conv", 1e3, 2'000'000, {800'000})};
   const Calibration calibration = calibrated_profile(profile).calibration;
@@ -126,8 +126,8 @@ TEST_CASE("a kind without rates gets the best that an op reached") {
   Profile profile = made_profile();
   profile.ops = {made_op("Gemm", 1e6, 100, {10'000}), made_op("Add", 100, 1'000'000, {100'000})};
   const Calibration calibration = calibrated_profile(profile).calibration;
-  CHECK(calibration.devices[0].peak.value == Approx(1e11));              // 1e6 / 10 us
-  CHECK(calibration.devices[0].memory_bandwidth.value == Approx(1e10));  // 1e6 / 100 us
+  CHECK(calibration.devices[0].peak.value == Approx(1e11));              // 1e6 FLOP / 10 us
+  CHECK(calibration.devices[0].memory_bandwidth.value == Approx(1e10));  // 1e6 bytes / 100 us
 }
 
 TEST_CASE("a gap is what a step takes beyond its ops, shared among them") {
@@ -140,10 +140,10 @@ TEST_CASE("a gap is what a step takes beyond its ops, shared among them") {
   profile.steps = {{"g", "a", 2, {}, {{Nanoseconds{3'080}, Nanoseconds{3'120}}, {}}}};
   profile.overheads = {{"a", "dispatch", {{Nanoseconds{30}}, {}}}, {"b", "handoff", {{Nanoseconds{70}}, {}}}};
   Calibration calibration = calibrated_profile(profile).calibration;
-  CHECK(calibration.devices[0].gap == Nanoseconds{50});  // (3100 - 3000) / 2
+  CHECK(calibration.devices[0].gap == Nanoseconds{50});  // (step 3100 - ops 3000) / 2
   CHECK(calibration.devices[0].handoff == Nanoseconds{70});
   CHECK_FALSE(calibration.devices[0].launch_overhead);
-  profile.steps[0].ops = 3;  // one of them was not timed
+  profile.steps[0].ops = 3;  // one op was not timed
   CHECK(calibrated_profile(profile).calibration.devices[0].gap == Nanoseconds{30});
   CHECK(noted(calibrated_profile(profile), "a step of 'g' on 'a' has 3 ops, and 2 of it were timed there"));
   profile.overheads.push_back({"b", "gap", {{Nanoseconds{40}}, {}}});
@@ -151,8 +151,8 @@ TEST_CASE("a gap is what a step takes beyond its ops, shared among them") {
 }
 
 TEST_CASE("what events add to ops is taken from them where whole steps are shorter than their sum") {
-  // From 10, 6 and 1 us, 4 less in all: 1.5 from each of two leaves 1 us its own, which is below 1.5. So 1.5 each is
-  // right: 8.5 + 4.5 + 0 = 13, where 17 - 4 = 13.
+  // The times 10, 6 and 1 us sum to 17, 4 more than the step's 13 us. Subtracting 4 / 3 from each would leave the last
+  // below 0, so it is clipped at 0 and the excess is 1.5: 8.5 + 4.5 + 0 = 13.
   CHECK(calibrate::even_excess({10, 6, 1}, 13) == Approx(1.5));
   CHECK(calibrate::even_excess({10, 6, 4}, 17) == Approx(1));
   CHECK(calibrate::even_excess({10, 6, 1}, 17) == 0);
@@ -166,10 +166,10 @@ TEST_CASE("what events add to ops is taken from them where whole steps are short
   b.op = beside.op = host.op = "b";
   a.source = b.source = beside.source = "event";
   beside.busy_devices = 2;
-  beside.device = "b";  // of the same kind
+  beside.device = "b";  // of the kind of 'a'
   profile.ops = {a, b, beside};
   profile.steps = {{"g", "a", 2, {}, {{Nanoseconds{12'000}}, {}}}};
-  profile.overheads = {{"a", "gap", {{Nanoseconds{40}}, {}}}};  // between events
+  profile.overheads = {{"a", "gap", {{Nanoseconds{40}}, {}}}};  // the gap between events
   std::vector<std::string> notes;
   const auto times = [&](const std::vector<Profile>& profiles) {
     std::vector<std::int64_t> result;
@@ -177,10 +177,10 @@ TEST_CASE("what events add to ops is taken from them where whole steps are short
     return result;
   };
   CHECK(times(calibrate::without_timing_overhead(std::vector{profile}, notes)) ==
-        std::vector<std::int64_t>{9'000, 3'000, 3'000});  // (14 - 12) / 2 us from each
+        std::vector<std::int64_t>{9'000, 3'000, 3'000});  // (sum 14 - step 12) / 2 us less each
   CHECK(notes.size() == 1);
   CHECK(calibrated_profile(profile).calibration.devices[0].gap == Nanoseconds{0});
-  // A host's clock adds nothing to what it tells; an op that was not timed leaves the sum unknown.
+  // Times by the host's clock have no such overhead. If an op was not timed, the sum of the ops is unknown.
   profile.ops[0].source = profile.ops[1].source = "host";
   CHECK(times(calibrate::without_timing_overhead(std::vector{profile}, notes))[0] == 10'000);
   profile.ops = {a, beside};
@@ -198,9 +198,9 @@ TEST_CASE("a co-run factor is what ops of a type take together, over what they t
   }
   const calibrate::Result result = calibrated_profile(profile);
   REQUIRE(result.calibration.co_run.size() == 1);
-  CHECK(result.calibration.co_run[0].factor == Approx(4700.0 / 1100));  // 200 + 4500, 100 + 1000
+  CHECK(result.calibration.co_run[0].factor == Approx(4700.0 / 1100));  // busy over alone: (200 + 4500) / (100 + 1000)
   CHECK(result.calibration.co_run[0].points == 2);
-  CHECK(result.notes.size() == 1);  // the third was not timed alone
+  CHECK(result.notes.size() == 1);  // the third op was not timed alone
 }
 
 TEST_CASE("sensitivity to copies is what ops of a type take more beside them, by the share of the memory's bandwidth") {
@@ -213,13 +213,13 @@ TEST_CASE("sensitivity to copies is what ops of a type take more beside them, by
     op.samples.kept = {Nanoseconds{ns}};
     profile.ops.push_back(op);
   };
-  beside(0, 1'500, 50e9);  // L = 1/2: 500 more
-  beside(1, 4'200, 25e9);  // L = 1/4: 1,200 more
-  beside(2, 4'900, 50e9);  // none, but for noise
+  beside(0, 1'500, 50e9);  // load L = 1/2: 500 ns more
+  beside(1, 4'200, 25e9);  // L = 1/4: 1,200 ns more
+  beside(2, 4'900, 50e9);  // no more than noise
   profile.ops.push_back(made_op("Add", 1, 1, {100}));
-  profile.ops.back().copied = BytesPerSecond{50e9};  // beside alone
+  profile.ops.back().copied = BytesPerSecond{50e9};  // timed beside copies only
   const auto result = calibrate::fit_profiles(std::vector{profile});
-  // Only times without copies are op times.
+  // Only times measured without copies count as op times.
   CHECK(result.calibration.ops.size() == 3);
   REQUIRE(result.calibration.interference.size() == 2);
   CHECK(result.calibration.interference[0] == CopySensitivity{"K", "Conv", 0, 1});
@@ -322,7 +322,7 @@ TEST_CASE("a calibrated link predicts what was measured") {
   ClusterSpec spec{.name = "pair", .devices = {{.name = "a", .kind = "K"}, {.name = "b", .kind = "K"}}};
   spec.links = {{.name = "l", .from = "a", .to = "b", .bandwidth = BytesPerSecond{1e9}}};
   const Cluster cluster = make_cluster(calibrated(spec, calibration).spec);
-  // 20 us + 1e6 x 0.25 ns = 270 us
+  // latency 20 us + 1e6 bytes x 0.25 ns
   const RouteClass route = cluster.route_classes()[cluster.route_class(DeviceId{0}, DeviceId{1})];
   const CostModel costs = cost_model(calibration);
   CHECK(seconds(costs.latency(route) + costs.byte_time(Bytes{1'000'000}, route)) == Approx(270e-6).epsilon(0.001));

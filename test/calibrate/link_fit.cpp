@@ -18,7 +18,7 @@ CalibratedLink fitted(const LinkMeasurement& link, std::vector<std::string>* not
   return result;
 }
 
-/// 20 us and 4 GB/s: 0.25 ns per byte.
+/// The time of an emulated link in ns: 20 us + 0.25 ns a byte (4 GB/s).
 double emulated(double bytes) { return 20'000 + 0.25 * bytes; }
 
 }  // namespace
@@ -58,7 +58,7 @@ TEST_CASE("the same measurements and seed give the same fit") {
 }
 
 TEST_CASE("a link with another protocol for large transfers gets two segments, and a cache a third") {
-  // Up to 16 KiB: 2 us and 1 ns/B; above: 12 us and 0.1 ns/B.
+  // Up to 16 KiB: 2 us + 1 ns/B; above: 12 us + 0.1 ns/B.
   const CalibratedLink two =
       fitted(made_link([](double bytes) { return bytes <= 16'384 ? 2'000 + bytes : 12'000 + 0.1 * bytes; }));
   REQUIRE(two.segments.size() == 2);
@@ -112,7 +112,7 @@ TEST_CASE("a size that lies off as a whole is dropped, and told") {
 
 TEST_CASE("held-out sizes are predicted by the others") {
   const CalibratedLink good = fitted(made_link(emulated));
-  CHECK(good.quality.held_out == 5);  // of 11 sizes the second, fourth, ..., tenth
+  CHECK(good.quality.held_out == 5);  // the 2nd, 4th, ..., 10th of 11 sizes
   CHECK(good.quality.held_out_max_relative < 0.001);
 }
 

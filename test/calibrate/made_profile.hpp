@@ -13,14 +13,15 @@ namespace trainyard::test {
 
 inline Nanoseconds rounded(double ns) { return Nanoseconds{static_cast<std::int64_t>(std::floor(ns + 0.5))}; }
 
-/// Sizes from 256 bytes to 256 MiB, each four times the last.
+/// Transfer sizes from 256 bytes to 256 MiB, each four times the previous one.
 inline std::vector<Bytes> ladder() {
   std::vector<Bytes> sizes;
   for (std::int64_t bytes = 256; bytes <= std::int64_t{256} << 20; bytes *= 4) sizes.push_back(Bytes{bytes});
   return sizes;
 }
 
-/// What a link whose time is `truth` (of bytes, in ns) shows, each sample off by a normal share of `noise`.
+/// The measurement of a link whose time in ns is `truth` (of bytes). Each sample has normal relative noise with
+/// standard deviation `noise`.
 inline LinkMeasurement made_link(const std::function<double(double)>& truth, double noise = 0, std::size_t samples = 8,
                                  std::uint64_t seed = 1) {
   Random random{seed};

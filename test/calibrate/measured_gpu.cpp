@@ -1,4 +1,4 @@
-// What an H100 told in one run, against what it did in another one (data/h100).
+// Steps predicted from an H100's profile of one run, compared with the steps measured in another run (data/h100).
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ Calibration calibration_of(const std::string& profile) {
   return calibrate::fit_profiles(profiles).calibration;
 }
 
-/// Milliseconds.
+/// The predicted step of `model` on one GPU, in milliseconds.
 double step_on_one(const std::string& model, const Calibration& calibration) {
   const ClusterSpec spec{.name = "one", .devices = {{.name = "gpu0", .kind = "measured", .device_class = "gpu"}}};
   const Problem problem{training_graph(make_network(model), {.optimizer = Optimizer::adam}),
@@ -44,7 +44,7 @@ TEST_CASE("steps of a measured GPU are predicted to be as long as those that it 
 }
 
 TEST_CASE("ops that events were timed with sum to the step without events, of kernels of our own and of PyTorch") {
-  // Medians of the whole steps in the profiles: graphs and launches behind a gate.
+  // The expected values are medians of whole steps in the profiles: CUDA graphs, and launches held back by a gate.
   CHECK(step_on_one("resnet50:batch=16", calibration_of("torch-resnet50-1-float32")) ==
         doctest::Approx(27.7).epsilon(0.005));
   CHECK(step_on_one("transformer:batch=8,layers=2", calibration_of("torch-transformer-1-float32")) ==

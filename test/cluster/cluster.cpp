@@ -27,7 +27,7 @@ Link link(std::string name, std::string from, std::string to) {
 /// Two devices on one link.
 ClusterSpec pair() { return {.name = "pair", .devices = {device("a"), device("b")}, .links = {link("ab", "a", "b")}}; }
 
-/// What a change makes wrong with the pair.
+/// The first finding of make_cluster after `change` to the pair.
 Finding wrong_after(const std::function<void(ClusterSpec&)>& change) {
   ClusterSpec spec = pair();
   change(spec);
@@ -110,7 +110,7 @@ TEST_CASE("a fair link is as many channels as a serial one, and a bus of fair li
   CHECK(cluster.has_fair_channels());
   CHECK(channels(cluster, 0, 1) == Names{"as:a>s", "pcie0", "bs"});
   CHECK(channels(cluster, 2, 0) == Names{"cs:c>s", "as:s>a", "pcie0"});
-  std::vector<std::pair<std::string, double>> fair;  // and what they have to share
+  std::vector<std::pair<std::string, double>> fair;  // fair channels and the bandwidth that their users share
   for (const ChannelId id : cluster.channels())
     if (const Channel& channel = cluster.channel(id); channel.fair)
       fair.emplace_back(channel.name, channel.bandwidth.value);
@@ -148,9 +148,9 @@ TEST_CASE("an egress reaches every other device, and competes with links by late
                    {.device = "b", .bandwidth = BytesPerSecond{2e9}, .latency = Nanoseconds{1}},
                    {.device = "c", .bandwidth = BytesPerSecond{2e9}, .latency = Nanoseconds{1}}};
   const Cluster cluster = make_cluster(spec);
-  CHECK(channels(cluster, 0, 1) == Names{"ab:a>b"});                 // 3 against 5
-  CHECK(channels(cluster, 0, 2) == Names{"ab:a>b", "egress:b:b>"});  // 3 + 1 against 5
-  CHECK(channels(cluster, 1, 0) == Names{"egress:b:b>"});            // 1 against 3
+  CHECK(channels(cluster, 0, 1) == Names{"ab:a>b"});                 // latency 3 (link) < 5 (egress)
+  CHECK(channels(cluster, 0, 2) == Names{"ab:a>b", "egress:b:b>"});  // 3 + 1 < 5
+  CHECK(channels(cluster, 1, 0) == Names{"egress:b:b>"});            // 1 (egress) < 3 (link)
   CHECK(cluster.channel(ChannelId{2}).broadcast);
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("routes of the same latency and bandwidth are of one class, numbered a
   spec.devices.push_back(device("c"));
   spec.links.push_back(link("bc", "b", "c"));
   const Cluster cluster = make_cluster(spec);
-  // a-b and b-c: one link; a-c: both.
+  // Pairs a-b and b-c cross one link, a-c both.
   REQUIRE(cluster.route_classes().size() == 2);
   const auto of = [&](std::size_t from, std::size_t to) { return cluster.route_class(DeviceId{from}, DeviceId{to}); };
   CHECK(of(0, 1) == 0);
@@ -249,7 +249,7 @@ TEST_CASE("with nothing but an egress on each of many devices, routes are those 
   ClusterSpec spec{.name = "wide", .devices = {}};
   constexpr std::size_t kDevices = 2000;
   for (std::size_t i = 0; i < kDevices; ++i) spec.devices.push_back(device("d" + std::to_string(i)));
-  for (std::size_t i = kDevices; i-- > 0;)  // the last device's first; every other one is slower to begin
+  for (std::size_t i = kDevices; i-- > 0;)  // listed from the last device; every other one has the higher latency
     spec.egresses.push_back(
         {"d" + std::to_string(i), BytesPerSecond{1e9}, Nanoseconds{i % 2 == 0 ? 1 : 5}, Nanoseconds{0}, false});
   const Cluster cluster = make_cluster(spec);

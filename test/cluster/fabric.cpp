@@ -18,7 +18,8 @@ using namespace trainyard;
 
 namespace {
 
-/// 4 hosts of 4 devices and 2 cards, a leaf for each rail of two hosts, half as many spines as cards on a leaf: one.
+/// 4 hosts of 4 devices and 2 cards; a leaf switch for each rail of two hosts; half as many spines as cards on a leaf:
+/// one.
 FabricSpec two_rails() {
   return {.hosts = 4,
           .devices_per_host = 4,
@@ -60,7 +61,7 @@ TEST_CASE("two devices of a fabric reach each other over their host, their leaf,
   CHECK(spec.leaf_count() == 4);   // 2 groups of hosts x 2 rails
   CHECK(spec.spine_count() == 1);  // 2 cards on a leaf / 2
   const Cluster cluster = make_cluster(test::cluster_of(spec));
-  // 16 ports, 8 cards, 4 x 1 uplinks, each in two directions.
+  // 16 ports, 8 cards and 4 x 1 uplinks, each with two directions.
   CHECK(cluster.channel_count() == 2 * (16 + 8 + 4));
 
   CHECK(passed(cluster, 0, 3) == Names{"d0>host0", "host0>d3"});
@@ -68,17 +69,17 @@ TEST_CASE("two devices of a fabric reach each other over their host, their leaf,
   CHECK(near.latency == Nanoseconds{5'000});
   CHECK(near.bandwidth == BytesPerSecond{450e9});
 
-  // d1 and d0 share card 0; d4 and d5 are those of the next host on the same rail.
+  // d0 and d1 share card 0; d4 and d5 share the card of the next host on the same rail.
   CHECK(passed(cluster, 1, 4) == Names{"nic0>leaf0", "leaf0>nic2"});
   CHECK(cluster.route(DeviceId{1}, DeviceId{4}).latency == Nanoseconds{10'000});
 
-  // Rail 0 of the first two hosts to rail 1 of the last two.
+  // From rail 0 of the first two hosts to rail 1 of the last two.
   CHECK(passed(cluster, 1, 14) == Names{"nic0>leaf0", "leaf0>spine0", "spine0>leaf3", "leaf3>nic7"});
   const Route far = cluster.route(DeviceId{1}, DeviceId{14});
   CHECK(far.latency == Nanoseconds{11'000});
   CHECK(far.bandwidth == BytesPerSecond{50e9});
 
-  // Each device has 15 others: 3 in its host, 2 on its leaf in the other host, 10 beyond.
+  // Each device has 15 peers: 3 in its host, 2 on its leaf in the other host, 10 beyond.
   REQUIRE(cluster.route_classes().size() == 3);
   CHECK(cluster.route_class_sizes()[0] == 16 * 3);
   CHECK(cluster.route_class_sizes()[1] == 16 * 2);
@@ -99,8 +100,8 @@ TEST_CASE("with a spine for each card of a leaf, transfers to different cards sh
 
 namespace {
 
-/// Racks of two hosts with a card each, two of them to a pod, two pods; a spine for each card of a rack, and one core
-/// for the two racks of a pod.
+/// Racks of two hosts with one card each, two racks to a pod, two pods. A pod has one spine for each card of a rack,
+/// and each spine has one core for the two racks of the pod.
 FabricSpec two_pods() {
   FabricSpec spec = two_rails();
   spec.hosts = 8;
@@ -120,15 +121,16 @@ TEST_CASE("between pods a transfer passes leaf, spine, core, spine and leaf, whi
   FabricSpec spec = two_pods();
   CHECK(spec.leaf_count() == 4);
   CHECK(spec.pod_count() == 2);
-  CHECK(spec.spine_count() == 4);  // 2 cards on a leaf, in 2 pods
+  CHECK(spec.spine_count() == 4);  // 2 cards on a leaf x 2 pods
   CHECK(spec.core_count() == 2);   // 2 spines of a pod x (2 leaves of a pod / 2)
   const Cluster cluster = make_cluster(test::cluster_of(spec));
-  // 16 ports, 8 cards, 4 leaves x 2 spines, 4 spines x 1 core.
+  // 16 ports, 8 cards, 4 leaves x 2 spines of their pod, 4 spines x 1 core; two directions each.
   CHECK(cluster.channel_count() == 2 * (16 + 8 + 8 + 4));
 
-  // Hosts 0 and 3 are of one pod. Host 3 is second on leaf 1.
+  // Hosts 0 and 3 are in one pod. Host 3 is the second on leaf 1.
   CHECK(passed(cluster, 0, 6) == Names{"nic0>leaf0", "leaf0>spine1", "spine1>leaf1", "leaf1>nic3"});
-  // Host 7 is second on leaf 3, the second of pod 1, whose spines are 2 and 3. Core 1 is of the second spines.
+  // Host 7 is the second on leaf 3, which is the second leaf of pod 1 with spines 2 and 3. Core 1 serves the second
+  // spine of each pod.
   CHECK(passed(cluster, 1, 14) ==
         Names{"nic0>leaf0", "leaf0>spine1", "spine1>core1", "core1>spine3", "spine3>leaf3", "leaf3>nic7"});
   CHECK(passed(cluster, 14, 1) ==
@@ -137,14 +139,14 @@ TEST_CASE("between pods a transfer passes leaf, spine, core, spine and leaf, whi
   CHECK(far.latency == Nanoseconds{2 * (5'000 + 500 + 700)});
   CHECK(far.bandwidth == BytesPerSecond{50e9});
 
-  // Each device has 15 others: 1 in its host, 2 on its leaf, 4 in its pod, 8 in the other.
+  // Each device has 15 peers: 1 in its host, 2 on its leaf, 4 in its pod, 8 in the other pod.
   REQUIRE(cluster.route_classes().size() == 4);
   CHECK(std::ranges::equal(cluster.route_class_sizes(), std::vector<std::size_t>{16, 32, 64, 128}));
 
-  // A core for each leaf: those of spine 1 are 2 and 3, of which the second leads to the second leaf.
+  // One core for each leaf: spine 1 has cores 2 and 3, of which the second leads to the second leaf.
   spec.core_oversubscription = 1;
   CHECK(passed(make_cluster(test::cluster_of(spec)), 1, 14)[2] == "spine1>core3");
-  // A pod for all hosts, or more: there are no cores.
+  // A single pod for all hosts has no cores.
   spec.hosts_per_pod = 9;
   CHECK(spec.core_count() == 0);
   CHECK(passed(make_cluster(test::cluster_of(spec)), 1, 14) ==
@@ -177,7 +179,7 @@ TEST_CASE("routes of random fabrics lead from end to end, and an all-to-all load
     CAPTURE(seed);
     Random random = Random::stream(41, seed);
     FabricSpec spec = two_pods();
-    // Whole pods: each level divides evenly, but for the spines and cores of each.
+    // Whole pods: each level divides evenly, except the spines and cores.
     const std::size_t leaves = 1 + random.below(3), pods = 1 + random.below(4);
     spec.hosts_per_leaf = 1 + random.below(3);
     spec.hosts_per_pod = leaves * spec.hosts_per_leaf;
@@ -208,8 +210,8 @@ TEST_CASE("routes of random fabrics lead from end to end, and an all-to-all load
                 (shared ? "nic" + std::to_string(to.index() / spec.devices_per_card()) : cluster.device(to).name));
       }
     CHECK(std::ranges::equal(pairs, cluster.route_class_sizes()));
-    // A spine that has k of a leaf's m cards, in its pod of L leaves, has k L cards for its C cores, each in all
-    // transfers to its devices from other pods.
+    // A spine that serves k of the m cards on each leaf, in a pod of L leaves, carries k L cards over its C cores. So a
+    // core carries at least k L / C cards, each with all transfers to its devices from other pods.
     const std::size_t of_pod = spec.device_count() / pods, from_others = (spec.device_count() - of_pod);
     const std::size_t a_card = spec.devices_per_card(), spines = spec.spine_count() / pods;
     for (const ChannelId id : cluster.channels()) {
@@ -257,7 +259,7 @@ TEST_CASE("where each card has its own way up, the best paths of a written-out f
   fabric.nics_per_host = 4;
   fabric.oversubscription = 2;
   const ClusterSpec spec = test::cluster_of(fabric);
-  REQUIRE(fabric.spine_count() == 1);  // with more, equally good paths would all take the first
+  REQUIRE(fabric.spine_count() == 1);  // with more spines, the path finder would send all ties over the first
   ClusterSpec links_alone = test::written_out(spec);
   links_alone.routes.clear();
   const Cluster computed = make_cluster(spec), found = make_cluster(links_alone);
@@ -275,20 +277,21 @@ TEST_CASE("a device with two network cards sends half over each, at twice the ba
   const Cluster rail = make_cluster(test::cluster_of(spec));
   CHECK(spec.leaf_count() == 4);
   CHECK(passed(rail, 0, 2) == Names{"nic0>leaf0", "leaf0>nic4", "nic1>leaf1", "leaf1>nic5"});
-  // The second device of host 1: its cards are on leaves 2 and 3, second of two there.
+  // Second device of host 1: its cards are on leaves 2 and 3, where each is the second of two.
   CHECK(passed(rail, 0, 3) == Names{"nic0>leaf0", "leaf0>spine1", "spine1>leaf2", "leaf2>nic6",  //
                                     "nic1>leaf1", "leaf1>spine1", "spine1>leaf3", "leaf3>nic7"});
   CHECK(rail.route(DeviceId{0}, DeviceId{3}).bandwidth == BytesPerSecond{100e9});
   CHECK(rail.route(DeviceId{0}, DeviceId{3}).latency == Nanoseconds{11'000});
 
-  // All cards of a host on one leaf, which has 4, over 2: cards 2 and 3 of the other take spines 0 and 1.
+  // All four cards of a host are on one leaf; oversubscription 2 gives two spines. Cards 2 and 3 of the other host use
+  // spines 0 and 1.
   spec.leaf = FabricSpec::Leaf::rack;
   spec.hosts_per_leaf = 1;
   spec.oversubscription = 2;
   const Cluster rack = make_cluster(test::cluster_of(spec));
   CHECK(passed(rack, 0, 3) == Names{"nic0>leaf0", "leaf0>spine0", "spine0>leaf1", "leaf1>nic6",  //
                                     "nic1>leaf0", "leaf0>spine1", "spine1>leaf1", "leaf1>nic7"});
-  spec.oversubscription = 4;  // one spine for both: they would meet
+  spec.oversubscription = 4;  // one spine: both cards of a device would share it
   CHECK(codes(test::cluster_of(spec)) == Names{"fabric-size /fabric/oversubscription"});
 }
 
@@ -300,14 +303,14 @@ TEST_CASE("in a torus a transfer goes along the first dimension, then the second
   const Cluster cluster = make_cluster(test::cluster_of(spec));
   CHECK(cluster.channel_count() == 2 * (12 + 12));
   CHECK(passed(cluster, 0, 1) == Names{"d0>d1"});
-  CHECK(passed(cluster, 0, 2) == Names{"d0>d1", "d1>d2"});  // as far either way: forwards
-  CHECK(passed(cluster, 0, 3) == Names{"d0>d3"});           // round the end
+  CHECK(passed(cluster, 0, 2) == Names{"d0>d1", "d1>d2"});  // a tie of both ways: forwards
+  CHECK(passed(cluster, 0, 3) == Names{"d0>d3"});           // wraps around
   CHECK(passed(cluster, 1, 11) == Names{"d1>d2", "d2>d3", "d3>d11"});
   CHECK(passed(cluster, 11, 1) == Names{"d11>d8", "d8>d9", "d9>d1"});
   const Route far = cluster.route(DeviceId{1}, DeviceId{11});
   CHECK(far.latency == Nanoseconds{3 * 2'500});
   CHECK(far.bandwidth == BytesPerSecond{450e9});
-  // Two devices in a dimension have one link.
+  // A dimension of two devices has one link.
   spec.devices_per_host = 2;
   spec.torus = {2};
   CHECK(make_cluster(test::cluster_of(spec)).channel_count() == 2);
@@ -326,7 +329,7 @@ TEST_CASE("what is wrong with a torus is found") {
   CHECK(with({4, 4}, 12) == wrong);
   CHECK(with({4, 1}, 4) == wrong);
   CHECK(with({2, 2, 2, 2}, 16) == wrong);
-  CHECK(with({128}, 128).empty());  // 64 links to the farthest
+  CHECK(with({128}, 128).empty());  // the farthest device is 64 links away
   CHECK(with({130}, 130) == wrong);
   CHECK(with({std::size_t{1} << 40, std::size_t{1} << 40}, 16) == wrong);
 }
@@ -387,7 +390,7 @@ TEST_CASE("what is wrong with pods is found") {
   CHECK(with([](FabricSpec& f) { f.core_latency = Nanoseconds{-1}; }) == Names{"negative-time /fabric/core_latency"});
   CHECK(with([](FabricSpec& f) { f.hosts_per_pod.reset(); }) ==
         Names{"fabric-size /fabric/core_oversubscription", "fabric-size /fabric/core_latency"});
-  // Cards of a device send at once: over cores of their own, and over 64 links at most.
+  // Cards of one device send at the same time, so each needs its own cores, and a route has at most 64 links.
   const auto cards = [](std::size_t count) {
     return [count](FabricSpec& f) {
       f.leaf = FabricSpec::Leaf::rail;
@@ -398,6 +401,6 @@ TEST_CASE("what is wrong with pods is found") {
   CHECK(with(cards(11)) == Names{"fabric-size /fabric/nics_per_host"});
   CHECK(with([&](FabricSpec& f) {
           cards(3)(f);
-          f.core_oversubscription = 6;  // 12 leaves of a pod / 6: 2 cores to a spine
+          f.core_oversubscription = 6;  // 12 leaves of a pod / 6: 2 cores a spine
         }) == Names{"fabric-size /fabric/core_oversubscription"});
 }

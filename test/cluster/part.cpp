@@ -48,7 +48,7 @@ std::string part_error(const Cluster& cluster, const std::vector<DeviceId>& devi
 }  // namespace
 
 TEST_CASE("what passes over a device that is no part of it passes over a switch") {
-  // cpu2 and cpu0, 5 + 7 ns apart, at the 1 GB/s of the slower link.
+  // From cpu2 to cpu0: latency 5 + 7 ns, at the 1 GB/s of the slower link.
   const Cluster part = part_of(line(), std::vector{DeviceId{2}, DeviceId{0}});
   CHECK(part.device_count() == 2);
   CHECK(part.device(DeviceId{0}).name == "cpu2");

@@ -98,7 +98,7 @@ TEST_CASE("on the DGX-1, GPUs with an NVLink use it, and the others go over PCIe
   CHECK(channels_between(cluster, "gpu0", "gpu1") == Names{"nvlink-gpu0-gpu1"});
   CHECK(cluster.route(DeviceId{0}, DeviceId{1}).bandwidth == BytesPerSecond{24.2e9});
   CHECK(cluster.route(DeviceId{0}, DeviceId{3}).bandwidth == BytesPerSecond{48.4e9});
-  // PCIe: 4 + 0.5 + 0.5 + 0.5 + 4 = 9.5 us; over GPU 3 or 4 and two NVLinks it would be 5 + 5
+  // PCIe: 4 + 0.5 + 0.5 + 0.5 + 4 = 9.5 us. Two NVLinks by way of GPU 3 or 4 would take 5 + 5 us.
   CHECK(channels_between(cluster, "gpu0", "gpu7") ==
         Names{"pcie-gpu0-pcie0", "pcie-pcie0-socket0", "qpi-socket0-socket1", "pcie-pcie3-socket1", "pcie-gpu7-pcie3"});
   CHECK(cluster.route(DeviceId{0}, DeviceId{7}).latency == Nanoseconds{9'500});
@@ -165,16 +165,17 @@ TEST_CASE("a SuperPOD is scalable units whose rails have a leaf each, with as ma
     CHECK(spec.fabric->spine_count() == each.spines);
     CHECK(make_cluster(spec).device_count() == each.devices);
   }
-  // NVIDIA's switches of 64 ports for 16, 32 and 64 units: 128 leaves and 128 spines, 256, 512; each spine has 32 links
-  // down and up, to 64, 128 and 256 cores.
+  // NVIDIA's 64-port switches for 16, 32 and 64 units: 128, 256 and 512 leaves, and as many spines. Each spine has 32
+  // links down and 32 up, to 64, 128 and 256 cores.
   for (const std::size_t units : {16U, 32U, 64U}) {
     const FabricSpec fabric = *preset_cluster(std::to_string(units) + "xsuperpod-h100").fabric;
     CHECK(fabric.leaf_count() == 8 * units);
     CHECK(fabric.spine_count() == 8 * units);
-    CHECK(fabric.core_count() * fabric.pod_count() == 4 * units * 64);  // links to cores
+    CHECK(fabric.core_count() * fabric.pod_count() == 4 * units * 64);  // uplinks of all spines
   }
   CHECK(preset_cluster("8xsuperpod-h100").fabric->core_count() == 0);
-  // 24,576 H100, 16 on a leaf; 448 of the 3,072 links of a pod's leaves to its spines go on: 6.9 to 1.
+  // 24,576 H100, 16 on a leaf. A pod's leaves have 3,072 links to its spines, and 448 links go on to the cores: 6.9 to
+  // 1.
   const FabricSpec meta = *preset_cluster("8xllama3-pod").fabric;
   CHECK(meta.device_count() == 24'576);
   CHECK(meta.leaf_count() == 8 * 192);
@@ -182,11 +183,11 @@ TEST_CASE("a SuperPOD is scalable units whose rails have a leaf each, with as ma
   CHECK(meta.core_count() == 448);
   CHECK(make_cluster(preset_cluster("8xllama3-pod")).route(DeviceId{0}, DeviceId{24'575}).channels.size() == 6);
   CHECK(preset_cluster("llama3-pod").fabric->core_count() == 0);
-  // 400 Gbit/s a card: two of them for each B300.
+  // 400 Gbit/s a card, and two cards for each B300.
   const Cluster b300 = make_cluster(preset_cluster("superpod-b300"));
   CHECK(b300.route(DeviceId{0}, DeviceId{8}).bandwidth == BytesPerSecond{100e9});
   CHECK(b300.route(DeviceId{0}, DeviceId{8}).channels.size() == 4);
-  // One NVSwitch joins a rack of 72, and NVL576 as well.
+  // One NVSwitch domain connects a rack of 72 GPUs, and also the 576 of NVL576.
   CHECK(make_cluster(preset_cluster("superpod-gb200")).route(DeviceId{0}, DeviceId{71}).channels.size() == 2);
   CHECK(make_cluster(preset_cluster("1x576xGB200")).route(DeviceId{0}, DeviceId{575}).channels.size() == 2);
   CHECK(error_code("4xsuperpod-h10").starts_with("unknown-cluster: did you mean '4xsuperpod-h100'?"));
@@ -202,13 +203,13 @@ TEST_CASE("HxGxKIND is hosts on a fabric") {
   CHECK(spec.devices.back().kind == "H100-SXM5-80GB");
   REQUIRE(spec.fabric);
   CHECK(spec.fabric->leaf_count() == 32);   // 128 / 32 hosts x 8 rails
-  CHECK(spec.fabric->spine_count() == 32);  // a card of 32 hosts on each leaf
+  CHECK(spec.fabric->spine_count() == 32);  // one card of each of 32 hosts on a leaf
   const Cluster cluster = make_cluster(spec);
-  // 1,024 ports, 1,024 cards, 32 x 32 uplinks, each in two directions.
+  // 1,024 ports, 1,024 cards and 32 x 32 uplinks, each with two directions.
   CHECK(cluster.channel_count() == 2 * 3 * 1'024);
   CHECK(channels_between(cluster, "gpu0", "gpu7") == Names{"gpu0-host0", "gpu7-host0"});
   CHECK(channels_between(cluster, "gpu0", "gpu248") == Names{"gpu0-leaf0", "gpu248-leaf0"});  // host 31, rail 0
-  // Host 127 is the last of its leaf, so the last spine leads to it.
+  // Host 127 is the last on its leaf, so transfers to it take the last spine.
   CHECK(channels_between(cluster, "gpu0", "gpu1023") ==
         Names{"gpu0-leaf0", "leaf0-spine31", "leaf31-spine31", "gpu1023-leaf31"});
   for (const DeviceKind& kind : device_kinds())

@@ -15,7 +15,7 @@ using detail::Arc;
 
 namespace {
 
-/// What a path is compared by, smaller is better: latency, minus the bottleneck, number of links, the links in order.
+/// Order of paths, smaller is better: latency, negated bottleneck bandwidth, number of links, the links in order.
 using Worth = std::tuple<std::int64_t, double, std::size_t, std::vector<std::size_t>>;
 
 Worth worth(const std::vector<Arc>& arcs, const std::vector<std::size_t>& path) {
@@ -30,7 +30,7 @@ Worth worth(const std::vector<Arc>& arcs, const std::vector<std::size_t>& path) 
   return {latency, -bottleneck, path.size(), links};
 }
 
-/// The best of all simple paths, by trying them all.
+/// Appends every simple path from `at` to `target` to `found`, by exhaustive search.
 void try_all(const std::vector<Arc>& arcs, std::size_t at, std::size_t target, std::vector<bool>& seen,
              std::vector<std::size_t>& path, std::vector<std::vector<std::size_t>>& found) {
   if (at == target) {
@@ -65,7 +65,7 @@ TEST_CASE("the best path has the least latency, then the widest bottleneck, then
   join(arcs, 5, 4, 1, 1, 20);
   join(arcs, 6, 0, 5, 2, 20);  // through 5: latency 4, bottleneck 20, two links instead of three
   join(arcs, 7, 5, 1, 2, 20);
-  join(arcs, 8, 0, 5, 2, 20);  // the same again with a higher index
+  join(arcs, 8, 0, 5, 2, 20);  // parallel links with higher indices
   const auto paths = detail::PathFinder{arcs, 6}.paths(0, 2);
   REQUIRE(paths[1].size() == 2);
   CHECK(arcs[paths[1][0]].link == 6);
@@ -77,7 +77,7 @@ TEST_CASE("a wide first part does not win where the second part is narrow anyway
   join(arcs, 0, 0, 2, 1, 10);  // two links to 3, bottleneck 10
   join(arcs, 1, 2, 3, 1, 10);
   join(arcs, 2, 0, 3, 2, 5);  // one link to 3, bottleneck 5
-  join(arcs, 3, 3, 1, 1, 5);  // from there bottleneck 5 either way: the fewest links win
+  join(arcs, 3, 3, 1, 1, 5);  // the bottleneck is 5 either way from here: the fewest links win
   const auto paths = detail::PathFinder{arcs, 4}.paths(0, 2);
   REQUIRE(paths[1].size() == 2);
   CHECK(arcs[paths[1][0]].link == 2);

@@ -13,9 +13,9 @@ TEST_CASE("an edit inserts, removes, replaces or swaps one letter, whatever its 
   CHECK(edit_distance("heft", "hft", 3) == 1);
   CHECK(edit_distance("heft", "hert", 3) == 1);
   CHECK(edit_distance("heft", "hetf", 3) == 1);
-  CHECK(edit_distance("kitten", "sitting", 5) == 3);  // k-s, e-i, +g
+  CHECK(edit_distance("kitten", "sitting", 5) == 3);  // k -> s, e -> i, + g
   CHECK(edit_distance("", "abc", 5) == 3);
-  CHECK(edit_distance("kitten", "sitting", 2) == 3);  // gave up: limit + 1
+  CHECK(edit_distance("kitten", "sitting", 2) == 3);  // limit + 1: over the limit
   CHECK(edit_distance("a", "a long text", 2) == 3);
 }
 

@@ -12,7 +12,7 @@ TEST_CASE("what is text stays as it is") {
 TEST_CASE("what a terminal obeys, or what forges a line, becomes a question mark") {
   CHECK(printable("a\033]0;t\a\r\n\x7F") == "a?]0;t????");
   CHECK(printable("\xC2\x9B"
-                  "31m") == "?31m");  // C1: another ESC [
+                  "31m") == "?31m");  // U+009B (C1 CSI), another form of ESC [
   CHECK(printable("a\xE2\x80\xAE"
                   "b\xE2\x81\xA6"
                   "c\xE2\x80\xA8") == "a?b?c?");  // U+202E, U+2066, U+2028
@@ -20,10 +20,10 @@ TEST_CASE("what a terminal obeys, or what forges a line, becomes a question mark
 
 TEST_CASE("bytes that are no UTF-8 become question marks, one each") {
   CHECK(printable("\xFF") == "?");
-  CHECK(printable("\xC0\x80") == "??");            // too long
-  CHECK(printable("\xED\xA0\x80") == "???");       // half of a pair
+  CHECK(printable("\xC0\x80") == "??");            // overlong form
+  CHECK(printable("\xED\xA0\x80") == "???");       // lone surrogate
   CHECK(printable("\xF4\x90\x80\x80") == "????");  // above U+10FFFF
-  CHECK(printable("a\xE2\x86") == "a??");          // cut
+  CHECK(printable("a\xE2\x86") == "a??");          // truncated
 }
 
 TEST_CASE("lines stay lines, and colours stay where they are wanted") {

@@ -28,7 +28,7 @@ TEST_CASE("a bounded draw reaches every value and no other") {
     REQUIRE(value <= 3);
     ++seen[static_cast<std::size_t>(value + 2)];
   }
-  CHECK(*std::min_element(seen.begin(), seen.end()) > 50);  // 100 expected of each
+  CHECK(*std::min_element(seen.begin(), seen.end()) > 50);  // 100 expected of each value
 }
 
 TEST_CASE("a shuffle keeps the items") {
@@ -58,7 +58,7 @@ TEST_CASE("normal numbers have mean 0 and variance 1, and the same bits everywhe
   }
   CHECK(std::abs(sum / kDraws) < 0.02);  // six standard deviations of the mean
   CHECK(std::abs(squares / kDraws - 1) < 0.03);
-  // The quantile of the draw's place in (0, 1).
+  // A normal draw is the normal quantile of the uniform draw's midpoint in (0, 1).
   Random one{9}, other{9};
   CHECK(one.normal() == normal_quantile((static_cast<double>(other.next() >> 12) + 0.5) / 4503599627370496.0));
 }

@@ -188,7 +188,7 @@ TEST_CASE("the texts for files parse back to the same value") {
 }
 
 TEST_CASE("the locale plays no part") {
-  const char* set = std::setlocale(LC_ALL, "de_DE.UTF-8");  // a decimal comma, where it is installed
+  const char* set = std::setlocale(LC_ALL, "de_DE.UTF-8");  // decimal comma, if the locale is installed
   CHECK(parse_bandwidth("12.5 GB/s").value == 12.5e9);
   CHECK(exact_rate(BytesPerSecond{12.5e9}) == "12.5 GB/s");
   if (set) std::setlocale(LC_ALL, "C");

@@ -26,7 +26,7 @@ ClusterSpec pair_spec() {
   return spec;
 }
 
-/// 2 us + 0.1 ns/B up to 1000 B, 2.05 us + 0.05 ns/B above.
+/// A link of two segments: 2 us + 0.1 ns/B up to 1000 B, 2.05 us + 0.05 ns/B above.
 CalibratedLink two_segments(std::string from, std::string to) {
   return {.from = std::move(from),
           .to = std::move(to),
@@ -36,7 +36,7 @@ CalibratedLink two_segments(std::string from, std::string to) {
           .segments = {{Bytes{100}, Bytes{1'000}, 2'000, 0.1}, {Bytes{1'001}, Bytes{1'000'000}, 2'050, 0.05}}};
 }
 
-/// a -> b, `bytes` between them.
+/// Ops a -> b with a tensor of `bytes` between them.
 Graph chain(Bytes bytes, OpSpec a = {}) {
   GraphBuilder builder;
   a.name = "a";
@@ -64,11 +64,11 @@ OpCost cost(const Calibration& calibration, OpSpec op) {
 TEST_CASE("a measured route takes the time of the segment that its bytes fall into") {
   const Calibration calibration{.links = {two_segments("gpu0", "gpu1")}};
   Evidence evidence{};
-  CHECK(transfer_time(calibration, Bytes{500}, 0, 1, &evidence) == Nanoseconds{2'050});  // 2000 + 50
+  CHECK(transfer_time(calibration, Bytes{500}, 0, 1, &evidence) == Nanoseconds{2'050});  // 2000 + 500 x 0.1
   CHECK(evidence == Evidence::interpolated);
-  CHECK(transfer_time(calibration, Bytes{10'000}, 0, 1, &evidence) == Nanoseconds{2'550});  // 2050 + 500
+  CHECK(transfer_time(calibration, Bytes{10'000}, 0, 1, &evidence) == Nanoseconds{2'550});  // 2050 + 10'000 x 0.05
   CHECK(evidence == Evidence::interpolated);
-  CHECK(transfer_time(calibration, Bytes{10}, 0, 1, &evidence) == Nanoseconds{2'001});  // 2000 + 1
+  CHECK(transfer_time(calibration, Bytes{10}, 0, 1, &evidence) == Nanoseconds{2'001});  // 2000 + 10 x 0.1
   CHECK(evidence == Evidence::transferred);
   CHECK(transfer_time(calibration, Bytes{2'000'000}, 0, 1, &evidence) == Nanoseconds{102'050});
   CHECK(evidence == Evidence::transferred);
@@ -79,7 +79,8 @@ TEST_CASE("a route that was not measured takes the times of the same kinds, or e
   Evidence evidence{};
   CHECK(transfer_time(calibration, Bytes{500}, 1, 0, &evidence) == Nanoseconds{2'050});
   CHECK(evidence == Evidence::transferred);
-  // Two paths between the kinds: which one the other pair has is not known. 1000 + 500 / 10 GB/s = 50.
+  // With two measured paths between the kinds, the other pair's path is unknown: the cluster's 1000 + 500 / 10 GB/s =
+  // 50.
   calibration.links.push_back(two_segments("gpu2", "gpu3"));
   calibration.links.back().path = "pcie";
   CHECK(transfer_time(calibration, Bytes{500}, 1, 0, &evidence) == Nanoseconds{1'050});
@@ -110,12 +111,12 @@ TEST_CASE("a calibration gives a fabric its devices' facts and the times of its 
   calibration.links[0].from_kind = calibration.links[0].to_kind = cost_kind(spec.devices[0]);
   const CalibratedCluster pod = calibrated(spec, calibration);
   const Cluster cluster = make_cluster(pod.spec);
-  CHECK(pod.match.routes_by_kind == 4);  // two hosts, two ordered pairs in each
+  CHECK(pod.match.routes_by_kind == 4);  // two ordered pairs in each of two hosts
   const MeasuredRoute measured = calibrated(pair_spec(), calibration).spec.measured.front();
   const Route within = cluster.route(DeviceId{0}, DeviceId{1});
   CHECK((within.latency - measured.latency).count * (within.latency - measured.latency).count <= 1);
   CHECK(within.bandwidth == measured.bandwidth);
-  CHECK(cluster.route(DeviceId{0}, DeviceId{2}).latency == Nanoseconds{14'000});  // 7 + 7, the fabric's own
+  CHECK(cluster.route(DeviceId{0}, DeviceId{2}).latency == Nanoseconds{14'000});  // the fabric's own 7 + 7 us
 }
 
 TEST_CASE(
@@ -127,7 +128,7 @@ TEST_CASE(
   pageable.segments = {{Bytes{1}, Bytes{1'000'000}, 5'000, 1}};
   CHECK(transfer_time({.links = {loaded, pageable, pinned}}, Bytes{500}, 0, 1) == Nanoseconds{2'050});
   CHECK(transfer_time({.links = {loaded, pageable}}, Bytes{500}, 0, 1) == Nanoseconds{5'500});
-  CHECK(transfer_time({.links = {loaded}}, Bytes{500}, 0, 1) == Nanoseconds{1'050});  // the cluster's own
+  CHECK(transfer_time({.links = {loaded}}, Bytes{500}, 0, 1) == Nanoseconds{1'050});  // the cluster's own link
 }
 
 TEST_CASE("what a device's calibration says takes the place of what the cluster says") {
@@ -140,7 +141,7 @@ TEST_CASE("what a device's calibration says takes the place of what the cluster 
   CHECK(match.unmatched.empty());
   CHECK(spec.devices[0].peak == FlopsPerSecond{2e12});
   CHECK(spec.devices[0].memory_bandwidth == BytesPerSecond{50e9});
-  CHECK(spec.devices[0].launch_overhead == Nanoseconds{0});  // times were measured in place
+  CHECK(spec.devices[0].launch_overhead == Nanoseconds{0});  // op times were measured with their launches
   CHECK(spec.devices[0].gap == Nanoseconds{300});
   calibration.devices[0].kind = "other";
   const CalibratedCluster unknown = calibrated(pair_spec(), calibration);
@@ -160,14 +161,14 @@ TEST_CASE("sources are asked in order: name, signature, fit, fitted roofline, ro
     return cost == OpCost{Nanoseconds{ns}, source};
   };
   CHECK(is(cost(calibration, {.type = "Conv", .signature = "Conv[1]"}), 111, CostSource::calibrated_op));
-  // The op is called as one that was measured, but is another: its signature answers.
+  // An op with this name was measured, but with another signature: the signature's time is used.
   CHECK(is(cost(calibration, {.type = "Conv", .signature = "Conv[2]"}), 333, CostSource::calibrated_signature));
-  // 1000 + 1e6 x 1e-3
+  // Fit: 1000 + 1e6 x 1e-3.
   CHECK(is(cost(calibration, {.type = "Conv", .signature = "Conv[3]", .flops = Flops{1e6}}), 2'000, CostSource::fit));
-  // 1000 + 2e9 x 1e-3, beyond what was measured
+  // Fit beyond the measured range: 1000 + 2e9 x 1e-3.
   CHECK(is(cost(calibration, {.type = "Conv", .signature = "Conv[3]", .flops = Flops{2e9}}), 2'001'000,
            CostSource::fit_outside));
-  // 1e9 / (1e12 x 0.5)
+  // Roofline with a calibrated efficiency: 1e9 / (1e12 x 0.5).
   CHECK(is(cost(calibration, {.type = "Gemm", .signature = "g", .flops = Flops{1e9}}), 2'000'000,
            CostSource::calibrated_roofline));
   CHECK(cost(calibration, {.type = "Add", .signature = "g", .flops = Flops{1e9}}).source == CostSource::roofline);
@@ -195,6 +196,6 @@ TEST_CASE("ops that run beside others on one memory take as much longer as was m
   };
   CHECK(time(1) == Nanoseconds{1'000});
   CHECK(time(2) == Nanoseconds{1'500});
-  CHECK(time(3) == Nanoseconds{2'000});  // between 1.5 and 2.5
-  CHECK(time(8) == Nanoseconds{2'500});  // no more is known
+  CHECK(time(3) == Nanoseconds{2'000});  // midway between 1.5 and 2.5
+  CHECK(time(8) == Nanoseconds{2'500});  // beyond the last point: constant
 }

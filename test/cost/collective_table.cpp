@@ -15,7 +15,7 @@ using enum CollectiveKind;
 
 namespace {
 
-/// 10 us + 1 ns a byte up to 10 kB; 2 ns a byte beyond.
+/// A table with a bend: 10 us + 1 ns a byte up to 10 kB, 2 ns a byte beyond.
 CollectiveTable bent() {
   return {
       all_reduce,
@@ -39,7 +39,7 @@ TEST_CASE("a table is lines between its sizes, and the last one goes on") {
 }
 
 TEST_CASE("below the first size the line goes on, down to NCCL's latency") {
-  // 10 us at no bytes; a ring of 4 by LL takes 6.6 + 6 x .6 = 10.2 us
+  // The line reaches 10 us at zero bytes. A ring of 4 with LL has a latency of 6.6 + 6 x .6 = 10.2 us.
   CHECK(time_of(bent(), 500) == 10'500);
   CHECK(time_of(bent(), 0) == 10'200);
 }
@@ -55,10 +55,11 @@ TEST_CASE("from one size the line begins at NCCL's latency; times that fall with
 }
 
 TEST_CASE("other ranks scale bytes by what each sends and latency by NCCL's; other collectives from all-reduces") {
-  // 8 ranks: 2 x 7/8 over 2 x 3/4 of what is above 10.2 us; a ring by LL 6.6 + 14 x .6 = 15 us over 10.2
+  // 8 ranks: the time above 10.2 us grows by 2 x 7/8 over 2 x 3/4; the latency becomes that of a ring with LL, 6.6 + 14
+  // x .6 = 15 us.
   CHECK(collective_time(bent(), all_reduce, 8, 1, Bytes{20'000}).count ==
         doctest::Approx(15'000 + 29'800 * 7.0 / 6).epsilon(1e-4));
-  // An all-gather: half of the bytes, 6.6 + 3 x .6 us
+  // An all-gather: half of the bytes, and a latency of 6.6 + 3 x .6 us.
   CHECK(collective_time(bent(), all_gather, 4, 1, Bytes{20'000}).count ==
         doctest::Approx(8'400 + 14'900).epsilon(1e-4));
 }
@@ -121,7 +122,7 @@ TEST_CASE("published collectives: medians within 5 % from two sizes and 2 % from
     }
     CHECK(errors.size() > 15'000);
     CHECK(median_of(errors) < goal.median);
-    CHECK(median_of(medians) < goal.median);  // each table alike: vTrain's have 1,024 sizes
+    CHECK(median_of(medians) < goal.median);  // median over tables: vTrain's have 1,024 sizes
     CHECK(quantile_of(errors, 0.95) < goal.p95);
   }
 }

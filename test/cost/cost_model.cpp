@@ -13,7 +13,7 @@ using namespace trainyard;
 
 namespace {
 
-/// 1 TFLOP/s, 100 GB/s, 4 us to launch.
+/// A GPU of 1 TFLOP/s and 100 GB/s with a launch overhead of 4 us.
 const Device kGpu{.name = "gpu0",
                   .kind = "V100",
                   .device_class = "gpu",
@@ -37,10 +37,10 @@ std::optional<OpCost> cost(const CostModel& model, OpSpec op, const Device& devi
 }  // namespace
 
 TEST_CASE("the roofline is the longer of computing and moving bytes, and the launch is added to it") {
-  // 2e9 FLOP / 1e12 = 2 ms against 1e8 B / 100e9 = 1 ms: 2 ms + 4 us
+  // Compute: 2e9 FLOP / 1e12 = 2 ms. Memory: 1e8 B / 100e9 = 1 ms. Time: 2 ms + 4 us.
   CHECK(cost(at_full_efficiency(), {.flops = Flops{2e9}, .bytes_accessed = Bytes{100'000'000}}) ==
         OpCost{Nanoseconds{2'004'000}, CostSource::roofline});
-  // 2e8 FLOP: 0.2 ms against 1 ms: 1 ms + 4 us
+  // Compute: 2e8 FLOP / 1e12 = 0.2 ms, less than the 1 ms of memory. Time: 1 ms + 4 us.
   CHECK(cost(at_full_efficiency(), {.flops = Flops{2e8}, .bytes_accessed = Bytes{100'000'000}}) ==
         OpCost{Nanoseconds{1'004'000}, CostSource::roofline});
 }
@@ -48,9 +48,9 @@ TEST_CASE("the roofline is the longer of computing and moving bytes, and the lau
 TEST_CASE("efficiencies stretch both sides of the roofline") {
   CostModel model = at_full_efficiency();
   model.efficiencies.set("Conv", {0.5, 0.25});
-  // 1e9 / (1e12 x 0.5) = 2 ms
+  // Compute: 1e9 / (1e12 x 0.5) = 2 ms.
   CHECK(cost(model, {.type = "Conv", .flops = Flops{1e9}})->time == Nanoseconds{2'004'000});
-  // 1e8 / (100e9 x 0.25) = 4 ms
+  // Memory: 1e8 / (100e9 x 0.25) = 4 ms.
   CHECK(cost(model, {.type = "ConvGradX", .bytes_accessed = Bytes{100'000'000}})->time == Nanoseconds{4'004'000});
 }
 
@@ -104,8 +104,8 @@ TEST_CASE("an op with nothing to do takes its launch") {
 TEST_CASE("what-if speeds divide whole op times, launch included, and round halves up") {
   const Costs twice = Costs{at_full_efficiency()}.at({.compute = 2});
   const auto time = [&](OpSpec op) { return twice.op_cost(one_op(std::move(op)), OpId{0}, kGpu)->time; };
-  CHECK(time({.times = {{"gpu", Nanoseconds{5}}}}) == Nanoseconds{3});  // 2.5
-  // (1 ms + 4 us) / 2
+  CHECK(time({.times = {{"gpu", Nanoseconds{5}}}}) == Nanoseconds{3});  // 2.5 rounded up
+  // Roofline and launch are both halved: (1 ms + 4 us) / 2.
   CHECK(time({.flops = Flops{1e9}}) == Nanoseconds{502'000});
 }
 

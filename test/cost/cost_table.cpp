@@ -25,7 +25,7 @@ TEST_CASE("a later entry replaces an earlier one of the same name, and both sort
   table.add_signature("A100", "Relu[4]", Nanoseconds{4});
   CHECK(table.find_op("V100", "a") == Nanoseconds{2});
   CHECK(table.find_signature("A100", "Relu[4]") == Nanoseconds{4});
-  CHECK(table.size() == 3);  // a, and the signature on two kinds
+  CHECK(table.size() == 3);  // op a, and the signature on two kinds
   CHECK_FALSE(table.empty());
 }
 

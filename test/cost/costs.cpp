@@ -17,14 +17,14 @@ using namespace trainyard;
 
 namespace {
 
-/// The least that costs are.
+/// The minimum that a type of costs must define.
 struct Smallest {
   Nanoseconds op_cost(const Graph&, OpId, const Device&) const { return Nanoseconds{7}; }
 };
 struct TransfersAlone {
   Nanoseconds latency(const RouteClass&) const { return Nanoseconds{1}; }
 };
-/// 3 ns, and 2 ns a byte.
+/// Transfers of 3 ns + 2 ns a byte.
 struct OwnTransfers : Smallest {
   Nanoseconds latency(const RouteClass&) const { return Nanoseconds{3}; }
   Nanoseconds byte_time(Bytes bytes, const RouteClass&) const { return Nanoseconds{2 * bytes.count}; }
@@ -36,7 +36,8 @@ static_assert(OpCosts<Nanoseconds (*)(const Graph&, OpId, const Device&)>);
 static_assert(OpCosts<CostModel>);
 static_assert(!OpCosts<TransfersAlone>);
 static_assert(!OpCosts<int>);
-// A function of other arguments is found by its name, of a class too, and then does not compile; data is not.
+// A member function with other parameters is found by its name, also if static, and then fails to compile. A data
+// member of that name is ignored.
 struct OfOtherArguments : Smallest {
   Nanoseconds latency(int) const;
   static Nanoseconds byte_time(int);
@@ -45,7 +46,7 @@ struct OfOtherArguments : Smallest {
 static_assert(detail::AnyFunction<decltype(&OfOtherArguments::latency)>);
 static_assert(detail::AnyFunction<decltype(&OfOtherArguments::byte_time)>);
 static_assert(!detail::AnyFunction<decltype(&OfOtherArguments::alike)>);
-// A source's name outlives the costs' answer: one that is made for it does not compile.
+// CostSource refers to its name, which must outlive it: a temporary string does not compile.
 static_assert(std::is_constructible_v<CostSource, const std::string&, Evidence>);
 static_assert(!std::is_constructible_v<CostSource, std::string, Evidence>);
 
@@ -115,7 +116,7 @@ TEST_CASE("speeds divide the times of any costs") {
   const Costs costs = Costs{OwnTransfers{}}.at({.compute = 2, .link = 0.5, .devices = {{"gpu0", 3.0}}});
   Device other = kPlainGpu;
   other.name = "gpu1";
-  CHECK(costs.op_cost(graph_of(), OpId{0}, other)->time == Nanoseconds{4});      // 3.5
+  CHECK(costs.op_cost(graph_of(), OpId{0}, other)->time == Nanoseconds{4});      // 7 / 2 = 3.5
   CHECK(costs.op_cost(graph_of(), OpId{0}, kPlainGpu)->time == Nanoseconds{1});  // 7 / 6
   CHECK(costs.latency(kRoute) == Nanoseconds{6});
   CHECK(costs.byte_time(Bytes{8}, kRoute) == Nanoseconds{32});

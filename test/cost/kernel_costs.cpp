@@ -47,7 +47,7 @@ TEST_CASE("the gradient of a linear layer is two products of their own, and a su
                             "float32[4096,1024],float32[1024,2048],float32[2048]")
                          ->seconds;
   CHECK(all == doctest::Approx(data + filter + bias));
-  // 2 x 4096 x 1024 x 2048 FLOPs at 15.7 TFLOP/s: 1.094 ms, which no kernel beats by 10 %
+  // 2 x 4096 x 1024 x 2048 FLOPs at 15.7 TFLOP/s are 1.094 ms, which no kernel beats by more than 10 %.
   CHECK(data > 1.0e-3);
   CHECK(data < 1.5e-3);
 }
@@ -64,7 +64,7 @@ TEST_CASE("a backward op takes the same time whether its type ends with Grad or 
 }
 
 TEST_CASE("elementwise ops of a step take 8.2 us and their bytes at the share of their kind") {
-  // V100: two inputs reach 0.925 of 900 GB/s; 300 MB take 360 us
+  // V100: an op of two inputs reaches 0.925 of 900 GB/s, so 300 MB take 360 us.
   const auto time =
       kernel("V100-PCIe-16GB", "Add", "(float32[25000000],float32[25000000])->float32[25000000]", 300'000'000);
   CHECK(time->seconds == doctest::Approx(8.2e-6 + 360e-6).epsilon(0.005));
@@ -85,8 +85,9 @@ TEST_CASE("short products run on tensor cores where the kind has them, and say w
 }
 
 TEST_CASE("16-bit kernels that stream take the shares of Aceso's V100 forward and backward") {
-  // 2^26 elements: read and written 4 bytes each, 268 MB; at 0.986 of 900 GB/s 302.6 us. A gradient of 6 bytes and
-  // 1.088: 411.1 us. A dropout of 5 and 0.784: 475.6 us. Products forward take 1.19 times as long as for a gradient.
+  // 2^26 elements. Read and written, 4 bytes each, they are 268 MB: 302.6 us at 0.986 of 900 GB/s. A gradient moves 6
+  // bytes an element at a share of 1.088: 411.1 us. A dropout moves 5 bytes at 0.784: 475.6 us. Forward products take
+  // 1.19 times as long as products of gradients.
   const auto micros = [](const char* kind, const char* type, const char* tensors) {
     return kernel(kind, type, tensors)->seconds * 1e6;
   };
@@ -97,7 +98,7 @@ TEST_CASE("16-bit kernels that stream take the shares of Aceso's V100 forward an
   CHECK(micros("V100", "Dropout", same) == doctest::Approx(8.2 + 475.6).epsilon(0.001));
   CHECK(kernel("V100", "Gelu", same)->evidence == Evidence::interpolated);
   CHECK(kernel("A100", "Gelu", same)->evidence == Evidence::transferred);
-  CHECK(micros("P100", "Softmax", same) > 8.2 + 302.6);  // no tensor cores: the float32 form
+  CHECK(micros("P100", "Softmax", same) > 8.2 + 302.6);  // P100 has no tensor cores: the float32 form
   const double forward = micros("V100", "Linear", "(float16[4096,1024],float16[1024,2048])->float16[4096,2048]");
   const double data = micros("V100", "LinearGradX", "(float16[4096,1024],float16[1024,2048])->float16[4096,2048]");
   CHECK(forward > data);
@@ -105,8 +106,9 @@ TEST_CASE("16-bit kernels that stream take the shares of Aceso's V100 forward an
 
 namespace {
 
-/// Scores scaled, softmax, dropout, product: 2^24 float16 elements a tensor, 33.6 MB. The gradient of the softmax reads
-/// what it made; `also` reads what the scale made.
+/// Rows of attention: scores are scaled, then softmax, dropout and a product. Each tensor has 2^24 float16 elements,
+/// 33.6 MB. The softmax's gradient reads the softmax's output. The op `also` reads the output of the scale, in the
+/// given phase.
 Graph attention_rows(Phase also) {
   constexpr Bytes kBytes{std::int64_t{1} << 25};
   const std::string rows = "float16[16384,1024]";
@@ -144,22 +146,23 @@ TEST_CASE("fused, neighbours that stream are one kernel: what passes between the
     return std::pair{kernel_time(graph, op, v100, {})->seconds - 8.2e-6,
                      *kernel_time(graph, op, v100, {.fused = true})};
   };
-  // The scale reads the scores and writes nothing but for `also` in the backward pass.
+  // The scale reads the scores; its output is written only for `also`, which is in the backward pass.
   const auto [scale, fused_scale] = times(Phase::backward, "scale");
   CHECK(fused_scale.seconds == doctest::Approx(scale));
   CHECK_FALSE(fused_scale.launches);
   CHECK(fused_scale.evidence == Evidence::transferred);
-  // The softmax writes its result, which its gradient reads, and the last op launches the kernel.
+  // The softmax writes its output because its gradient reads it. The last op of the fused kernel, the dropout, launches
+  // it.
   const auto [softmax, fused_softmax] = times(Phase::backward, "softmax");
   CHECK(fused_softmax.seconds == doctest::Approx(softmax / 2));
   const auto [dropout, fused_dropout] = times(Phase::backward, "dropout");
   CHECK(fused_dropout.seconds == doctest::Approx(8.2e-6 + dropout / 2));
   CHECK(fused_dropout.launches);
-  // Read twice in one pass, it is a tensor as any other.
+  // If two forward ops read the scale's output, it is not fused.
   const auto [apart, fused_apart] = times(Phase::forward, "scale");
   CHECK(fused_apart.seconds == doctest::Approx(8.2e-6 + apart));
   CHECK(fused_apart.launches);
-  // Products stay what they are.
+  // Products are not fused.
   const auto [product, fused_product] = times(Phase::backward, "mix");
   CHECK(fused_product.launches);
   CHECK(fused_product.seconds - product == doctest::Approx(8.2e-6));
@@ -214,8 +217,8 @@ TEST_CASE("groups are a batch of products; of few channels they move bytes") {
   const double grouped = conv("(float32[64,256,28,28],float32[256,64,5,5])->float32[64,256,28,28]");
   CHECK(grouped > whole / 4);  // a quarter of the FLOPs, in smaller products
   CHECK(grouped < whole);
-  // Depthwise: 64 x 32 x 112 x 112 read and written, 205.5 MB, at 900 GB/s at best 228 us; convolutions reach half of
-  // it
+  // Depthwise: 64 x 32 x 112 x 112 elements read and written are 205.5 MB, at least 228 us at 900 GB/s. Convolutions
+  // reach half of that rate.
   const double depthwise = conv("(float32[64,32,112,112],float32[32,1,3,3])->float32[64,32,112,112]");
   CHECK(depthwise > 228e-6);
   CHECK(depthwise < 2.1 * 228e-6);
@@ -236,7 +239,7 @@ TEST_CASE("a recurrent op has its steps and weights wherever they stand") {
   for (const std::string& gradients : {last, y + "," + last, y + "," + last + "," + last})
     CHECK(time("LSTMGrad", "(" + gradients + "," + weights + "," + x + writes) == backward);
   CHECK(time("LSTMGrad", "(" + of_batch + "," + weights + "," + batch_first + ")->" + batch_first) == backward);
-  // The gradient of frozen weights reads no X: no form.
+  // With frozen weights the gradient does not read X: no form applies.
   CHECK_FALSE(kernel("V100", "LSTMGrad", "(" + y + "," + last + "," + weights + ")->" + x));
 }
 

@@ -20,10 +20,10 @@ namespace {
 
 constexpr double kMicrosecond = 1e-6;
 
-/// 10 multiprocessors, 1 TFLOP/s, 100 GB/s, float32.
+/// A GPU of 10 multiprocessors, 1 TFLOP/s and 100 GB/s, computing in float32.
 const KernelUnit kUnit{.multiprocessors = 10, .peak = 1e12, .bandwidth = 100e9, .element = 4, .cache = 4e6};
 
-/// Full efficiency of every tile, nothing hidden, no launch.
+/// A form in which every tile is fully efficient, nothing is hidden and a launch takes no time.
 constexpr ProductForm kPlain{.e = 1,
                              .cm = 0,
                              .cn = 0,
@@ -38,7 +38,7 @@ constexpr ProductForm kPlain{.e = 1,
                              .r = 1,
                              .tau_ms = 1};
 
-/// The GPU of a published fit, as its answers have it.
+/// The GPU that a published fit is for; `about` holds the properties that its file states.
 KernelUnit unit_of(const json& about, const std::string& gpu, const std::string& precision) {
   const double element = precision == "fp32" ? 4 : 2;
   if (gpu == "V100-SXM2") return {80, precision == "fp32" ? 15.7e12 : 125e12, 900e9, element, 6e6};
@@ -73,7 +73,7 @@ double elementwise(const ElementwiseForm& form, const json& shape, const KernelU
          elementwise_seconds(form, kind, 4 * (two ? 3 : 2) * shape[1].get<double>() * shape[2].get<double>(), unit);
 }
 
-/// The time of one published shape, with the constant of its measurement.
+/// The predicted time of one published shape, including the constant of its measurement.
 double predicted(const std::string& name, const KernelRow& row, const json& shape, const KernelUnit& unit) {
   if (name == "linear" || name == "bmm") {
     const auto form = detail::form_of<ProductForm>(row);
@@ -112,45 +112,46 @@ KernelClass class_of(const std::string& name) {
 }  // namespace
 
 TEST_CASE("a product takes rounds of tiles over the multiprocessors") {
-  // 1280 x 128 in tiles of 256 x 128 or 128 x 128 fills 5 or 10 of 10 multiprocessors, one round each; the smaller
-  // tile takes 2 x 128 x 128 x 1000 / (1e12 / 10) = 327.68 us. Bytes: 4 (1280 000 + 128 000 + 163 840) / 100e9 = 63 us.
-  // Splits of K cost 8 s x 1280 x 128 / 100e9 = 26.2 us at s = 2, and halve the 655.36 us of the larger tile; tiles of
-  // 64 x 64 take four rounds of a quarter, 32 x 32 sixteen: none beats one even round.
+  // 1280 x 128 in tiles of 256 x 128 or 128 x 128 occupies 5 or 10 of 10 multiprocessors, in one round. The smaller
+  // tile takes 2 x 128 x 128 x 1000 / (1e12 / 10) = 327.68 us, longer than the bytes: 4 (1280 000 + 128 000 + 163 840)
+  // / 100e9 = 63 us. Splitting K in s = 2 halves the 655.36 us of the larger tile but costs 8 s x 1280 x 128 / 100e9 =
+  // 26.2 us. Tiles of 64 x 64 need four rounds of a quarter, 32 x 32 sixteen. None beats one even round.
   CHECK(product_seconds(kPlain, {1, 1280, 128, 1000}, kUnit, false) == doctest::Approx(327.68e-6));
 }
 
 TEST_CASE("eleven tiles on ten multiprocessors take two rounds, or a tenth more where tails are shared out") {
   ProductForm whole = kPlain;
-  whole.cm = whole.cn = 1e3;  // only tiles of 128 and more
-  // 1408 x 128: 11 tiles of 128 x 128, K of 200 is not split: 2 x 2 x 128 x 128 x 200 / 1e11 = 131.072 us
+  whole.cm = whole.cn = 1e3;  // leaves only tiles of at least 128
+  // 1408 x 128 is 11 tiles of 128 x 128. K of 200 is not split: two rounds take 2 x 2 x 128 x 128 x 200 / 1e11 =
+  // 131.072 us.
   CHECK(product_seconds(whole, {1, 1408, 128, 200}, kUnit, false) == doctest::Approx(131.072e-6 / 1.05));
   whole.q = 0;
   CHECK(product_seconds(whole, {1, 1408, 128, 200}, kUnit, false) < 131.072e-6 / 1.05 * 0.6);
 }
 
 TEST_CASE("a product that computes little takes its bytes") {
-  // 4 x (1e6 + 1e6 + 1) = 8 MB at 100 GB/s: 80 us
+  // Bytes: 4 x (1e6 + 1e6 + 1) = 8 MB take 80 us at 100 GB/s.
   KernelUnit fast = kUnit;
   fast.peak = 1e15;
   CHECK(product_seconds(kPlain, {1, 1, 1, 1e6}, fast, false) == doctest::Approx(80e-6).epsilon(1e-3));
 }
 
 TEST_CASE("a 16-bit product's tiles take time to start and end, on any GPU alike; a layer's weights are read across") {
-  // 1280 x 256 is ten tiles of 256 x 128 on ten multiprocessors of 0.1 TFLOP/s. K of 100, and 2,000 ps an element,
-  // which are as much as K of 2e-9 x 1e11 / 2 = 100: 2 x 256 x 128 x (100 + 100) / 1e11 = 131.072 us
+  // 1280 x 256 is ten tiles of 256 x 128 on ten multiprocessors of 0.1 TFLOP/s each, with K = 100. The overhead of
+  // 2,000 ps an element equals a K of 2e-9 x 1e11 / 2 = 100. Time: 2 x 256 x 128 x (100 + 100) / 1e11 = 131.072 us.
   const HalfProductForm form{.e = 1, .tile_ps = 2000, .q = 1, .c = 0, .o = 0, .across = 1.25};
   KernelUnit unit = kUnit;
   unit.bandwidth = 1e15;
   CHECK(half_product_seconds(form, {1, 1280, 256, 100}, unit, false) == doctest::Approx(131.072e-6));
   CHECK(half_product_seconds(form, {1, 1280, 256, 100}, unit, true) == doctest::Approx(163.84e-6));
-  unit.peak *= 2;  // half of the multiply-adds' 65.536 us is gone, the rest stays
+  unit.peak *= 2;  // halves the 65.536 us of multiply-adds; the overhead stays
   CHECK(half_product_seconds(form, {1, 1280, 256, 100}, unit, false) == doctest::Approx(98.304e-6));
 }
 
 TEST_CASE("a softmax of up to 1024 columns reads and writes each row once") {
   const SoftmaxForm form{.u1 = 0.5, .u2 = 1, .p = 1, .h0 = 1e9, .k = 2, .a = 0, .t0_us = 0};
   CHECK(softmax_seconds(form, 1000, 1000, kUnit) == doctest::Approx(8e6 / 50e9));
-  CHECK(softmax_seconds(form, 1000, 2048, kUnit) == doctest::Approx(2 * 4 * 2048e3 / 100e9));  // far below h0
+  CHECK(softmax_seconds(form, 1000, 2048, kUnit) == doctest::Approx(2 * 4 * 2048e3 / 100e9));  // h0 is far larger
 }
 
 TEST_CASE("elementwise kernels take their bytes at the share of their kind") {
@@ -161,7 +162,7 @@ TEST_CASE("elementwise kernels take their bytes at the share of their kind") {
 
 TEST_CASE("a recurrent step is its floor, and the longer of weights and multiply-adds beyond") {
   const RecurrentForm form{.floor_us = 30, .x1 = 0.5, .x2 = 1, .back_floor_us = 40, .back_x1 = 1, .back_x2 = 1};
-  // 50 steps x (30 us + 10e6 / 50e9 = 200 us)
+  // 50 steps x (floor 30 us + weights 10e6 / 50e9 = 200 us).
   CHECK(recurrent_seconds(form, 50, 10e6, 0, false, kUnit) == doctest::Approx(50 * 230e-6));
   CHECK(recurrent_seconds(form, 50, 0, 1e8, true, kUnit) == doctest::Approx(50 * 140e-6));
 }

@@ -10,7 +10,7 @@ using enum CollectiveKind;
 
 namespace {
 
-/// 8 A100 behind an NVSwitch; network cards of 100 GB/s a node.
+/// 8 A100 behind an NVSwitch, with network cards of 100 GB/s a node.
 const NcclMachine kA100{};
 
 double microseconds(CollectiveKind kind, std::int64_t bytes, std::size_t ranks, std::size_t nodes,
@@ -26,27 +26,29 @@ TEST_CASE("a ring's time is its steps and what it sends, by protocol") {
   const auto ring = [](CollectiveKind kind, NcclProtocol protocol) {
     return microseconds(kind, 264'000'000, 8, 1, kA100, NcclAlgorithm::ring, protocol);
   };
-  // Simple: 8.4 + 14 x 3.4 us, and 264 MB x 14/8 at 264 GB/s
+  // Simple: latency 8.4 + 14 x 3.4 us, and 264 MB x 14/8 at 264 GB/s.
   CHECK(ring(all_reduce, NcclProtocol::simple) == Approx(8.4 + 47.6 + 1750));
-  // half the steps, half the bytes
+  // Half of the steps and half of the bytes.
   CHECK(ring(all_gather, NcclProtocol::simple) == Approx(8.4 + 23.8 + 875));
   CHECK(ring(reduce_scatter, NcclProtocol::simple) == Approx(8.4 + 23.8 + 875));
-  // LL: 6.6 + 14 x .6 us, at 87.7 GB/s; LL128: 14 + 14 x 1.9 us, at .92 x 264
+  // LL: latency 6.6 + 14 x .6 us, at 87.7 GB/s. LL128: 14 + 14 x 1.9 us, at .92 x 264 GB/s.
   CHECK(ring(all_reduce, NcclProtocol::ll) == Approx(15 + 1750 * 264 / 87.7));
   CHECK(ring(all_reduce, NcclProtocol::ll128) == Approx(40.6 + 1750 / .92));
 }
 
 TEST_CASE("a tree's time goes by the depth of nodes and a correction for its size") {
-  // In a node a chain: 8.4 + 2 x 7 x 4 us; 1 GiB: no correction, half of .92 x 264 GB/s
+  // In one node the tree is a chain: 8.4 + 2 x 7 x 4 us. 1 GiB has no correction: half of .92 x 264 GB/s.
   CHECK(microseconds(all_reduce, 1 << 30, 8, 1, kA100, NcclAlgorithm::tree, NcclProtocol::simple) ==
         Approx(8.4 + 56 + (1 << 30) / (0.46 * 264e3)));
-  // 4 nodes of 8: 2 x (7 x 4 + 2 x 14) us; 256 KiB = 64 B x 2^12: half the bandwidth of what the cards reach
+  // 4 nodes of 8: 8.4 + 2 x (7 x 4 + 2 x 14) us. At 256 KiB = 64 B x 2^12 the correction halves the bandwidth of the
+  // cards.
   CHECK(microseconds(all_reduce, 1 << 18, 32, 4, kA100, NcclAlgorithm::tree, NcclProtocol::simple) ==
         Approx(8.4 + 112 + (1 << 18) / (0.5 * 0.46 * 100e3)));
 }
 
 TEST_CASE("a ring over two nodes crosses twice, at the pace of the cards, and a Simple one has its plateau") {
-  // 14 + 28 steps of max(1.9, 1) us and 2 of 4; 120/128 is .92 in a ring
+  // Latency: 14 us + 28 steps of max(1.9, 1) us + 2 of 4 us. A ring with LL128 reaches .92 of the bandwidth, NCCL's
+  // value for 120/128.
   CHECK(microseconds(all_reduce, 92'000'000, 16, 2, kA100, NcclAlgorithm::ring, NcclProtocol::ll128) ==
         Approx(14 + 28 * 1.9 + 2 * 4 + 1000 * 30 / 16.0));
   CHECK(microseconds(all_reduce, 100'000'000, 16, 2, kA100, NcclAlgorithm::ring, NcclProtocol::simple) ==
@@ -62,7 +64,7 @@ TEST_CASE("NVLS is for Hopper's switches and all-reduces alone, and wins there f
   CHECK_FALSE(nccl_time(all_gather, Bytes{1024}, 8, 1, h100, NcclAlgorithm::nvls, NcclProtocol::simple));
   CHECK_FALSE(nccl_time(all_reduce, Bytes{1024}, 8, 1, kA100, NcclAlgorithm::nvls, NcclProtocol::simple));
   CHECK_FALSE(nccl_time(all_reduce, Bytes{1024}, 8, 1, h100, NcclAlgorithm::nvls_tree, NcclProtocol::simple));
-  // 25 + 2 x log2(4) x 20.9
+  // Latency of an NVLS tree: 25 + 2 x log2(4) x 20.9 us.
   h100.inter = BytesPerSecond{400e9};
   const auto tree = nccl_time(all_reduce, Bytes{0}, 32, 4, h100, NcclAlgorithm::nvls_tree, NcclProtocol::simple);
   REQUIRE(tree);
@@ -73,21 +75,21 @@ TEST_CASE("the choice is LL for small arrays, Simple for large ones, and never s
   CHECK(nccl_time(all_reduce, Bytes{64}, 8, 1, kA100).protocol == NcclProtocol::ll);
   CHECK(nccl_time(all_reduce, Bytes{1 << 30}, 8, 1, kA100).protocol == NcclProtocol::simple);
   CHECK(nccl_latency(all_reduce, 8, 1, kA100) * 1e6 == Approx(6.8 + 14 * 0.6).epsilon(0.02));  // a ring has 6.6
-  // Without NVLink there is no LL128, and a step takes 1 us.
+  // Without NVLink LL128 is not available, and a step takes 1 us.
   const NcclMachine cards{.nvlink = false, .intra = BytesPerSecond{12e9}};
   CHECK_FALSE(nccl_time(all_reduce, Bytes{1}, 2, 1, cards, NcclAlgorithm::ring, NcclProtocol::ll128));
   CHECK(nccl_latency(all_reduce, 4, 1, cards) * 1e6 == Approx(6.6 + 6));
 }
 
 TEST_CASE("an all-to-all sends each rank's part to each other, and shares the node's cards where it leaves it") {
-  // 7/8 of 264 MB at 264 GB/s; 8.4 + 3.4 us
+  // 7/8 of 264 MB at 264 GB/s; latency 8.4 + 3.4 us.
   CHECK(nccl_time(all_to_all, Bytes{264'000'000}, 8, 1, kA100).seconds * 1e6 == Approx(11.8 + 875));
-  // Half of each rank's 100 MB leaves the node, with that of 7 others: 400 MB at 100 GB/s
+  // Half of each rank's 100 MB leaves the node, together with that of 7 other ranks: 400 MB at 100 GB/s.
   CHECK(nccl_time(all_to_all, Bytes{100'000'000}, 16, 2, kA100).seconds * 1e6 == Approx(8.4 + 14 + 4000));
 }
 
 TEST_CASE("a shift sends what a rank has to the next, at the bandwidth of a link") {
-  // 264 MB at 264 GB/s; 8.4 + 3.4 us
+  // 264 MB at 264 GB/s; latency 8.4 + 3.4 us.
   CHECK(nccl_time(CollectiveKind::shift, Bytes{264'000'000}, 8, 1, kA100).seconds * 1e6 == Approx(11.8 + 1000));
   CHECK(bus_factor(CollectiveKind::shift, 8) == 1);
 }

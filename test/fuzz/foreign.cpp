@@ -25,7 +25,7 @@ void require(bool condition, const char* what) {
   std::abort();
 }
 
-/// A trace of a step, and Kineto's of the same behind it after a line "====".
+/// A step's PyTorch trace; if a line "====" follows, Kineto's trace of that step comes after it.
 Graph read_trace(std::string_view text) {
   const std::size_t cut = text.find("\n====\n");
   const std::string trace{text.substr(0, cut)};
@@ -40,7 +40,7 @@ Graph read_any(std::string_view text) {
   return chakra_graph({0, "input", parse_chakra(text, "input")}).graph;
 }
 
-/// A Chakra trace as that of two ranks, beside the same again.
+/// Reads one Chakra trace as the traces of two ranks.
 void read_as_ranks(std::string_view text) {
   const ChakraTrace trace = parse_chakra(text, "input");
   chakra_graph({{0, "input", trace}, {1, "input", trace}}, "input");
@@ -61,8 +61,8 @@ void check(const Read& read) {
 
 }  // namespace
 
-/// What other programs write of training steps becomes a graph, which comes back equal when it is written and read
-/// again; or an InputError.
+/// A trace or model file of another program either becomes a graph, which is equal when written and read again, or
+/// throws an InputError.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text{reinterpret_cast<const char*>(data), size};
   check([&] {

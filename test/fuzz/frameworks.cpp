@@ -9,7 +9,7 @@
 
 using namespace trainyard;
 
-/// Each text is given to all readers: device maps, split specs and their tables, plans in the words of others.
+/// Gives each text to all readers: device maps, split specs and their tables, plans in the terms of other frameworks.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text{reinterpret_cast<const char*>(data), size};
   fuzz::check_reader(
@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       },
       [](const TaskTable& table, std::ostream& out) { write_task_table(table, out); });
   const PlanGround ground{.blocks = {"embedding", "h.0", "h.1", "h.2", "h.3", "head"}, .batch = 16, .devices = 8};
-  if (text.find("trainyard-split") == std::string_view::npos)  // which names files
+  if (text.find("trainyard-split") == std::string_view::npos)  // split specs name files
     fuzz::check_reader(
         text, [&](std::string_view each) { return parse_any_plan(each, "input", ground).file; },
         [&](const PlanFile&, std::ostream& out) { out << text; });

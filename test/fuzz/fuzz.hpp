@@ -11,9 +11,8 @@
 
 namespace trainyard::fuzz {
 
-/// What every reader promises for every input: either a value, which comes back equal when it is written and read
-/// again, or an InputError with 1 to kMostFindings findings that can be shown. `parse` takes a text, `write` a value
-/// and a stream.
+/// Checks what every reader guarantees for any input: a value, which is equal when written and read again, or an
+/// InputError with 1 to kMostFindings printable findings. `parse` takes a text, `write` a value and a stream.
 template <class Parse, class Write>
 void check_reader(std::string_view text, const Parse& parse, const Write& write) {
   const auto fail = [](const char* what) {

@@ -13,7 +13,7 @@ using namespace trainyard;
 
 namespace {
 
-/// A topology is no cluster: its numbers are those of its GPUs.
+/// Checks the GPU numbers of a topology, which has no cluster to write.
 void check_topology(std::string_view text) {
   const GpuTopology topology = parse_gpu_topology(text, "input");
   for (const auto& bridge : topology.bridges)
@@ -28,8 +28,8 @@ void check_step_times(std::string_view text) {
 
 }  // namespace
 
-/// What comes of p2pBandwidthLatencyTest is a cluster file; lstopo's XML, nvidia-smi's matrix and step times are
-/// read beside it.
+/// The output of p2pBandwidthLatencyTest becomes a cluster file. lstopo's XML, nvidia-smi's matrix and step times are
+/// read as well.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::check_reader(
       {reinterpret_cast<const char*>(data), size},

@@ -9,7 +9,7 @@
 
 using namespace trainyard;
 
-/// What comes of a log is a calibration.
+/// A log of nccl-tests becomes a calibration.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::check_reader(
       {reinterpret_cast<const char*>(data), size},

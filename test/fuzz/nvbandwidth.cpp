@@ -8,7 +8,7 @@
 
 using namespace trainyard;
 
-/// What comes of a file of nvbandwidth is a cluster file.
+/// An output file of nvbandwidth becomes a cluster file.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::check_reader(
       {reinterpret_cast<const char*>(data), size},

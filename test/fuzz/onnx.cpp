@@ -19,7 +19,8 @@ void require(bool condition, const char* what) {
   std::abort();
 }
 
-/// What the reader promises of every model: nodes in order, each value known, shaped and produced once.
+/// Checks what the reader guarantees for every model: nodes are in order, and each value is known, shaped and produced
+/// once.
 void check(const Model& model) {
   IdMap<ValueId, std::uint8_t> known(model.values.size());
   for (const ValueId id : model.values.ids()) {

@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
     std::ifstream in(file, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>{in}, {}};
     std::cout << file.filename().string() << ": " << text.size() << " bytes" << std::endl;
-    // Every beginning of it too: a cheap fuzzer of its own.
+    // Up to 256 prefixes of the file too: a cheap form of fuzzing.
     for (std::size_t size = 0; size <= text.size(); size += std::max<std::size_t>(1, text.size() / 256))
       LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), size);
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());

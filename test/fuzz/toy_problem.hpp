@@ -6,7 +6,7 @@
 
 namespace trainyard::fuzz {
 
-/// What schedules and timelines are read for: a -> b -> c on two GPUs with one link.
+/// The problem for which schedules and timelines are read: a -> b -> c on two GPUs with one link.
 inline const Problem& toy_problem() {
   static const Problem problem{parse_graph(R"({"format": "trainyard-graph/1", "name": "toy", "ops": [
     {"name": "a", "times_ns": {"gpu": 1000}, "outputs": [{"name": "t", "bytes": 100}]},

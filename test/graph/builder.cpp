@@ -87,7 +87,7 @@ TEST_CASE("a graph gives back what its ops declared") {
   CHECK(graph.given_times(second).empty());
   CHECK(graph.phase(second) == Phase::backward);
 
-  // An op that names a tensor twice reads it once, and tensors count in the order of their first mention.
+  // An op that names a tensor twice reads it once. Tensors are ordered by their first mention.
   REQUIRE(graph.inputs(second).size() == 2);
   CHECK(graph.name(graph.inputs(second)[0]) == "y");
   CHECK(graph.after(second).size() == 1);
@@ -113,7 +113,8 @@ TEST_CASE("an op may name a tensor that a later op produces, and the order of ex
   builder.add(op("free", {}, {}));
   builder.add(op("first", {}, {{"t", Bytes{1}}}));
   const Graph graph = std::move(builder).build();
-  // last waits for first; of free (1) and first (2) the lower goes first, then first frees last.
+  // Op last (0) waits for first (2). The ready ops are free (1) and first (2), the lower goes first; then first makes
+  // last ready.
   CHECK(graph.topological_order() == std::vector{OpId{1}, OpId{2}, OpId{0}});
 }
 
@@ -188,7 +189,7 @@ TEST_CASE("a collective computes and holds nothing, comes after some op, and its
 }
 
 TEST_CASE("bytes whose sum passes 2^62 are refused where the sum passes it, though each alone would do") {
-  const Bytes half{std::int64_t{1} << 61};  // 2^61 + 2^61 = 2^62 is the most; one byte more is too many
+  const Bytes half{std::int64_t{1} << 61};  // 2^61 + 2^61 = 2^62 is the maximum; one byte more is too many
   CHECK_NOTHROW([&] {
     GraphBuilder builder;
     builder.add(op("a", {}, {{"s", half}, {"t", half}}));
@@ -200,7 +201,7 @@ TEST_CASE("bytes whose sum passes 2^62 are refused where the sum passes it, thou
 
 TEST_CASE("a cycle is named op by op, from its lowest") {
   check_only(findings_of({op("a", {"t"}, {{"t", Bytes{1}}})}), "cycle", "/ops/0", "op 'a' depends on itself");
-  // in front: free; the cycle b, c, d; behind: e.
+  // Op free precedes the cycle b, c, d, and e follows it.
   check_only(findings_of({op("free", {}, {{"f", Bytes{1}}}), op("b", {"z", "f"}, {{"x", Bytes{1}}}),
                           op("c", {"x"}, {{"y", Bytes{1}}}), op("d", {"y"}, {{"z", Bytes{1}}}), op("e", {"z"}, {})}),
              "cycle", "/ops/1", "cycle of 3 ops, so no schedule exists: b → c → d → b");
@@ -239,10 +240,10 @@ TEST_CASE("a million ops, edges and names included, take under 400 bytes each") 
   const Graph graph = std::move(builder).build();
   CHECK(graph.op_count() == ops);
   CHECK(graph.memory_bytes() < 400 * ops);
-  if (before == 0) return;  // the address sanitizer's allocator keeps no such count
+  if (before == 0) return;  // the address sanitizer's allocator does not count
   const std::size_t held = allocated() - before;
   CHECK(held < 400 * ops);
-  // What the graph says of itself is what the allocator says.
+  // The graph's own count agrees with the allocator's within a tenth.
   CHECK(graph.memory_bytes() > held / 10 * 9);
   CHECK(graph.memory_bytes() < held / 10 * 11);
 }

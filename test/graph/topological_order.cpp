@@ -32,7 +32,7 @@ TEST_CASE("what is on a cycle, or behind one, has no place in the order") {
 }
 
 TEST_CASE("nodes that reach each other are one component; components are in topological order") {
-  // 3 <-> 4 -> 0 -> 1 -> 2 -> 0; 5 alone, which is found last and so stands first.
+  // Edges 3 <-> 4 -> 0 -> 1 -> 2 -> 0. Node 5 is alone: it is found last and so comes first.
   CHECK(strong_components(6, {{3, 4}, {4, 3}, {4, 0}, {0, 1}, {1, 2}, {2, 0}}) ==
         std::vector<std::size_t>{2, 2, 2, 1, 1, 0});
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Compiles each source and each header of the library alone, without making code: each_alone.sh BUILD
-# Other builds compile many sources as one, where the second finds what the first has included. BUILD is a folder for
-# this check. A header that the source beside it includes first is compiled with that one. What precompiled headers use
-# of templates is instantiated with them: three tenths less work.
+# Compiles each source and each header of the library alone, without generating code: each_alone.sh BUILD
+# BUILD is a build folder for this check. Unity builds compile many sources as one, so a missing include goes unnoticed
+# if an earlier source has it. A header that the source of its name includes first is checked by that source. Templates
+# used in precompiled headers are instantiated there, which saves three tenths of the work.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1
@@ -15,7 +15,7 @@ import json, pathlib, re, shlex, sys
 build = pathlib.Path(sys.argv[1]).resolve()
 for entry in json.loads((build / "compile_commands.json").read_text()):
     source = (build / entry["file"]).resolve()
-    if build in source.parents:  # written by the build
+    if build in source.parents:  # generated source
         continue
     command = re.sub(r" -(o|MQ|MF) \S+| -MD", "", entry["command"]).replace(" -c ", " -fsyntax-only ")
     print(f"cd {shlex.quote(str(build))} && {command}", end="\0")

@@ -1,4 +1,4 @@
-// What the documents show works as it stands.
+// The commands and programs that the documents show work as printed.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ TEST_CASE("the example by hand takes 15 ns: a 2, its tensor 5, c 4, its tensor 3
 }
 
 TEST_CASE("the example programs print what they end with") {
-  const TemporaryFolder folder;  // where they write
+  const TemporaryFolder folder;  // the programs write here
   int programs = 0, compared = 0;
   for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "data/examples/cpp")) {
     if (entry.path().extension() != ".cpp") continue;
@@ -33,7 +33,7 @@ TEST_CASE("the example programs print what they end with") {
     ++programs;
     const std::string opening = "\n/* prints\n";
     const auto begin = text.find(opening);
-    if (begin == std::string::npos) continue;  // with times of its search
+    if (begin == std::string::npos) continue;  // its output has measured search times
     CHECK(ran.output + "*/\n" == text.substr(begin + opening.size()));
     ++compared;
   }
@@ -41,7 +41,7 @@ TEST_CASE("the example programs print what they end with") {
   CHECK(compared == 7);
 }
 
-/// The headers are no system headers: their warnings count.
+/// Compiles `program` with -Werror; the library's folder is not a system folder, so that warnings in its headers count.
 void check_compiles(const std::string& program) {
   const char* compiler = std::getenv("CXX");
   const auto built =

@@ -1,4 +1,4 @@
-// The rules of the house, read off the source itself.
+// Rules of the code base, checked on its source text.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using trainyard::test::source_dir;
 
 namespace {
 
-/// The drawing of lib/README.md: "floor 2   cost zoo training      what stands there", names up to two spaces.
+/// The floors drawn in lib/README.md: "floor 2   cost zoo training      description", names up to two spaces.
 std::map<std::string, int> read_floors() {
   std::map<std::string, int> floors;
   std::istringstream drawing{read_text(source_dir() / "lib" / "README.md")};
@@ -41,7 +41,7 @@ std::vector<fs::path> sources_below(const fs::path& folder) {
   return files;
 }
 
-/// What the file includes, without the brackets.
+/// The names that a file includes, without brackets or quotes.
 std::vector<std::string> includes_of(const fs::path& file) {
   std::vector<std::string> names;
   std::ifstream in(file);
@@ -53,7 +53,7 @@ std::vector<std::string> includes_of(const fs::path& file) {
   return names;
 }
 
-/// The folder of lib/trainyard/ that an include names; empty where it names none.
+/// The folder of lib/trainyard/ that an include names; empty if the include is not the library's.
 std::string folder_of(const std::string& include) {
   const std::string library = "trainyard/";
   if (!include.starts_with(library)) return "";
@@ -77,11 +77,11 @@ TEST_CASE("a folder of the library includes only lower floors and itself") {
         if (other.empty()) continue;
         INFO(file.string(), " includes ", other);
         ++includes;
-        REQUIRE(kFloors.contains(other));  // never the umbrella
+        REQUIRE(kFloors.contains(other));  // the umbrella header has no floor
         CHECK((other == folder || kFloors.at(other) < kFloors.at(folder)));
       }
   }
-  CHECK(includes > 300);  // the pattern still finds them
+  CHECK(includes > 300);  // the pattern still matches
   CHECK(kFloors.size() == 21);
 }
 

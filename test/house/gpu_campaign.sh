@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The GPU campaign, rehearsed without a GPU: each step ends well, and the archive has what is to be kept; one that is
-# stopped while a step runs packs what there is at once.
+# Rehearses the GPU campaign without a GPU: each step succeeds, and the archive has every file to be kept. A campaign
+# that is stopped during a step packs its files at once.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$(mktemp -d)
@@ -22,6 +22,6 @@ begin=$SECONDS
 kill -TERM "$campaign"
 code=0
 wait "$campaign" || code=$?
-[ "$code" = 143 ] && [ $((SECONDS - begin)) -lt 60 ] # the step would have taken its 80 s
+[ "$code" = 143 ] && [ $((SECONDS - begin)) -lt 60 ] # the step would have run for 80 s
 tar -tzf "$out/stopped/campaign.tar.gz" ./cpu.toml >/dev/null
 echo "the campaign ends well, and packs at once where it is stopped"

@@ -1,4 +1,4 @@
-// The library as its users get it: installed, found by pkg-config, linked to a program of theirs.
+// The library as users get it: installed, found by pkg-config, linked to a program outside.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ TEST_CASE("a program outside builds against the installed library through pkg-co
   INFO(installed.error);
   REQUIRE(installed.exit_code == 0);
 
-  // The border: an installed header includes no header that is not, and names none in its comments.
+  // An installed header includes only installed headers, and its comments name no others.
   std::vector<fs::path> headers;
   for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
     if (entry.path().extension() == ".hpp") headers.push_back(entry.path());
@@ -43,7 +43,7 @@ TEST_CASE("a program outside builds against the installed library through pkg-co
   REQUIRE_FALSE(pkg_config_folder.empty());
 
   const char* compiler = std::getenv("CXX");
-  const char* sanitizers = std::getenv("TRAINYARD_SANITIZERS");  // the library's own, where it was built with some
+  const char* sanitizers = std::getenv("TRAINYARD_SANITIZERS");  // the library's sanitizers, if it was built with any
   const std::string flags = sanitizers ? std::string{"-fsanitize="} + sanitizers : "";
   const auto folder_of = [](const std::string& program) {
     return program == "own_placer" ? "data/examples/cpp" : "test/house/outside";
@@ -63,7 +63,7 @@ TEST_CASE("a program outside builds against the installed library through pkg-co
     CHECK(compared.find(row) != std::string::npos);
   CHECK(read_text(folder.path() / "report.html").find("least-loaded") != std::string::npos);
 
-  // A CMake project, where there is CMake; as if it had been installed here.
+  // A CMake project, if CMake is available; the .pc file's prefix is set to this folder.
   if (run_command("cmake --version").exit_code == 0) {
     const std::string outside = (source_dir() / "test/house/outside").string();
     const auto built =
@@ -76,7 +76,7 @@ TEST_CASE("a program outside builds against the installed library through pkg-co
     CHECK(run_command(root + "/cmade/outside").output == "5 ns\n");
   }
   CHECK(read_text(folder.path() / "usr/local/share/man/man1/trainyard.1").starts_with(".TH TRAINYARD 1"));
-  // What runs schedules by PyTorch, whole: each module, and where there is torch its help.
+  // The modules that run schedules with PyTorch are all installed; their --help works if torch is available.
   const fs::path modules = folder.path() / "usr/local/share/trainyard/torch";
   for (const auto& entry : fs::directory_iterator(source_dir() / "profiler/torch"))
     if (entry.path().extension() == ".py") CHECK(fs::exists(modules / entry.path().filename()));

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# A wheel, built as a user does and used from a script outside of the source tree: pip, meson-python, no network.
+# Builds a wheel as a user does (pip, meson-python, no network) and uses it from a script outside the source tree.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-python=${1:-/usr/bin/python3} # Debian's, whose packages the build needs
+python=${1:-/usr/bin/python3} # Debian's python has the packages for the build
 folder=$(mktemp -d)
-built=build-wheel # beside `build`: ccache finds what that has compiled
+built=build-wheel # beside `build`, so that ccache finds compiled objects
 rm -rf $built
 trap 'rm -rf "$folder" $built' EXIT
 
 "$python" -m venv --system-site-packages "$folder/venv"
 "$folder/venv/bin/pip" wheel --quiet --no-build-isolation --no-deps --config-settings builddir=$built --wheel-dir "$folder" .
-# Nothing but the module: no headers, no static library, no program.
+# The wheel holds the module only: no headers, no static library, no program.
 "$python" - "$folder"/trainyard-*.whl <<'CHECK'
 import sys, zipfile
 names = [name for name in zipfile.ZipFile(sys.argv[1]).namelist() if ".dist-info/" not in name]

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Builds programs outside with Trainyard as a Meson subproject, under the thread sanitizer and without precompiled
-# headers, and runs them: one that places two ops, and the tests that simulate and plan on many threads. subproject.sh
+# Builds outside programs with Trainyard as a Meson subproject, under the thread sanitizer and without precompiled
+# headers, and runs them: a program that places two ops, and the tests that simulate and plan on many threads.
+# subproject.sh
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
-work=$top/build-subproject # always the same, so that ccache finds what it has compiled
+work=$top/build-subproject # a fixed folder, so that ccache finds compiled objects
 rm -rf "$work"
 mkdir "$work"
 trap 'rm -rf "$work"' EXIT

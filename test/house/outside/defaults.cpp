@@ -1,4 +1,4 @@
-// Values of the public library with some of their members: the others have defaults.
+// Aggregates of the public library with some members given: the others have defaults, so no warning.
 #include <trainyard/trainyard.hpp>
 
 using namespace trainyard;

@@ -1,4 +1,4 @@
-// A program of somebody else's, built on the library: two ops on two devices.
+// A user's program, built on the library: two ops on two devices.
 #include <cstdio>
 #include <trainyard/trainyard.hpp>
 
