@@ -326,7 +326,7 @@ const std::vector<BadInput> kBadInputs{
      "\"gpu9\", \"c\": \"gpu9\"}}",
      "other-cluster",
      2,
-     {"'dgx'", "not for 'pair'", "names 1 device that"}},  // gpu9, three times
+     {"'dgx'", "not for 'pair'", "names 1 device that"}},  // the device gpu9, named three times
     {"an unknown policy",
      kSchedule,
      schedule(kPlaced + ",\n\"policy\": \"lifo\""),

@@ -18,7 +18,7 @@ using namespace trainyard;
 
 namespace {
 
-/// The page's examples of one language.
+/// The page's examples in one language.
 std::vector<std::string> examples(const std::string& language) {
   const std::string page = test::read_text(test::source_dir() / "lib/trainyard/io/FORMATS.md");
   const std::string fence = "```" + language + "\n";
@@ -65,7 +65,7 @@ TEST_CASE("the examples on the page of formats are read as they stand") {
   CHECK(parse_profile(json[4], "the page's profile").ops.size() == 1);
   const Calibration calibration = parse_calibration(json[7], "the page's calibration");
   CHECK(calibration.links[0].segments.size() == 2);
-  // The page's graph on the page's cluster, with the page's calibration: conv1 takes its given time on a GPU.
+  // The page's graph and calibration on its cluster: conv1 takes its given time on a GPU.
   CHECK(Problem{graph, make_cluster(calibrated(parse_cluster(toml[0], "the page's cluster"), calibration).spec),
                 cost_model(calibration)}
             .op_count() == 2);

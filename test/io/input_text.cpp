@@ -93,7 +93,7 @@ TEST_CASE("damaged gzip data are refused") {
   write_text(path, bad);
   CHECK(contains(refused(path).message, "damaged"));
   bad = good;
-  bad[good.size() - 6] = static_cast<char>(bad[good.size() - 6] ^ 1);  // in the checksum
+  bad[good.size() - 6] = static_cast<char>(bad[good.size() - 6] ^ 1);  // a byte of the checksum
   write_text(path, bad);
   CHECK(contains(refused(path).message, "damaged"));
   write_text(path, good + "tail");

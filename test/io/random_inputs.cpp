@@ -58,7 +58,7 @@ Graph random_graph(Random& random) {
     names.push_back(op.name);
     specs.push_back(std::move(op));
   }
-  random.shuffle(specs);  // some ops read what a later one makes
+  random.shuffle(specs);  // so that some ops read tensors of later ones
   GraphBuilder builder{random_name(random, "graph", 0)};
   for (OpSpec& op : specs) builder.add(std::move(op));
   return std::move(builder).build();

@@ -14,14 +14,14 @@
 
 namespace trainyard::test {
 
-/// A problem, a schedule for it, and what the simulator says.
+/// A problem, a schedule of it, and the simulated timeline.
 struct RandomRun {
   Problem problem;
   Schedule schedule;
   Timeline timeline;
 };
 
-/// Every pair joined by a link of its own kind, a star around a switch, or an egress bus per device.
+/// A cluster with a link for every pair, a star around a switch, or an egress for each device.
 inline ClusterSpec random_run_cluster(Random& random) {
   ClusterSpec spec{.name = "random"};
   const std::size_t devices = 1 + random.below(4);
@@ -56,7 +56,7 @@ inline ClusterSpec random_run_cluster(Random& random) {
   return spec;
 }
 
-/// `most_ops` bounds the size; about a tenth of the ops take no time.
+/// A random problem and schedule of at most `most_ops` ops, of which about a tenth take no time.
 inline RandomRun random_run(std::uint64_t seed, std::size_t most_ops = 40) {
   Random random{seed};
   GraphBuilder builder{"random"};

@@ -82,7 +82,7 @@ TEST_CASE("reading a written timeline gives an equal one, and the placement") {
     for (const Transfer& transfer : timeline.transfers) broadcast = broadcast || !transfer.also_to.empty();
     out_of_memory = out_of_memory || !timeline.fits();
   }
-  CHECK(broadcast);  // the seeds reach both
+  CHECK(broadcast);  // the seeds reach both cases
   CHECK(out_of_memory);
 }
 

@@ -50,7 +50,8 @@ ChakraNode chakra_all_reduce(std::uint64_t id, std::vector<std::uint64_t> data, 
       .id = id, .name = "ar", .type = NodeType::collective, .data = std::move(data), .bytes = bytes, .collective = 0};
 }
 
-/// Forward on rank 0, an activation to rank 1, forward and backward there, a gradient back, backward on 0; both reduce.
+/// Two pipeline ranks: forward on rank 0, an activation to rank 1, forward and backward there, a gradient back,
+/// backward on rank 0. Both ranks all-reduce.
 std::vector<ChakraRank> two_ranks() {
   return {{0,
            "two.0.et",
@@ -116,8 +117,8 @@ TEST_CASE("Chakra's messages have the bytes of its protocol buffers, with the in
 }
 
 TEST_CASE("attributes are read as integers of any kind, and lists of ids packed or not") {
-  // id 1; type 5; data_deps 2 and 3 one by one; attributes comm_size sint64 (field 17, zigzag 8 = 4), comm_dst fixed32
-  // (field 19), comm_tag uint32 (field 11).
+  // id 1; type 5; data_deps 2 and 3 as separate fields; attributes comm_size sint64 (field 17, zigzag 8 = 4), comm_dst
+  // fixed32 (field 19), comm_tag uint32 (field 11).
   std::string node{"\x08\x01\x18\x05\x28\x02\x28\x03", 8};
   node += std::string{"\x52\x0e\x0a\x09", 4} + "comm_size" + std::string{"\x88\x01\x08", 3};
   node += std::string{"\x52\x10\x0a\x08", 4} + "comm_dst" + std::string{"\x9d\x01\x06\x00\x00\x00", 6};
@@ -138,11 +139,11 @@ TEST_CASE("a folder of ranks is one problem: each rank on its device, messages a
   CHECK(graph.device_kinds(op("r0/f.1")).front() == "gpu0");
   CHECK(graph.device_kinds(op("r1/fb.2")).front() == "gpu1");
   CHECK(graph.given_times(op("r1/fb.2")).front().time == Nanoseconds{30'000});
-  // The receive of rank 1 reads what rank 0 sends: 4,096 bytes.
+  // The receive on rank 1 reads the 4,096 bytes that rank 0 sends.
   REQUIRE(graph.inputs(op("r1/act.1")).size() == 1);
   CHECK(graph.producer(graph.inputs(op("r1/act.1"))[0]) == op("r0/act.2"));
   CHECK(graph.bytes(graph.inputs(op("r1/act.1"))[0]).count == 4096);
-  // A ring of two: each rank sends half of the array twice, 2 x 2 x 1,024 bytes.
+  // A ring of two ranks: each sends half of the array twice, 2 x 2 x 1,024 bytes.
   std::int64_t moved = 0;
   for (const TensorId tensor : graph.tensors())
     for (const OpId reader : graph.consumers(tensor))
@@ -160,7 +161,7 @@ TEST_CASE("one rank alone is a graph, whose messages take the durations of its f
 
 TEST_CASE("orders of ctrl_deps hold, but callers and cycles are left out") {
   std::vector<ChakraRank> ranks = two_ranks();
-  ranks[0].trace.nodes[0].control = {5};  // the first waits for the last: a cycle
+  ranks[0].trace.nodes[0].control = {5};  // the first node waits for the last: a cycle
   CHECK(has_text(chakra_graph(ranks[0]).notes.front(), "ctrl_deps make a cycle"));
   ranks[0].trace.nodes[0].control = {3};
   CHECK(chakra_graph(ranks[0]).graph.after(OpId{0}).size() == 1);
@@ -169,8 +170,8 @@ TEST_CASE("orders of ctrl_deps hold, but callers and cycles are left out") {
 }
 
 TEST_CASE("all-gather, all-to-all and reduce-scatter move what each rank of a ring has to send") {
-  // 4 ranks, 1,000 bytes each. All-gather: 3 steps of 4 x 1,000. All-to-all: 12 pairs x 250. Reduce-scatter: 3 steps of
-  // 4 x 250.
+  // 4 ranks with 1,000 bytes each. All-gather: 3 steps of 4 x 1,000. All-to-all: 12 pairs x 250. Reduce-scatter: 3
+  // steps of 4 x 250.
   for (const auto& [kind, bytes] : {std::pair{2, 12'000}, {6, 3'000}, {7, 3'000}}) {
     std::vector<ChakraRank> ranks;
     for (std::int64_t r = 0; r < 4; ++r) {
@@ -239,7 +240,7 @@ TEST_CASE("what is wrong with a Chakra trace is said with its byte or node") {
 
 namespace {
 
-/// What ASTRA-sim's feeders and workload layer refuse, or silently misread.
+/// Faults of a trace that ASTRA-sim's feeders and workload layer refuse or silently misread.
 std::vector<std::string> feeder_faults(const ChakraTrace& trace, std::int64_t rank) {
   std::vector<std::string> faults;
   std::set<std::uint64_t> before;
@@ -264,7 +265,8 @@ std::vector<std::string> feeder_faults(const ChakraTrace& trace, std::int64_t ra
 }  // namespace
 
 TEST_CASE("a schedule is a Chakra trace for each device, which the feeders accept, and takes the same time read back") {
-  // a on gpu0 (10 us), 1,000,000 bytes to b on gpu1 (20 us), back to c on gpu0 (30 us); d on gpu0 after a; e after b.
+  // Op a on gpu0 (10 us) sends 1,000,000 bytes to b on gpu1 (20 us), which sends them back to c on gpu0 (30 us). Op d
+  // on gpu0 follows a; e follows b.
   GraphBuilder builder{"toy"};
   const auto op = [&](const char* name, std::int64_t us, std::vector<std::string> inputs,
                       std::vector<std::string> after) {
@@ -289,7 +291,7 @@ TEST_CASE("a schedule is a Chakra trace for each device, which the feeders accep
   schedule.placement = IdMap<OpId, DeviceId>(4, DeviceId{0});
   schedule.placement[OpId{1}] = DeviceId{1};
   const Timeline timeline = simulate(problem, schedule);
-  // 10 + 100 + 20 + 100 + 30 us: d fits in between.
+  // a 10 + transfer 100 + b 20 + transfer 100 + c 30 us; d runs during the transfers.
   CHECK(timeline.makespan == Nanoseconds{260'000});
   const std::vector<ChakraTrace> traces = chakra_traces(problem, schedule.placement, timeline);
   REQUIRE(traces.size() == 3);
@@ -310,7 +312,7 @@ TEST_CASE("a schedule is a Chakra trace for each device, which the feeders accep
 }
 
 TEST_CASE("a collective of a schedule is a node on each of its ranks, behind what they give to it") {
-  // Gradients of two ranks, 10 us, their sum of 1,000,000 bytes, and a use of it on each, 5 us; the third rank is idle.
+  // Two ranks compute gradients in 10 us, all-reduce 1,000,000 bytes, and use the sum in 5 us. The third rank is idle.
   GraphBuilder builder{"sum"};
   for (const char* name : {"grad@1", "grad@2"})
     builder.add({.name = name,
@@ -336,7 +338,7 @@ TEST_CASE("a collective of a schedule is a node on each of its ranks, behind wha
     CHECK(read.nodes[1].type == NodeType::collective);
     CHECK(read.nodes[1].collective == static_cast<std::int64_t>(ChakraNode::Collective::all_reduce));
     CHECK(read.nodes[1].bytes == 1'000'000);
-    CHECK(read.nodes[1].group == "1");  // two of three ranks
+    CHECK(read.nodes[1].group == "1");  // the group of two of three ranks
     CHECK(read.nodes[1].data == std::vector<std::uint64_t>{1});
     CHECK(read.nodes[2].data == std::vector<std::uint64_t>{1, 2});
   }

@@ -37,7 +37,7 @@ TEST_CASE("lstopo's GPUs stand by PCI address, those below one bridge share it, 
   CHECK_FALSE(is_topo_matrix(text));
   const GpuTopology topology = parse_gpu_topology(text, "lstopo.xml");
   CHECK(topology.addresses == std::vector<std::string>{"0000:04:00.0", "0000:05:00.0", "0000:0a:00.0", "0000:81:00.0"});
-  CHECK(topology.bridges == Groups{{0, 1}});  // the network card there is no GPU
+  CHECK(topology.bridges == Groups{{0, 1}});  // the bridge's network card is no GPU
   CHECK(topology.package[0] == topology.package[1]);
   CHECK(topology.package[0] != topology.package[2]);
   CHECK(topology.names[1] == "GV100GL [Tesla V100 SXM2 16GB]");
@@ -48,10 +48,10 @@ TEST_CASE("nvidia-smi's matrix gives NVLinks, sockets, and what is near one netw
   CHECK(is_topo_matrix(text));
   const GpuTopology topology = parse_gpu_topology(text, "topo.txt");
   CHECK(topology.size() == 3);
-  CHECK(topology.bridges == Groups{{0, 1}});  // NV2 to each other, PIX both to mlx5_0
+  CHECK(topology.bridges == Groups{{0, 1}});  // NV2 to each other, both PIX to mlx5_0
   CHECK(topology.nvlinks == std::vector<std::vector<int>>{{0, 2, 0}, {2, 0, 1}, {0, 1, 0}});
   CHECK(topology.package == std::vector<std::size_t>{0, 0, 1});
-  // As terminals have it, the header underlined.
+  // The output as terminals print it, with an underlined header.
   CHECK(parse_gpu_topology("\t\x1b[4mGPU0\tGPU1\tCPU Affinity\x1b[0m\nGPU0\t X \tPXB\t0-3\nGPU1\tPXB\t X \t0-3\n", "t")
             .bridges == Groups{{0, 1}});
 }
@@ -78,7 +78,7 @@ TEST_CASE("seven measured servers with their topologies: the same buses as from 
   struct Server {
     const char* name;
     const char* topology;
-    Groups bridges;  // flat machines have none
+    Groups bridges;  // empty on flat machines
     const char* kind;
   };
   const Groups pairs{{0, 1}, {2, 3}, {4, 5}, {6, 7}};
@@ -115,8 +115,8 @@ TEST_CASE("a topology is of the same machine, and its switches are buses where t
     return parse_nvbandwidth(file(at_once), "box.json", "V100", &topology).buses;
   };
   CHECK(buses(R"(["6", "6", "12", "12"])") == Groups{{0, 1}});
-  CHECK(buses(R"(["12", "12", "6", "6"])").empty());            // not below one switch
-  CHECK(buses(R"(["9", "9", "12", "12"])") == Groups{{0, 1}});  // 1.33 times: no whole number, and shared all the same
+  CHECK(buses(R"(["12", "12", "6", "6"])").empty());            // these two do not share a switch
+  CHECK(buses(R"(["9", "9", "12", "12"])") == Groups{{0, 1}});  // 1.33 times slower: not a whole number, but shared
   const GpuTopology other = parse_gpu_topology(topology_seed("topo.txt"), "topo.txt");
   CHECK_THROWS_WITH_AS(parse_nvbandwidth(file(R"(["6", "6", "12", "12"])"), "box.json", "V100", &other),
                        doctest::Contains("the topology has 3 GPUs, the measurement 4"), InputError);

@@ -56,7 +56,8 @@ TEST_CASE("a log of all_reduce_perf is a table of times, with its ranks and node
   CHECK(log.table.kind == CollectiveKind::all_reduce);
   CHECK(log.table.ranks == 2);
   CHECK(log.table.nodes == 2);
-  // 2 x 1/2: bus bandwidth as bandwidth; the median of three runs of one size; nothing sent is no size
+  // With 2 x 1/2 the bus bandwidth equals the algorithm's. A size run three times gets the median; a row that sends
+  // nothing is dropped.
   CHECK(log.table.points == std::vector<CollectivePoint>{{Bytes{1'000'000}, Nanoseconds{104'000}},
                                                          {Bytes{1'000'000'000}, Nanoseconds{50'000'000}}});
 }
@@ -71,7 +72,7 @@ TEST_CASE("the collective is that of bus bandwidth over bandwidth, or the progra
   const auto kind = [](const std::string& text, std::optional<CollectiveKind> given = std::nullopt) {
     return parse_nccl_tests(text, "nccl.log", given).table.kind;
   };
-  // Two ranks: 1 for an all-reduce, 1/2 for the others.
+  // With two ranks the bus bandwidth is 1 x the algorithm's for an all-reduce and 1/2 x for the other collectives.
   CHECK(kind(kRanks + kHeader + nccl_row("100.0   10.00    5.00") + kEnd) == CollectiveKind::reduce_scatter);
   const std::string none = kHeader + nccl_row("100.0   10.00    5.00", "none") + kEnd;
   CHECK(kind("# Collective test starting: alltoall_perf\n" + kRanks + none) == CollectiveKind::all_to_all);

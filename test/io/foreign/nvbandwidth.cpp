@@ -31,7 +31,7 @@ std::string measured_file(const std::vector<std::string>& tests, const std::stri
   return text + "]}}";
 }
 
-/// Four V100: two NVLinks between 0 and 1, one between 2 and 3; 2 and 3 share their way to the host.
+/// Four V100: two NVLinks between 0 and 1, one between 2 and 3; GPUs 2 and 3 share their path to the host.
 std::vector<std::string> four_gpus() {
   return {measured_test("host_to_device_memcpy_ce", R"([["11", "11", "11", "11"]])"),
           measured_test("device_to_host_memcpy_ce", R"([["12", "12", "12", "12"]])"),
@@ -52,7 +52,7 @@ std::string refused_machine(const std::string& text, const std::string& kind = "
 
 bool says(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-/// GB/s of every ordered pair.
+/// The bandwidth of an ordered pair in GB/s.
 double pair_rate(const Cluster& cluster, std::size_t from, std::size_t to) {
   return cluster.route(DeviceId{from}, DeviceId{to}).bandwidth.value / 1e9;
 }
@@ -64,20 +64,20 @@ TEST_CASE("a file of nvbandwidth is a cluster with its links, its buses, and the
   CHECK(report.peers == Peers::links);
   CHECK(report.cluster.devices[3] == make_device(*find_device_kind("V100"), "gpu3"));
   CHECK(report.buses == std::vector<std::vector<std::size_t>>{{2, 3}});
-  // 12 / 2 = 6 where 6.1 and 5.9 were measured: 1.7 % off; 12 where 11.9 was: 0.8 %.
+  // Predicted 12 / 2 = 6 against measured 6.1 and 5.9: at most 1.7 % off. Predicted 12 against 11.9: 0.8 %.
   CHECK(report.concurrent_error == doctest::Approx(6 / 5.9 - 1).epsilon(1e-6));
   const Cluster cluster = make_cluster(report.cluster);
-  // The column writes to the row: GPU 1 to GPU 0 at 48.4, the other way at 48.5.
+  // The GPU of the column writes to that of the row: GPU 1 to GPU 0 at 48.4, the other direction at 48.5.
   CHECK(pair_rate(cluster, 1, 0) == doctest::Approx(48.4));
   CHECK(pair_rate(cluster, 0, 1) == doctest::Approx(48.5));
   CHECK(pair_rate(cluster, 2, 3) == doctest::Approx(24.2));
-  // Up at 12 and then down at 11: 1 / (1/12 + 1/11) = 5.739.
+  // Up to the host at 12 and then down at 11 GB/s: 1 / (1/12 + 1/11) = 5.739.
   CHECK(pair_rate(cluster, 0, 2) == doctest::Approx(5.7391).epsilon(1e-4));
   CHECK(says(report.notes.front().c_str(), "8 of 12 pairs have no peer access"));
-  // From 2 to 0: the link of each to the host, and the bus of 2 and 3.
+  // From 2 to 0: each one's link to the host, and the bus that 2 and 3 share.
   CHECK(cluster.route(DeviceId{2}, DeviceId{0}).channels.size() == 3);
   CHECK(cluster.route(DeviceId{0}, DeviceId{1}).channels.size() == 1);
-  // The cluster comes back from its file as it was.
+  // The cluster is equal after writing and reading its file.
   std::ostringstream out;
   write_cluster(report.cluster, out);
   ClusterSpec named = report.cluster;
@@ -85,7 +85,8 @@ TEST_CASE("a file of nvbandwidth is a cluster with its links, its buses, and the
 }
 
 TEST_CASE("a switch is told from links of their own by what one GPU sends to all at once") {
-  // Every pair at 270 GB/s, which no three GPUs have links for: a switch without that test too.
+  // Every pair reaches 270 GB/s. Three GPUs have no separate links for that, so it is a switch even without the
+  // one-to-all test.
   std::vector<std::string> tests{
       measured_test("host_to_device_memcpy_ce", R"([["50", "50", "50"]])"),
       measured_test("device_to_host_memcpy_ce", R"([["50", "50", "50"]])"),
@@ -180,14 +181,15 @@ TEST_CASE("measured servers of five vendors: every pair within 1 %, those that f
   CHECK(read == 112);
   CHECK(refused == 2);
   CHECK(several == 66);
-  // Through the host, PCIe peer to peer, NVLinks of their own, switches.
+  // Counts: through the host, PCIe peer to peer, separate NVLinks, switches.
   CHECK(kinds == std::vector<std::size_t>{36, 7, 11, 12});
-  // The worst GPU in both directions: others share by other numbers than whole ones, or are noisy neighbours.
+  // Machines whose worst GPU is within 5 % if all GPUs copy at once. The others share a path by a factor that is not
+  // whole, or have noisy neighbours.
   CHECK(close >= 45);
-  // One GPU's writes to all others, the worst GPU of each server with NVLinks.
+  // One GPU's writes to all others: the worst GPU of each server with NVLinks.
   CHECK(one_to_all.size() == 23);
   CHECK(median_of(one_to_all) < 0.03);
-  // Both directions at once reach less than 3/4 of their sum on Google's L4 alone.
+  // Only Google's L4 servers reach less than 3/4 of the sum of both directions at once.
   CHECK(halves.size() == 3);
   for (const std::string& name : halves) CHECK(says(name, "gcp__g2-standard"));
 }
@@ -195,7 +197,7 @@ TEST_CASE("measured servers of five vendors: every pair within 1 %, those that f
 TEST_CASE("the built-in clusters' links are the median of like servers within 3 %") {
   const auto folder = test::reference_data("formats/nvbandwidth");
   if (!folder) return test::report_skipped("no reference data");
-  // The median over the servers' pairs with a link of the preset's speed, one way, and that link.
+  // The median rate in one direction over the pairs of all servers whose direct link is within 20 % of the preset's.
   const auto median = [&](const std::vector<std::string>& servers, double preset) {
     std::vector<double> rates;
     for (const std::string& server : servers) {
@@ -212,7 +214,7 @@ TEST_CASE("the built-in clusters' links are the median of like servers within 3 
   };
   struct Like {
     const char* name;
-    std::size_t to;  // from GPU 0
+    std::size_t to;  // the peer of GPU 0
     std::vector<std::string> servers;
   };
   const std::vector<std::string> p3{"aws__p3.8xlarge", "aws__p3.16xlarge", "aws__p3dn.24xlarge"};

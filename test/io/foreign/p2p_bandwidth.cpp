@@ -47,11 +47,11 @@ TEST_CASE(
   CHECK(route(1, 0).bandwidth.value == doctest::Approx(48.35e9));
   CHECK(route(0, 1).latency == Nanoseconds{1'850});
   CHECK(route(0, 1).links.size() == 1);
-  // No peer access between 0 and 2: the matrix without it, through the host.
+  // GPUs 0 and 2 have no peer access: the matrix without peer access applies, through the host.
   CHECK(route(0, 2).bandwidth.value == doctest::Approx(9.90e9));
   CHECK(route(0, 2).latency == Nanoseconds{12'400});
   CHECK(route(0, 2).links.size() == 2);
-  // 96.41 of 48.34 + 48.35, 48.31 of 24.17 + 24.18: both directions at full speed.
+  // Bidirectional 96.41 over 48.34 + 48.35, and 48.31 over 24.17 + 24.18: both directions at full speed.
   CHECK(*report.peers_both == doctest::Approx(0.9981).epsilon(1e-3));
 }
 
@@ -59,7 +59,7 @@ TEST_CASE(
     "both directions of a pair that share a link make it half duplex; NVLinks to a switch are told by their number") {
   const BandwidthReport shared = parse_p2p_bandwidth(with_change("0 751.00  96.41", "0 751.00  52.00"), "p2p.txt");
   for (const Link& link : shared.cluster.links)
-    CHECK((link.duplex == Duplex::half) == (link.name == "gpu0-gpu1"));  // 52 of 96.7
+    CHECK((link.duplex == Duplex::half) == (link.name == "gpu0-gpu1"));  // 52 of 96.7 GB/s
   const auto equal = [](const char* rate) {
     std::string text = "P2P Connectivity Matrix\n D\\D 0 1 2\n 0 1 1 1\n 1 1 1 1\n 2 1 1 1\n";
     for (const char* mode : {"Disabled", "Enabled"})
@@ -71,7 +71,7 @@ TEST_CASE(
   CHECK(parse_p2p_bandwidth(equal("93"), "p2p.txt").peers == Peers::links);
   CHECK(parse_p2p_bandwidth(equal("270"), "p2p.txt").peers == Peers::ports);
   CHECK(parse_p2p_bandwidth(equal("12"), "p2p.txt").peers == Peers::pcie);
-  // Twelve links to each of two others are more than a GPU has; four are not.
+  // NV12 to each of two peers would exceed a GPU's links, so there is a switch; NV4 would not.
   const auto links = [](const char* word) {
     const std::string w = word;
     return parse_gpu_topology("GPU0 GPU1 GPU2 CPU Affinity\nGPU0 X " + w + " " + w + " 0\nGPU1 " + w + " X " + w +

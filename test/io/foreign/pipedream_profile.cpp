@@ -71,7 +71,8 @@ TEST_CASE("a profile is a training step: forward along the edges, gradients back
   CHECK(graph.parameter_bytes(a) == Bytes{7});
   CHECK(graph.colocation_group(b_back) == graph.colocation_group(b));
   CHECK(graph.given_times(b_back).front().time == Nanoseconds{2'000'000});
-  // b's backward op reads what b made and read, and hands a gradient of a's 100 bytes to a's
+  // The backward op of b reads b's output and stored activation, and passes a gradient of a's 100 bytes to the backward
+  // op of a.
   CHECK(graph.inputs(b_back).size() == 2);
   REQUIRE(graph.outputs(b_back).size() == 1);
   const TensorId gradient = *graph.outputs(b_back).begin();

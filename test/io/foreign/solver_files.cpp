@@ -36,7 +36,8 @@ TEST_CASE("a problem as an LP file: objective, rows, bounds, whole columns, and 
   const std::string text = out.str();
   CHECK(text.starts_with("\\ Placement and order of 2 ops on 2 devices; times in 1 ns\nMinimize\n makespan: C\n"));
   for (const std::string part : {"Subject To\n", "Bounds\n", "Generals\n", "End\n"}) CHECK(count(text, part) == 1);
-  CHECK(text.find(" 0 <= x_0_d1 <= 0\n") != std::string::npos);  // the first op is on the first of two alike
+  // Symmetry breaking between two equal devices: the first op is on the first.
+  CHECK(text.find(" 0 <= x_0_d1 <= 0\n") != std::string::npos);
   CHECK(text.find(" 0 <= x_1_d1 <= 1\n") != std::string::npos);
 }
 
@@ -70,7 +71,7 @@ TEST_CASE("CBC reads the LP files back, and their optima are those of branch and
     const double optimum = Cbc_getObjValue(model.get());
     const auto exact = exact_schedule(problem, 1'000'000);
     ++count;
-    // Links may wait in the program: it is never above.
+    // The program may delay transfers on a link, so its optimum is at most that of branch and bound.
     CHECK(optimum <= static_cast<double>(exact.value.count) * (1 + 1e-6) + 1e-3);
     equal += optimum >= static_cast<double>(exact.value.count) * (1 - 1e-6) - 1e-3;
   }
@@ -89,7 +90,7 @@ TEST_CASE("a problem for MiniZinc: its times, edges, transfers and links") {
   CHECK(text.find("time = [| 2, 2\n  | 3, 3 |]") != std::string::npos);
   CHECK(text.find("constraint start[2] >= start[1] + duration[1];") != std::string::npos);
   CHECK(text.find("move_time = [| 0, 4\n  | 4, 0 |]") != std::string::npos);
-  CHECK(count(text, "constraint cumulative(sent") == 2);  // a link each way
+  CHECK(count(text, "constraint cumulative(sent") == 2);  // one constraint for each direction of the link
   CHECK(count(text, "solve minimize makespan;") == 1);
 }
 

@@ -24,7 +24,7 @@ Finding first_step_finding(const std::string& text) {
 
 TEST_CASE("recorded step times are factors over their median") {
   CHECK(parse_step_times("2\n3\n1\n", "t") == std::vector<double>{1, 1.5, 0.5});
-  CHECK(parse_step_times("# ms\n\n 10.0 # warm\r\n3e1", "t") == std::vector<double>{0.5, 1.5});  // median 20
+  CHECK(parse_step_times("# ms\n\n 10.0 # warm\r\n3e1", "t") == std::vector<double>{0.5, 1.5});  // the median is 20
   CHECK(parse_step_times("7", "t") == std::vector<double>{1});
   CHECK(parse_step_times("\xEF\xBB\xBF"
                          "7",

@@ -36,7 +36,7 @@ TEST_CASE("a task graph has its times, its predecessors, and no transfers") {
   CHECK(graph.after(OpId{3}).size() == 2);
   const Problem problem{graph, make_cluster(preset_cluster("2xV100"))};
   CHECK(problem.duration(OpId{1}, DeviceId{0}) == Nanoseconds{9});
-  // 9 and 4 side by side, between dummies of no time
+  // Ops of 9 and 4 ns run side by side, between dummy ops of zero time.
   CHECK(simulate(problem, find_placer("heft").place(problem, {})).makespan == Nanoseconds{9});
 }
 
@@ -79,5 +79,5 @@ TEST_CASE("auto reaches the proven optima of standard task graphs, and no bound 
     }
   }
   CHECK(proven > (test::is_sanitized() ? 0 : 10));
-  CHECK(reached * 100 >= proven * 80);  // with a budget that a test can afford
+  CHECK(reached * 100 >= proven * 80);  // with a budget small enough for a test
 }

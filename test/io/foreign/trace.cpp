@@ -29,7 +29,7 @@ std::string trace_text(const Problem& problem, const Schedule& schedule, const T
   return out.str();
 }
 
-/// Microseconds of the file as whole nanoseconds.
+/// Converts microseconds of the file to whole nanoseconds.
 std::int64_t ns(const json& microseconds) { return std::llround(microseconds.get<double>() * 1000); }
 
 struct Slices {
@@ -52,7 +52,7 @@ struct Slices {
   }
 };
 
-/// Two ops of 2 and 3 us, the second on another device; 5,000 bytes cross a link of 1 GB/s and 1 us latency: 6 us.
+/// Two ops of 2 and 3 us on different devices. 5,000 bytes cross a link of 1 GB/s and 1 us latency: 6 us.
 struct Pair {
   Problem problem;
   Schedule schedule;
@@ -80,7 +80,7 @@ Pair pair_run(const std::string& first = "a") {
 TEST_CASE("an op, its transfer and its consumer are three slices with times in microseconds to the nanosecond") {
   const auto [problem, schedule, timeline] = pair_run();
   const std::string text = trace_text(problem, schedule, timeline);
-  // a 0-2, then the tensor 2-8 (1 + 5), then b 8-11.001
+  // Op a runs from 0 to 2, the transfer from 2 to 8 (latency 1 + 5), and b from 8 to 11.001 us.
   CHECK(text.find(R"("name": "a", "cat": "forward", "pid": 0, "tid": 0, "ts": 0.000, "dur": 2.000)") != text.npos);
   CHECK(text.find(R"("name": "t", "cat": "transfer", "pid": 2, "tid": 0, "ts": 2.000, "dur": 6.000)") != text.npos);
   CHECK(text.find(R"("name": "b", "cat": "backward", "pid": 1, "tid": 0, "ts": 8.000, "dur": 3.001)") != text.npos);

@@ -47,7 +47,7 @@ std::string profile_findings(const std::string& fields) {
 TEST_CASE("a calibration is written as it was read") {
   const Calibration calibration = parse_calibration(seed("calibration"), "bench.json");
   CHECK(calibration.ops[0].drop_reasons.at("context-switch") == 2);
-  CHECK(calibration.ops[1].median == calibration.ops[1].mean);  // left out
+  CHECK(calibration.ops[1].median == calibration.ops[1].mean);  // the median is left out in the file
   CHECK(calibration.links[0].quality.max_relative == 0.03);
   CHECK(calibration.interference.at(0).sensitivity == 1.1);
   std::ostringstream out;

@@ -116,7 +116,7 @@ TEST_CASE("several faults of a cluster come in the order of the file") {
       line = finding.at.line;
     }
     CHECK(error.findings().front().pointer == "/name");
-    CHECK(error.findings().size() >= 5);  // name, to, bandwidth, device name, kind, memory
+    CHECK(error.findings().size() >= 5);  // findings: name, to, bandwidth, device name, kind, memory
   }
 }
 
@@ -165,7 +165,7 @@ uplink_latency = "500 ns"
   mixed.devices[3].memory = Bytes{1};
   CHECK(parse_cluster(written(mixed), "") == mixed);
 
-  // Cards, leaves and oversubscription have a usual value: a card for each device, one leaf for each rail.
+  // Cards, leaves and oversubscription have defaults: one card for each device, one leaf for each rail.
   const ClusterSpec least = parse_cluster(R"([fabric]
 hosts = 2
 devices_per_host = 4
@@ -275,7 +275,7 @@ TEST_CASE("a key of very many dots is refused before it is parsed") {
   for (const std::string& text : {dots + " = 1\n", "[" + dots + "]\n", "[[" + dots + "]]\n", "x = {" + dots + " = 1}\n",
                                   "x = \"\"\"a\"\"\"\"\n" + dots + " = 1\n", "x = 'it''s'\n" + dots + " = 1\n"})
     CHECK(refusal(text) == "toml: not valid here: a key with more than 16 dots");
-  // Dots of strings, remarks and numbers are none of a key.
+  // Dots in strings, comments and numbers do not belong to keys.
   const std::string points(100, '.');
   std::string numbers = "x-numbers = [1.0";
   for (int i = 0; i < 100; ++i) numbers += ", 1.0";
@@ -290,6 +290,6 @@ TEST_CASE("a hundred devices with a route for each pair are no large cluster") {
 TEST_CASE("devices with a route for each pair are 2,048 at most, and their routes have 2^25 links") {
   if (test::is_sanitized()) return test::report_skipped("takes minutes under sanitizers");
   CHECK(refusal(many_devices(2049, false)).find("too-large: routes between 2049 devices") == 0);
-  // On a chain of 1,000 the routes have 1,000^3 / 3 links.
+  // The routes along a chain of 1,000 devices have 1,000^3 / 3 links.
   CHECK(refusal(many_devices(1000, true)).find("too-large: the routes between 1000 devices") == 0);
 }

@@ -96,7 +96,7 @@ TEST_CASE("what a plan file has no place for, or its reader would not take, is n
   CHECK(refused([](PlanFile& f) { f.plan.chunks = 5; }) == "stages");
   CHECK(refused([](PlanFile& f) { f.plan.recompute = {StageRecompute::blocks}; }) == "stages");
   CHECK(refused([](PlanFile& f) { f.plan.degrees = {{.data = 2}}; }) == "stages");
-  // Recomputation by no stage, which is read as nothing.
+  // A plan in which no stage recomputes is read without recomputation.
   const PlanFile none{.plan = {.recompute = {StageRecompute::no, StageRecompute::no}}, .begins = {"h1"}};
   CHECK(parse_plan(written(none), "plan.json").plan.recompute.empty());
 }
@@ -133,7 +133,7 @@ TEST_CASE("stages with degrees of their own come back from the file, chunks of a
             "stages 0 and 1 are on one device in the row, with different degrees"));
   CHECK(has(of(R"([{"data": 0}, {"from": "h0"}])", ""), "\"data\" is at least 1"));
   CHECK(of(R"([{"data": 2}, {"from": "h0"}])", "").empty());
-  // More layers than a stage has are all of them: h2 and head.
+  // A stage that recomputes more layers than it has recomputes all of them, here h2 and head.
   ParallelPlan longer = plan;
   longer.recompute[3] = {StageRecompute::attention, 3};
   CHECK(plan_file(longer, blocks).plan.recompute[3] == StageRecompute::attention);
@@ -144,11 +144,11 @@ TEST_CASE("stages that all have the same degrees are a plan of these degrees") {
   const auto read = [&](const char* rest) {
     return plan_over(parse_plan(std::string{R"({"format": "trainyard-plan/1", )"} + rest + "}", "plan.json"), blocks);
   };
-  // 8 samples that two replicas of a stage divide are 4 of each replica of the plan.
+  // Stages with two replicas each become a plan with two: a microbatch of 8 samples is 4 a replica.
   CHECK(read(R"("microbatch": 8, "stages": [{"data": 2, "tensor": 2, "sequence": true},
                                             {"from": "h0", "data": 2, "tensor": 2, "sequence": true}])") ==
         ParallelPlan{.data = 2, .tensor = 2, .sequence = true, .cuts = {1}, .microbatch = 4});
-  // 3 samples are not divisible between two, which is refused of the stages.
+  // 3 samples are not divisible by two replicas, so the stages keep their own degrees, which are refused later.
   CHECK(read(R"("microbatch": 3, "stages": [{"data": 2}, {"from": "h0", "data": 2}])") ==
         ParallelPlan{.degrees = {{.data = 2}, {.data = 2}}, .cuts = {1}, .microbatch = 3});
 }
@@ -163,7 +163,7 @@ TEST_CASE("a plan file's numbers are told with what they count, and how many the
   CHECK(has(of(R"("zero": 1.5)"), "\"zero\" must be a whole number, got 1.5"));
   CHECK(has(of(R"("stages": [{"recompute": -1}])"), "a negative number of layers is often an overflow"));
   CHECK(has(of(R"("bucket_bytes": 0.5)"), "\"bucket_bytes\" must be a whole number of bytes, got 0.5"));
-  // What is wrong is the chunks, where the schedule has no such number, else the stages.
+  // If the schedule does not allow this number of chunks, the finding is about the chunks; else it is about the stages.
   const std::string chunks = of(R"("stages": [{}, {"from": "h1"}], "chunks": 2)");
   CHECK(has(chunks, "1f1b takes 1 stage a device, not 2"));
   CHECK(has(chunks, "leave \"chunks\" out"));
@@ -182,13 +182,14 @@ TEST_CASE("a plan file's faults are told with their places, and a stage of no bl
   CHECK(has(text, "a stage has no \"from\""));
   CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "a plan has no \"microbatch\""));
   CHECK_FALSE(has(plan_refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "unknown key"));
-  // A stage of zb-v without a beginning leaves an odd number of stages, which no device has two of.
+  // One stage of this zb-v plan has no "from", which leaves an odd number: not two for each device, so the degrees of a
+  // device's stages are not compared.
   const std::string odd = plan_refusal(
       R"({"format": "trainyard-plan/1", "microbatch": 1, "schedule": "zb-v", "stages": [{"data": 2}, {"data": 1}, )"
       R"({"from": "h6", "data": 1}]})");
   CHECK(has(odd, "a stage has no \"from\""));
   CHECK_FALSE(has(odd, "on one device in the row"));
-  // 2^62 replicas of 4 stages would be no device at all in 64 bits.
+  // 2^62 replicas of 4 stages would overflow to 0 devices in 64 bits.
   CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "data": 4611686018427387904, "microbatch": 1})"),
             "\"data\" is at most 1048576"));
   CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "bucket_bytes": 0})"),

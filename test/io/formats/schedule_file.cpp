@@ -80,7 +80,7 @@ TEST_CASE("what no reader would take is not written") {
     return "written";
   };
   CHECK(refused([](Schedule&) {}) == "written");
-  CHECK(refused([](Schedule& s) { s.placement = Placement(3); }) == "not-placed");  // none() each
+  CHECK(refused([](Schedule& s) { s.placement = Placement(3); }) == "not-placed");  // no device for any op
   CHECK(refused([](Schedule& s) { s.placement = Placement(2, DeviceId{0}); }) == "size");
   CHECK(refused([](Schedule& s) { s.placement[OpId{1}] = DeviceId{7}; }) == "unknown-device");
   CHECK(refused([](Schedule& s) {
@@ -92,7 +92,7 @@ TEST_CASE("what no reader would take is not written") {
   CHECK(refused([](Schedule& s) {
           s.plan = Plan{Nanoseconds{5}, IdMap<OpId, Nanoseconds>(3, kLongestTime + Nanoseconds{1})};
         }) == "range");
-  CHECK(refused([](Schedule& s) { s.order.assign(2, {OpId{9}}); }) == "order");  // of policy fifo
+  CHECK(refused([](Schedule& s) { s.order.assign(2, {OpId{9}}); }) == "order");  // an order with the policy fifo
 }
 
 TEST_CASE("a written schedule is one line per op") {

@@ -55,7 +55,7 @@ TEST_CASE("a schedule that changes the graph comes back from its file, and takes
                            Case{"data-parallel", {{"collective", "parameter-server"}}}, Case{"os-dpos", {}}}) {
     CAPTURE(each.placer);
     Schedule schedule = find_placer(each.placer).place(problem, {.parameters = each.parameters});
-    schedule.notes.clear();  // they are for whoever asked, not for the file
+    schedule.notes.clear();  // notes are not written to the file
     REQUIRE_FALSE(schedule.rewrites.empty());
     const Schedule read = parse_schedule(written(schedule, problem), "schedule.json", problem);
     CHECK(read == schedule);
@@ -160,7 +160,7 @@ TEST_CASE("numbers of rewrites that no reader would take are not written") {
     CHECK_THROWS_AS(written({.placement = Placement(whole.op_count(), DeviceId{0}), .rewrites = {replicate}}, problem),
                     InputError);
   };
-  refused({.replicas = 2, .experts = 0});  // which a parameter server does not look at
+  refused({.replicas = 2, .experts = 0});  // a parameter server ignores it, but it is checked
   refused({.replicas = 2, .context = 0});
   refused({.replicas = 2, .bucket = Bytes{0}});
   refused({.replicas = 2, .bucket = Bytes{-1}});

@@ -30,8 +30,8 @@ std::string toy_timeline() {
 }  // namespace
 
 TEST_CASE("a written timeline has the documented keys") {
-  // a: 0 to 1000, b: 1000 to 2000; b.out: 5000 ns of latency and 200 B / 50 GB/s = 4 ns; c: 7004 to 8004.
-  // gpu0 holds a.out and b.out at 1000: 300 bytes; gpu1 holds b.out from 2000.
+  // Op a: 0 to 1000; b: 1000 to 2000; transfer of b.out: latency 5000 ns + 200 B / 50 GB/s = 4 ns; c: 7004 to 8004. At
+  // 1000, gpu0 holds a.out and b.out, 300 bytes; gpu1 holds b.out from 2000.
   CHECK(toy_timeline() ==
         R"({"format": "trainyard-timeline/1", "graph": "toy", "cluster": "pair", "makespan_ns": 8004,
  "ops": [

@@ -49,7 +49,8 @@ TEST_CASE("a placement by module comes back from its device map, and takes the s
       problem);
   const SaidDeviceMap said = device_map_of(problem, schedule);
   CHECK(said.lost.empty());
-  // The shortest keys: layer2 is mixed, so its blocks are said; what has no parameters is said too.
+  // The shortest keys: the blocks of layer2 are on both devices, so each has a key. Modules without parameters have
+  // keys too.
   CHECK(said.map == parse_device_map(R"({"stem": 0, "layer1": 0, "layer2.0": 0, "layer2.1": 1, "layer3": 1, "layer4": 1,
                                          "head": 1, "loss": 1})",
                                      "map.json"));
@@ -63,7 +64,7 @@ TEST_CASE("the longest key decides, and what no key covers without parameters is
   const Schedule all = parse_schedule_or_map(R"({"": 1})", "map.json", problem);
   for (const OpId op : problem.ops()) CHECK(all.placement[op] == DeviceId{1});
   const Schedule two =
-      parse_schedule_or_map(R"({"": 0, "head": 1, "stem.conv": 1})", "map.json", problem);  // no module stem.conv here
+      parse_schedule_or_map(R"({"": 0, "head": 1, "stem.conv": 1})", "map.json", problem);  // an unknown module
   CHECK(two.notes == std::vector<std::string>{"the device map names what 'resnet18:batch=8' does not have: stem.conv"});
   for (const OpId op : problem.ops())
     CHECK(two.placement[op] == DeviceId{problem.graph().layer(op) == "head" ? 1U : 0U});
@@ -108,6 +109,6 @@ TEST_CASE("wrong device maps are refused at the key, with the remedy") {
   CHECK(has(refusal(R"({"a": 0)", problem), "map.json:1:"));
   CHECK(has(refusal("{\"a\xff\": 0}", problem), "UTF-8"));
   CHECK_THROWS_AS(parse_device_map("{}", "map.json"), InputError);
-  // What is no device map is a schedule file.
+  // A JSON text that is no device map is read as a schedule file.
   CHECK(has(refusal(R"({"graph": "x"})", problem), "format"));
 }

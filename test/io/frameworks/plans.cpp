@@ -44,7 +44,7 @@ ParallelPlan megatron_again(const ParallelPlan& plan) {
   return plan_over(parse_any_plan(said.text, "arguments.sh", kGround).file, kGround.blocks);
 }
 
-/// The plan that a split spec and its table say.
+/// The plan as read back from its split spec and task table.
 ParallelPlan split_again(const ParallelPlan& plan) {
   const SaidPlan said = split_spec_of(plan, kGround, "x.csv");
   const ForeignPlan read =
@@ -58,7 +58,7 @@ TEST_CASE("a plan of one's own is held against the network, with the places of w
   const auto of = [](const char* rest, const PlanGround& ground = kGround) {
     return refusal(std::string{R"({"format": "trainyard-plan/1", "microbatch": 2,)"} + "\n " + rest + "}", ground);
   };
-  // Stage 0 has the embedding and h.0.
+  // Stage 0 holds the embedding and h.0.
   CHECK(has(of(R"("stages": [{"recompute": 3}, {"from": "h.1"}])"),
             "plan:2:27: error[recompute]: stage 0 cannot compute 3 blocks again: it has 2"));
   CHECK(of(R"("stages": [{"recompute": 2}, {"from": "h.1"}])").empty());
@@ -116,7 +116,7 @@ TEST_CASE("a plan that Megatron can say comes back from its arguments") {
   const ParallelPlan even{.data = 2, .cuts = {3, 5, 6}, .microbatch = 2};
   CHECK(megatron_of(even, kGround).lost.empty());
   CHECK(megatron_again(even) == even);
-  // Six layers as 2, 2, 1, 1: the head goes with the last of them.
+  // Six layers in stages of 2, 2, 1, 1; the head is in the last stage.
   CHECK(has(megatron_of(even, kGround).text, "--num-layers 6 --pipeline-model-parallel-layout \"Ett|tt|t|tL\""));
   CHECK(has(megatron_of(even, kGround).text, "--nproc-per-node 8 "));
 
@@ -132,7 +132,7 @@ TEST_CASE("a plan that Megatron can say comes back from its arguments") {
   CHECK(megatron_again(interleaved) == interleaved);
   const ParallelPlan replicas{.data = 8, .microbatch = 1, .zero = 1};
   CHECK(megatron_again(replicas) == replicas);
-  // Fewer devices than there are.
+  // A plan that leaves devices unused.
   const ParallelPlan half{.data = 2, .cuts = {4}, .microbatch = 4};
   CHECK(megatron_again(half) == half);
 }
@@ -181,7 +181,7 @@ TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, e
         std::vector<std::size_t>{2, 3, 4, 5, 6});
   CHECK(cuts("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'E|t*6L'" + rest) ==
         std::vector<std::size_t>{1});
-  // 8 devices, 2 stages: 4 replicas; 16 processes of two nodes: 8.
+  // 8 devices in 2 stages make 4 replicas; 16 processes on two nodes make 8.
   const auto data = [](const std::string& text) { return parse_any_plan(text, "train.sh", kGround).file.plan.data; };
   CHECK(data("--pipeline-model-parallel-size 2" + rest) == 4);
   CHECK(data("torchrun --nnodes 2 --nproc-per-node 8 x.py --pipeline-model-parallel-size 2" + rest) == 8);
@@ -270,7 +270,7 @@ TEST_CASE("Megatron's arguments that contradict are refused at their place") {
   CHECK(has(refusal(two + "\\\n  --data-path \"abc"), "plan:2:15"));
   CHECK(refusal(two + "--data-path it\\'s \"a\\\"b\"").empty());
   CHECK(has(refusal(two + "--data-path 'abc"), "a quote is opened and never closed"));
-  // 2^30 ranks times 2^30 times 16 stages would be none in 64 bits.
+  // 2^30 tensor ranks x 2^30 context ranks x 16 stages would overflow to 0 in 64 bits.
   CHECK(has(refusal("--micro-batch-size 1 --tensor-model-parallel-size 1073741824 --context-parallel-size 1073741824"),
             "from 1 to 1048576"));
 }
@@ -289,7 +289,7 @@ TEST_CASE("every pipeline schedule comes back from its table") {
 }
 
 TEST_CASE("a table of torch.distributed.pipelining is read as torch writes it") {
-  // 1f1b over two ranks: rank 0 takes both forward tasks first.
+  // 1F1B on two ranks: rank 0 runs both forward tasks first.
   const KnownSchedule plain = known_schedule(parse_task_table("0F0,0F1,,,0B0,,0B1\r\n,1F0,1B0,1F1,1B1\r\n", "x.csv"));
   CHECK(plain.schedule == PipelineSchedule::one_f_one_b);
   CHECK(plain.microbatches == 2);
@@ -320,7 +320,7 @@ TEST_CASE("a table of torch.distributed.pipelining is read as torch writes it") 
   CHECK(has(refused("0F0"), "too few"));
   CHECK(has(refused("0F1000000,5B0"), "too few"));
   CHECK(has(refused("(0F1;0B0)OVERLAP"), "is no action"));
-  // Backward before the other forward tasks on a rank that is not the last.
+  // Rank 0, which is not the last, runs a backward task before the remaining forward tasks.
   CHECK(
       has(refused("0F0,0B0,0F1,0B1\n1F0,1B0,1F1,1B1"), "gpipe is nearest: its rank 0 has 0F1 where the file has 0B0"));
 }
@@ -379,7 +379,7 @@ TEST_CASE("a plan of one stage comes back from DeepSpeed's configuration") {
   REQUIRE(stages.lost.size() == 3);
   CHECK(has(stages.lost[0], "PipelineModule(num_stages=2)"));
 
-  // Two of three numbers are enough: 8 ranks, 16 samples.
+  // Two of the three batch numbers determine the third, with 8 ranks and 16 samples.
   const auto plan = [](const std::string& text) { return parse_any_plan(text, "ds.json", kGround).file.plan; };
   CHECK(plan(R"({"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 2})").data == 8);
   CHECK(plan(R"({"train_batch_size": 16, "gradient_accumulation_steps": 1})").microbatch == 2);
@@ -391,7 +391,7 @@ TEST_CASE("a plan of one stage comes back from DeepSpeed's configuration") {
   CHECK(has(refusal(R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 5})"), "is not that of"));
   CHECK(has(refusal(R"({"train_batch_size": 8.5})"), "a whole number of samples, got 8.5"));
   CHECK(has(refusal(R"({"train_batch_size": 0})"), "from 1 to 1073741824"));
-  // 8 ranks times 2^31 times 2^30 would be a batch of 0.
+  // 8 ranks x 2^31 x 2^30 would overflow to a batch of 0.
   CHECK(has(refusal(R"({"train_micro_batch_size_per_gpu": 2147483648, "gradient_accumulation_steps": 1073741824})"),
             "\"gradient_accumulation_steps\" is 1073741824, and must be from 1 to 1048576"));
   CHECK(has(refusal(R"({"zero_optimization": {"reduce_bucket_size": 4611686018427387904}})"), "from 1 to 2^40"));

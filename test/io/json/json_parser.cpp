@@ -16,7 +16,7 @@ namespace {
 
 using detail::JsonKind;
 
-/// Writes down what it is told; views must lie in the text or be copied at once.
+/// A handler that logs the parser's calls, and checks that each offset is that of its value or key.
 struct Scribe {
   std::string_view text;
   std::string log;
@@ -61,7 +61,7 @@ bool parses(std::string_view text, std::string* log = nullptr) {
 TEST_CASE("every token is told with the place where it begins") {
   std::string log;
   REQUIRE(parses(R"( {"a": [1, -2.5e3], "b\u0041" : "x\ny", "c":true} )", &log));
-  // Offsets counted by hand from the leading blank; kinds 1 boolean, 2 number, 3 string.
+  // Offsets are counted by hand from the leading blank; kinds are 1 boolean, 2 number, 3 string.
   CHECK(log == "{ 1 \nkey 2 a\n[ 7 \n2 8 1\n2 11 -2.5e3\nclose\nkey 20 bA\n3 32 x\ny\nkey 40 c\n1 44 true\nclose\n");
 }
 

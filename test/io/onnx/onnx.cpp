@@ -36,7 +36,7 @@ bool is_parameter(const Model& model, const std::string& name) {
   return value(model, name).role == Value::Role::parameter;
 }
 
-/// A convolution and a Relu; the weight is declared by `declare`.
+/// A network of a convolution and a Relu; `declare` adds the convolution's weight.
 OnnxWriter small_network(const std::function<void(OnnxWriter&)>& declare) {
   OnnxWriter writer;
   writer.input("image", {2, 3, 8, 8});
@@ -89,7 +89,7 @@ TEST_CASE("weights may be present, stripped in any way, or be inputs") {
     CHECK(value(model, "b").shape == Shape{2, 4, 8, 8});
     CHECK(model.nodes.size() == 2);
     CHECK(model.nodes[NodeId{0}].layer == "conv");
-    CHECK(model.nodes[NodeId{1}].layer == "conv");  // from the convolution before it
+    CHECK(model.nodes[NodeId{1}].layer == "conv");  // layer of the convolution before it
   }
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("without metadata, inputs are told from weights by use and name") {
     CAPTURE(name);
     CHECK(is_parameter(model, name));
   }
-  CHECK(model.inputs.size() == 2);  // ids and memory
+  CHECK(model.inputs.size() == 2);  // inputs ids and memory
   CHECK_FALSE(is_parameter(model, "memory"));
 
   SUBCASE("the caller's list of inputs is complete") {
@@ -191,8 +191,8 @@ TEST_CASE("whether a norm or dropout trains is read for every opset") {
     writer.node("Dropout", {"x"}, {"y"}).node("Neg", {"y"}, {"z"}).output("z");
     return parse(writer).nodes.size();
   };
-  CHECK(dropout(11) == 2);  // the mode is not part of the graph: it drops
-  CHECK(dropout(13) == 1);  // not training unless it says so
+  CHECK(dropout(11) == 2);  // the mode is set at run time: training, so the op is kept
+  CHECK(dropout(13) == 1);  // inference unless the node states training: the op is dropped
 }
 
 TEST_CASE("nodes may stand in any order, unless they form a cycle") {
@@ -234,7 +234,7 @@ TEST_CASE("a first result that is left out is made all the same, and trains") {
   const Node& lstm = *model.nodes.begin();
   REQUIRE(!lstm.outputs[0].is_none());
   CHECK(model.values[lstm.outputs[0]].shape == Shape{5, 1, 2, 4});
-  // A step of 2 samples, 4 cells, 4 gates: 2 x 2 x 16 x (3 + 4) FLOPs, five of them.
+  // A step on 2 samples with 4 cells and 4 gates takes 2 x 2 x 16 x (3 + 4) = 448 FLOPs; five steps.
   CHECK(training_step(model).summary.forward_matmul_flops == Flops{5 * 448 + 2 * 2 * 4 * 6});
 }
 

@@ -5,7 +5,7 @@
 #include "io/onnx/onnx_writer.hpp"
 #include "trainyard/io/onnx/onnx.hpp"
 
-// The blocks that torchvision's convolutional classifiers are made of, as its exporters write them at opsets 11 to 18.
+// Blocks of torchvision's convolutional classifiers, as its exporters write them at opsets 11 to 18.
 
 using namespace trainyard;
 using test::Onnx;
@@ -15,7 +15,7 @@ namespace {
 
 struct Read {
   Shape output;
-  std::string types;  // of the nodes after folding and fusing
+  std::string types;  // node types after folding and fusing
   std::int64_t parameters;
 
   friend bool operator==(const Read&, const Read&) = default;
@@ -63,7 +63,8 @@ TEST_CASE("ShuffleNet v2: halves, and a shuffle of channels through five dimensi
   w.input("x", {8, 116, 28, 28}).weight("c.weight", {58, 58, 1, 1}).literal("halves", {58, 58});
   w.node("Split", {"x", "halves"}, {"a", "b"}, Onnx{}.whole("axis", 1)).node("Conv", {"b", "c.weight"}, {"c"});
   w.node("Concat", {"a", "c"}, {"j"}, Onnx{}.whole("axis", 1));
-  // x.view(batch, 2, channels / 2, h, w).transpose(1, 2).view(batch, -1, h, w), with sizes taken from x
+  // Channel shuffle: x.view(batch, 2, channels / 2, h, w).transpose(1, 2).view(batch, -1, h, w), with sizes taken from
+  // x.
   w.node("Shape", {"j"}, {"sh"}).literal("zero", {0}).literal("two", {2}).literal("four", {4});
   w.node("Slice", {"sh", "zero", "one"}, {"n"}).literal("one", {1}).node("Slice", {"sh", "two", "four"}, {"hw"});
   w.node("Slice", {"sh", "one", "two"}, {"ch"}).node("Div", {"ch", "two"}, {"half"});

@@ -18,13 +18,13 @@ namespace {
 
 struct File {
   std::string name;
-  std::size_t nodes, constants, outputs;  // as in the file, its Constant nodes included; outputs 0: not counted
+  std::size_t nodes, constants, outputs;  // counts of the file, with its Constant nodes; 0 outputs: not counted
   std::int64_t parameters;
-  bool inference;  // shows that it was exported for inference
+  bool inference;  // whether the file shows that it was exported for inference
 };
 
-// Nodes and outputs as counted by the onnx package; parameters of torchvision's models (num_params), minus what folding
-// a batch norm takes away in inference exports, and of the other networks by their layers.
+// Nodes and outputs are counted with the onnx package. Parameters are num_params of torchvision's models, less those of
+// batch norms that an inference export has folded; for other networks they are summed over the layers.
 const std::vector<File>& files() {
   static const std::vector<File> kFiles = {
       {"alexnet_b64.eval", 20, 0, 20, 61100840, false},
@@ -59,7 +59,7 @@ const std::vector<File>& files() {
   return kFiles;
 }
 
-/// In the project's data, else among the reference data.
+/// The network's file in the project's data, else in the reference data.
 std::optional<std::filesystem::path> find(const std::string& name) {
   const auto path = test::source_dir() / "data" / "onnx" / (name + ".onnx.gz");
   if (std::filesystem::exists(path)) return path;
@@ -92,7 +92,7 @@ TEST_CASE("every published network is read with all its shapes and parameters") 
     OnnxOptions options = options_for(file.name);
     options.simplify = false;
     const Model model = read_onnx(*path, options);
-    // Identity nodes of weights and literals are values here, not nodes.
+    // The reader turns Constant nodes, and Identity nodes of weights, into values: they are not counted.
     std::size_t outputs = 0, shaped = 0;
     for (const Node& node : model.nodes) {
       for (const ValueId output : node.outputs) {
@@ -112,8 +112,8 @@ TEST_CASE("every published network is read with all its shapes and parameters") 
 }
 
 TEST_CASE("multiply-adds of an image are those that are published for each network") {
-  // GMAC, as torchvision's weight metadata give them (_ops: 0.714, 1.498, 0.349, 4.089, 11.514, 19.632, 5.713, 17.564),
-  // to one digit more.
+  // GMAC of torchvision's weight metadata (_ops: 0.714, 1.498, 0.349, 4.089, 11.514, 19.632, 5.713, 17.564), with one
+  // more digit.
   const std::map<std::string, std::pair<double, double>> published = {
       {"alexnet_b64", {64, 0.7142}},      {"googlenet_b64", {64, 1.4984}},  {"squeezenet1_1_b64", {64, 0.3492}},
       {"resnet50_b32", {32, 4.0892}},     {"resnet152_b32", {32, 11.5136}}, {"vgg19_b64", {64, 19.6321}},
@@ -129,8 +129,8 @@ TEST_CASE("multiply-adds of an image are those that are published for each netwo
 
 TEST_CASE("BERT-large with bound dimensions multiplies as its layers say") {
   const Model model = read_onnx(*find("bert_large_dyn.train"), options_for("bert_large_dyn.train"));
-  // 6144 tokens; per token 24 layers of 12 * 1024^2, a head of 1024^2 and 1024 * 30522, and attention over 384 tokens
-  // with 1024 features for scores and 1024 for sums, 24 times: 2 * 24 * 384 * 1024
+  // 6144 tokens. A token passes 24 layers of 12 * 1024^2 weights and a head of 1024^2 and 1024 * 30522. Attention over
+  // 384 tokens with 1024 features, for scores and for sums, 24 times: 2 * 24 * 384 * 1024.
   const double expected = 6144.0 * (24.0 * 12 * 1024 * 1024 + 1024.0 * 1024 + 1024.0 * 30522 + 2.0 * 24 * 384 * 1024);
   CHECK(macs(model) == expected);
 }
@@ -142,12 +142,12 @@ TEST_CASE("what exporters take apart is put together again") {
     return result;
   };
   auto bert = counts("bert_large_dyn.train");
-  CHECK(bert["LayerNormalization"] == 50);  // 24 * 2, the embedding's, the head's
-  CHECK(bert["Gelu"] == 25);                // 24 and the head's
-  CHECK(bert["Linear"] == 146);             // 24 * 6, and 2 in the head
+  CHECK(bert["LayerNormalization"] == 50);  // 2 in each of 24 layers, the embedding's, the head's
+  CHECK(bert["Gelu"] == 25);                // 24 layers and the head
+  CHECK(bert["Linear"] == 146);             // 6 in each of 24 layers, 2 in the head
   CHECK(bert["Shape"] + bert["Unsqueeze"] + bert["ReduceMean"] + bert["Erf"] == 0);
   auto vit = counts("vit_b_16_b32.train");
-  CHECK(vit["Dropout"] == 0);  // 37 of ratio 0
+  CHECK(vit["Dropout"] == 0);  // 37 with a ratio of 0 are removed
   CHECK(vit["LayerNormalization"] == 25);
   auto inception = counts("inception_v3_b32.train");
   CHECK(inception["Pad"] == 0);
@@ -167,7 +167,7 @@ TEST_CASE("nodes are put into the layers that they come from") {
   CHECK(resnet.count("") == 0);
   CHECK(layers("vit_b_16_b32.train")["encoder.layers.encoder_layer_7"] > 0);
   CHECK(layers("googlenet_b64.train")["inception4a"] == 20);
-  // Every call of an unrolled cell is the cell: embedding, two cells, dropout, output.
+  // All calls of an unrolled cell have the layer of the cell: embedding, two cells, dropout, output.
   CHECK(layers("rnnlm2x2048_unroll_b64_t32.train").size() == 5);
 }
 

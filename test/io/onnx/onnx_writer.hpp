@@ -8,14 +8,14 @@
 
 namespace trainyard::test {
 
-/// Writes ONNX files by hand: enough of onnx.proto for tests. Field numbers are those of its messages.
+/// Writes ONNX files field by field, as far as the tests need; the field numbers are those of onnx.proto.
 class OnnxWriter {
  public:
   static constexpr int kFloat = 1, kInt64 = 7, kBool = 9;
 
   /// A dimension: a size, or a symbol.
   struct Dim {
-    Dim(std::int64_t size) : value(size) {}  // NOLINT: sizes are written as numbers
+    Dim(std::int64_t size) : value(size) {}  // NOLINT: implicit, so that sizes are written as numbers
     Dim(const char* name) : symbol(name) {}  // NOLINT
     std::int64_t value = -1;
     std::string symbol;
@@ -27,7 +27,7 @@ class OnnxWriter {
   OnnxWriter& output(std::string_view name, const std::vector<Dim>& dims, int type = kFloat) {
     return info(12, name, dims, type);
   }
-  /// An output of unknown type and shape.
+  /// Adds an output of unknown type and shape.
   OnnxWriter& output(std::string_view name) {
     std::string message;
     protozero::pbf_writer{message}.add_string(1, std::string{name});

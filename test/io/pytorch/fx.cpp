@@ -17,7 +17,7 @@ using namespace trainyard;
 
 namespace {
 
-/// y = x w; relu in place; its view; dw = x' y; w -= dw.
+/// A training step: y = x w; relu in place; a view of it; dw = x' y; w -= dw.
 const char* const kFxStep = R"({"format": "fx-train-0", "summary": {},
 "tensors": [
  {"id": 0, "shape": [4, 2], "dtype": "float32", "bytes": 32, "kind": "param", "name": "w", "base": 0},
@@ -53,7 +53,7 @@ TEST_CASE(
   const Graph graph = parse_fx_graph(kFxStep, "fx.json");
   REQUIRE(graph.op_count() == 4);
   CHECK(graph.type(OpId{1}) == "relu_");
-  // The backward mm reads the view of what relu_ made of mm's result.
+  // The backward mm reads a view of the version that relu_ made of mm's result.
   REQUIRE(graph.inputs(OpId{2}).size() == 1);
   CHECK(graph.producer(graph.inputs(OpId{2})[0]) == OpId{1});
   CHECK(graph.phase(OpId{2}) == Phase::backward);

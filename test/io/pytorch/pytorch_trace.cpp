@@ -23,7 +23,7 @@ using namespace trainyard;
 
 namespace {
 
-/// A call as an execution trace has it: values of arguments and results as JSON, all of them tensors of floats.
+/// A call of an execution trace: arguments and results as JSON, each a tensor of floats or a list of them.
 struct Call {
   int id = 0, parent = 1;
   std::string name, arguments, results, schema;
@@ -40,7 +40,7 @@ std::string tensor_types(const std::string& values) {
   return types;
 }
 
-/// Six numbers and a device: `count` floats of a storage, from `offset` on.
+/// A tensor as six numbers and a device: `count` floats of a storage, starting at `offset`.
 std::string floats(int storage, int count, int offset = 0) {
   return fmt::format(R"([{}, {}, {}, {}, 4, "cuda:0"])", storage, storage, offset, count);
 }
@@ -71,7 +71,7 @@ std::string trace_of(const std::vector<Call>& calls, bool chakra = false) {
   return text + "]}\n";
 }
 
-/// y = x w; relu in place; dw = x' dy; w += -dw. Floats: x 8 (storage 1), w 4 (2), y 8 (3), dw 4 (4).
+/// A training step: y = x w; relu in place; dw = x' dy; w += -dw. Floats: x 8 (storage 1), w 4 (2), y 8 (3), dw 4 (4).
 std::vector<Call> small_step() {
   const std::string add = "aten::add_(Tensor(a!) self, Tensor other) -> Tensor(a!)";
   return {{3, 1, "aten::linear", floats(1, 8) + ", " + floats(2, 4), floats(3, 8),
@@ -108,7 +108,7 @@ std::string graph_text(const Graph& graph) {
   return out.str();
 }
 
-/// An event of a thread of process 7, or a kernel; microseconds.
+/// A Kineto event on a thread of process 7, or of a kernel; times in microseconds.
 std::string event(const char* category, const std::string& name, int start, int duration,
                   const std::string& arguments) {
   const bool kernel = std::string{category} == "kernel";
@@ -123,7 +123,8 @@ std::string kineto_of(const std::vector<std::string>& events) {
   return text + "]}\n";
 }
 
-/// Two kernels in the first mm (3 and 4 us), one in relu_ (5 us), one in the backward mm (2 us), none in add_.
+/// Kineto's trace of the step: two kernels in the first mm (3 and 4 us), one in relu_ (5 us), one in the backward mm (2
+/// us), none in add_.
 std::string small_kineto(bool record_functions = false) {
   std::vector<std::string> events;
   int number = 0;
@@ -155,20 +156,21 @@ std::string small_kineto(bool record_functions = false) {
 
 TEST_CASE("an execution trace is ops and the storages that they pass on; views are no ops, in-place ops new versions") {
   const TracedGraph step = traced(trace_of(small_step()));
-  // linear is made of mm; t is a view: mm, relu_, mm, add_ are left.
+  // linear is the caller of mm, and t makes a view: the ops are mm, relu_, mm and add_.
   REQUIRE(step.graph.op_count() == 4);
   const Graph& graph = step.graph;
   CHECK(graph.name(OpId{0}) == "aten::mm.5");
   CHECK(graph.type(OpId{1}) == "aten::relu_");
   CHECK(graph.phase(OpId{2}) == Phase::backward);
   CHECK(graph.phase(OpId{3}) == Phase::update);
-  // mm -> relu_ -> mm -> add_: the backward mm reads what relu_ made, 8 floats.
+  // mm -> relu_ -> mm -> add_: the backward mm reads the 8 floats of relu_.
   REQUIRE(graph.inputs(OpId{2}).size() == 1);
   CHECK(graph.producer(graph.inputs(OpId{2})[0]) == OpId{1});
   CHECK(graph.bytes(graph.inputs(OpId{2})[0]).count == 32);
   CHECK(step.whole.edges == 3);
   CHECK(step.whole.edge_bytes == 32 + 32 + 16);
-  // w is written by the update alone, and read before: a parameter, held by the update, together with its readers.
+  // w is read first and written only by the update, so it is a parameter. The update op holds it, and its readers are
+  // colocated with the update.
   CHECK(step.parameters == 1);
   CHECK(graph.parameter_bytes(OpId{3}).count == 16);
   CHECK(graph.colocation_group(OpId{0}) == graph.colocation_group(OpId{3}));
@@ -184,7 +186,8 @@ TEST_CASE("both dialects of execution traces give the same graph") {
 TEST_CASE("bytes of a storage belong to who wrote them last, and an allocation ends what was there") {
   const std::string copy = "aten::copy_(Tensor(a!) self, Tensor src) -> Tensor(a!)";
   const std::string neg = "aten::neg(Tensor self) -> Tensor";
-  // Two halves of storage 3 by two copies: the reader has both. Then the memory is handed out anew: 9 reads none.
+  // Two copies write the halves of storage 3, and op 5 reads both. Then the memory is allocated anew, so op 8 reads
+  // neither.
   const TracedGraph step =
       traced(trace_of({{3, 1, "aten::copy_", floats(3, 8) + ", " + floats(1, 8), floats(3, 8), copy},
                        {4, 1, "aten::copy_", floats(3, 8, 8) + ", " + floats(2, 8), floats(3, 8, 8), copy},
@@ -204,7 +207,7 @@ TEST_CASE("bytes of a storage belong to who wrote them last, and an allocation e
 
 TEST_CASE("an op over lists of tensors is an op for each element, and their times are its time") {
   std::vector<Call> calls = small_step();
-  // One _foreach_add_ over w (4 floats) and a second parameter (12 floats, storage 9), read by relu_'s neighbour.
+  // One _foreach_add_ over w (4 floats) and a second parameter (12 floats, storage 9), which call 8 reads too.
   calls.pop_back();
   calls.push_back({10, 9, "aten::_foreach_add_",
                    fmt::format("[{}, {}], [{}, {}]", floats(2, 4), floats(9, 12), floats(4, 4), floats(8, 12)), "",
@@ -223,7 +226,7 @@ TEST_CASE("an op over lists of tensors is an op for each element, and their time
   CHECK(graph.name(OpId{3}) == "aten::_foreach_add_.10.0");
   CHECK(graph.parameter_bytes(OpId{3}).count == 16);
   CHECK(graph.parameter_bytes(OpId{4}).count == 48);
-  // The first element reads the gradient that the backward op made; the second one's gradient comes from elsewhere.
+  // The first element reads the gradient of the backward op. The second gradient has no producer in the trace.
   CHECK(graph.inputs(OpId{3}).size() == 1);
   CHECK(graph.inputs(OpId{4}).empty());
 }
@@ -263,7 +266,7 @@ TEST_CASE("kernels are charged to the ops that launch them, by record function o
     CHECK(time(2) == 2'000);
     CHECK(time(3) == 0);
     CHECK(step.link->gpu.least_gap == Nanoseconds{100'000});
-    // The outermost ops: linear from 110 to 124 us, then relu_; MmBackward0.
+    // Outermost ops: linear from 110 to 124 us, relu_, MmBackward0.
     REQUIRE(step.link->outermost.size() == 3);
     CHECK(step.link->outermost[0].name == "aten::linear");
     CHECK(step.link->outermost[0].span == Nanoseconds{14'000});
@@ -335,7 +338,7 @@ TEST_CASE("products and convolutions have FLOPs by their shapes") {
   CHECK(trace_flops("aten::mm", {{2, 3}, {3, 4}}, 8) == 2 * 2 * 3 * 4);
   CHECK(trace_flops("aten::addmm", {{4}, {2, 3}, {3, 4}}, 8) == 2 * 2 * 3 * 4);
   CHECK(trace_flops("aten::bmm", {{5, 2, 3}, {5, 3, 4}}, 40) == 5 * 2 * 2 * 3 * 4);
-  // 2 x 8 channels of 4 x 4 out, each of 3 x 3 x 3 products.
+  // 2 samples x 8 channels of 4 x 4 outputs, each the sum of 3 x 3 x 3 products.
   CHECK(trace_flops("aten::cudnn_convolution", {{2, 3, 4, 4}, {8, 3, 3, 3}}, 256) == 2 * 256 * 27);
   CHECK(trace_flops("aten::convolution_backward", {{2, 8, 4, 4}, {2, 3, 4, 4}, {8, 3, 3, 3}}, 96) == 4 * 256 * 27);
   CHECK(trace_flops("aten::add", {{2, 3}, {2, 3}}, 6) == 0);
@@ -360,7 +363,7 @@ TEST_CASE("what is wrong with an execution trace is said at its place") {
   nameless.replace(nameless.find("\"name\""), 6, "\"mane\"");
   CHECK(tells(refused_trace(nameless), "a node needs \"id\", \"name\" and \"parent\""));
   CHECK(tells(refused_trace(R"({"schema": "1.0.1", "nodes": []})"), "has no nodes"));
-  std::string plain = good;  // a node of the other dialect among those of this one
+  std::string plain = good;  // one node in the other dialect
   plain.replace(plain.find("\"parent\": 3"), 11, "\"ctrl_deps\": 3");
   CHECK(tells(refused_trace(plain), "two dialects in one file"));
   std::string latin = good;
@@ -437,7 +440,7 @@ void check_answers(const std::string& name, const std::string& trace, const std:
   CHECK(traced.link->charged_ns == answer["charge"]["charged_ns"]);
   CHECK(traced.link->outside_ns == answer["charge"]["not_linked_ns"]);
   CHECK(traced.link->same_process == answer["same_pid"]);
-  // The ops of the graph one after the other take what the GPU was busy with the step.
+  // The sum of the graph's op times equals the time that the step's kernels took on the GPU.
   std::int64_t serial = 0;
   for (const OpId op : traced.graph.ops()) serial += traced.graph.given_times(op).front().time.count;
   CHECK(serial == traced.steps[traced.step].gpu_ns);
@@ -498,7 +501,8 @@ TEST_CASE("public traces of Kineto have the GPU times of the reference answers")
 }
 
 TEST_CASE("a run is a trace of Kineto for each rank, whose kernels, transfers and idle times are the run's") {
-  // a on gpu0 (10 us), 1,000,000 bytes to b on gpu1 (20 us), back to c on gpu0 (30 us); d on gpu0 after a (5.5 us).
+  // Op a on gpu0 (10 us) sends 1,000,000 bytes to b on gpu1 (20 us), which sends them back to c on gpu0 (30 us). Op d
+  // on gpu0 (5.5 us) follows a.
   GraphBuilder builder{"toy"};
   const auto op = [&](const char* name, std::int64_t nanoseconds, std::vector<std::string> inputs,
                       std::vector<std::string> after) {
@@ -525,11 +529,11 @@ TEST_CASE("a run is a trace of Kineto for each rank, whose kernels, transfers an
   for (const DeviceId device : problem.devices()) {
     std::ostringstream out;
     write_kineto(problem, schedule.placement, timeline, device, out);
-    CHECK(tells(out.str(), device.index() == 0 ? "\"rank\": 0," : "\"rank\": 1,"));  // a blank, for its readers
+    CHECK(tells(out.str(), device.index() == 0 ? "\"rank\": 0," : "\"rank\": 1,"));  // readers expect the blank
     CHECK(is_kineto(out.str()));
     ranks.push_back(parse_kineto(out.str(), "run.json"));
   }
-  // Rank 0: a, d and c, and 2 transfers of 100 us, during the first of which d runs.
+  // Rank 0 runs a, d and c and has 2 transfers of 100 us; d runs during the first.
   const GpuTimes first = gpu_times(ranks[0]);
   CHECK(first.kernels == 5);
   CHECK(first.total == Nanoseconds{10'000 + 5'500 + 30'000 + 200'000});

@@ -39,7 +39,7 @@ std::string exported_node(const char* target, const std::string& inputs, const c
 
 const char* const kOpenBatch = R"({"as_expr": {"expr_str": "s0", "hint": {"as_int": 2}}})";
 
-/// x (s0, 3, 8, 8), convolution to 4 channels, relu, mean over space, 10 classes.
+/// An exported program: x (s0, 3, 8, 8), convolution to 4 channels, relu, mean over space, 10 classes.
 std::string exported_network(const std::string& batch = kOpenBatch, const std::string& last = "linear.default") {
   const std::string values =
       exported_tensor("p_w", of_sizes({4, 3, 3, 3})) + ", " + exported_tensor("p_fc", of_sizes({10, 4})) + ", " +
@@ -89,7 +89,7 @@ bool mentions(const std::string& text, const char* part) { return text.find(part
 
 TEST_CASE("a program of torch.export is a network: parameters, inputs, operators and their shapes") {
   const Model model = parse_exported_program(exported_network(), "model.json");
-  // 4 x 27 weights of the convolution, 40 and 10 of the classifier.
+  // Weights: 4 x 27 of the convolution, 40 + 10 of the classifier.
   CHECK(model.parameter_count() == 108 + 50);
   REQUIRE(model.inputs.size() == 1);
   CHECK(model.values[model.inputs[0]].shape == Shape{2, 3, 8, 8});
@@ -99,7 +99,7 @@ TEST_CASE("a program of torch.export is a network: parameters, inputs, operators
   CHECK(model.values[model.outputs.at(0)].shape == Shape{2, 10});
   CHECK(model.nodes[NodeId{5}].layer == "fc");
   CHECK(mentions(model.notes.front(), "the size s0 is 2: the example's"));
-  // The step: 2 x 2 x 4 x 64 x 27 of the convolution forward, 2 x 2 x 4 x 10 of the classifier.
+  // Forward FLOPs: 2 x 2 x 4 x 64 x 27 of the convolution, 2 x 2 x 4 x 10 of the classifier.
   const TrainingStep step = training_step(model, {});
   double forward = 0;
   for (const OpId op : step.graph.ops())
