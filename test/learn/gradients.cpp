@@ -21,7 +21,7 @@ M random_matrix(Index rows, Index columns, Random& random) {
   return m;
 }
 
-/// The gradient of sum(weights * y) by every number of every parameter, against its central difference.
+/// Compares the gradient of sum(weights * y), for each element of each parameter, with central differences.
 void check_gradients(Parameters<double>& parameters, const Build& build, Random& random) {
   M weights;
   Gradients<double> gradients = zero_gradients(parameters);
@@ -52,10 +52,10 @@ void check_gradients(Parameters<double>& parameters, const Build& build, Random&
       CHECK(error < 1e-6);
       largest = std::max(largest, std::abs(expected));
     }
-  CHECK(largest > 1e-3);  // there was something to compare
+  CHECK(largest > 1e-3);  // the gradients are not all zero
 }
 
-/// Biases that are not zero, so that no ReLU stands at its corner.
+/// Moves all parameters, biases too, so that no ReLU is at its kink.
 void shift(Parameters<double>& parameters, Random& random) {
   for (std::size_t p = 0; p < parameters.size(); ++p)
     parameters[p] += 0.3 * random_matrix(parameters[p].rows(), parameters[p].cols(), random);

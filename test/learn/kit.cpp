@@ -25,7 +25,7 @@ TEST_CASE("the first step of Adam has the length of the rate, against the gradie
   Gradients<double> gradients = zero_gradients(parameters);
   gradients[0] << 4, -0.5;
   adam.step(parameters, gradients, 0.1);
-  // m / (1 - b1) = g and sqrt(v / (1 - b2)) = |g|, so w = -0.1 g / |g|
+  // m / (1 - b1) = g and sqrt(v / (1 - b2)) = |g|, so w = -0.1 g / |g|.
   CHECK(parameters[0](0, 0) == doctest::Approx(-0.1));
   CHECK(parameters[0](0, 1) == doctest::Approx(0.1));
   adam.step(parameters, gradients, 0.1);
@@ -66,7 +66,7 @@ TEST_CASE("an LSTM cell computes what its equations say") {
   Tape<double> tape{parameters};
   const auto sigma = [](double x) { return 1 / (1 + std::exp(-x)); };
   const LstmCell::State first = cell(tape, tape.constant(Matrix<double>::Constant(1, 1, 0.8)), cell.start(tape));
-  // i = 0.4, f = -0.8, g = 1.6, o = 0.8, with h = c = 0
+  // Gates before the activations: i = 0.4, f = -0.8, g = 1.6, o = 0.8, with h = c = 0.
   const double c1 = sigma(0.4) * std::tanh(1.6), h1 = sigma(0.8) * std::tanh(c1);
   CHECK(tape.value(first.cell)(0, 0) == doctest::Approx(c1));
   CHECK(tape.value(first.hidden)(0, 0) == doctest::Approx(h1));
@@ -76,7 +76,7 @@ TEST_CASE("an LSTM cell computes what its equations say") {
 }
 
 TEST_CASE("a diamond's ancestors, descendants and parallel nodes") {
-  RowLists children;  // 0 -> 1, 2 -> 3; 4 alone
+  RowLists children;  // 0 -> 1, 2 -> 3; 4 isolated
   children.add(Items{1, 2});
   children.add(Items{3});
   children.add(Items{3});
@@ -124,7 +124,7 @@ TEST_CASE("messages do not depend on the numbering of the nodes") {
   const MessagePassing round = MessagePassing::make(parameters, "round", 3, random);
   Matrix<double> x(3, 3);
   for (Index i = 0; i < x.size(); ++i) x.data()[i] = random.uniform();
-  RowLists lists, renumbered;  // 0 and 1 send to 2; renumbered: 2 -> 0, 0 -> 1, 1 -> 2
+  RowLists lists, renumbered;  // 0 and 1 send to 2; nodes renumbered 2 -> 0, 0 -> 1, 1 -> 2
   lists.add(Items{});
   lists.add(Items{});
   lists.add(Items{0, 1});

@@ -17,7 +17,7 @@ Matrix<Scalar> random_matrix(std::size_t rows, std::size_t columns, Random& rand
   return m;
 }
 
-/// Term after term, each product rounded.
+/// start + a b, adding term after term with each product rounded.
 template <class Scalar>
 Matrix<Scalar> sums(const Matrix<Scalar>& start, const Matrix<Scalar>& a, const Matrix<Scalar>& b) {
   Matrix<Scalar> y = start;

@@ -12,7 +12,7 @@ using namespace trainyard;
 
 namespace {
 
-/// y = Linear(x, w), z = Relu(y): of shapes 32x64, 64x10, 32x10.
+/// A network y = Linear(x, w), z = Relu(y) with x of 32x64, w of 64x10, y and z of 32x10.
 Model two_nodes() {
   Model model{.name = "two"};
   model.values.push_back({.name = "x", .shape = {32, 64}, .shape_known = true, .role = Value::Role::input});
@@ -26,7 +26,7 @@ Model two_nodes() {
   return model;
 }
 
-/// "code: message" of the first finding, after a change of the model.
+/// "code: message" of the first finding after `change` to the model; "accepted" if there is none.
 template <class Change>
 std::string refused(const Change& change) {
   Model model = two_nodes();

@@ -19,7 +19,7 @@ const std::vector<std::int64_t>& contents(const MadeModel& made, ValueId id) {
 }  // namespace
 
 TEST_CASE("the arguments of a Reshape are followed from the shape they come from") {
-  // x.view(x.size(0), -1) as exporters write it
+  // x.view(x.size(0), -1) as exporters write it.
   MadeModel made;
   const ValueId x = made.input({8, 3, 4});
   const ValueId shape = made.node("Shape", {x});
@@ -68,7 +68,7 @@ TEST_CASE("whole numbers are moved and calculated") {
   expect({0, 2, 4}, "Range", {made.number(0), made.number(5), made.number(2)});
   expect({5, 5}, "ConstantOfShape", {made.numbers({2})}, {{"value", Numbers{5}}, {"value_type", whole(7)}});
   expect({24}, "Size", {made.input({2, 3, 4})});
-  // sqrt(64) = 8 through floating point, as in attention's scale
+  // sqrt(64) = 8 in floating point, as in the scale of attention.
   const ValueId real = expect({64}, "Cast", {made.number(64)}, {{"to", whole(1)}});
   const ValueId root = expect({8}, "Sqrt", {real});
   expect({8}, "Cast", {root}, {{"to", whole(7)}});

@@ -25,7 +25,7 @@ TEST_CASE("a convolution counts two FLOPs per multiply-add, and one per output f
   ModelSketch net;
   const ValueId x = net.input("x", {2, 4, 8, 8});
   net.node("Conv", {x, net.parameter("w", {6, 4, 3, 3}), net.parameter("b", {6})}, {2, 6, 8, 8});
-  // n(Y) = 2 x 6 x 64 = 768; 2 x 768 x 4 x 9 = 55296; bytes 4 x (512 + 216 + 6 + 768) = 6008
+  // Outputs: 2 x 6 x 64 = 768. Products: 2 x 768 x 4 x 9 = 55296. Bytes: 4 x (512 + 216 + 6 + 768) = 6008.
   CHECK(cost_of_last(net) == cost(55296 + 768, 55296, 6008));
 }
 
@@ -33,7 +33,7 @@ TEST_CASE("a grouped convolution reads a group's channels only") {
   ModelSketch net;
   const ValueId x = net.input("x", {1, 4, 8, 8});
   net.node("Conv", {x, net.parameter("w", {4, 1, 3, 3})}, {1, 4, 8, 8}, {{"group", std::int64_t{4}}});
-  // 2 x 256 x 9 = 4608; bytes 4 x (256 + 36 + 256)
+  // Products: 2 x 256 x 9 = 4608. Bytes: 4 x (256 + 36 + 256).
   CHECK(cost_of_last(net) == cost(4608, 4608, 2192));
 }
 
@@ -41,7 +41,7 @@ TEST_CASE("a transposed convolution counts its input") {
   ModelSketch net;
   const ValueId x = net.input("x", {1, 4, 5, 5});
   net.node("ConvTranspose", {x, net.parameter("w", {4, 3, 2, 2})}, {1, 3, 10, 10});
-  // 2 x 100 x 3 x 4 = 2400; bytes 4 x (100 + 48 + 300)
+  // Products: 2 x 100 x 3 x 4 = 2400. Bytes: 4 x (100 + 48 + 300).
   CHECK(cost_of_last(net) == cost(2400, 2400, 1792));
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("an Einsum is a multiply-add for each combination of its letters") {
   CHECK(of({x, w}, {2, 3, 5}, "... k, kj -> ...j") == of({x, w}, {2, 3, 5}, "bik,kj"));
   CHECK(of({w, x}, {2, 3, 5}, "kj,...k->...j") == cost(240, 240, 4 * (24 + 20 + 30)));
   CHECK(of({x, net.input("y", {3, 4}), net.input("z", {4})}, {2}, "...bk,bk,k->...") == cost(48, 48, 4 * 42));
-  CHECK(of({x}, {2, 3}, "bik->bi") == cost(24, 0, 4 * (24 + 6)));  // a sum
+  CHECK(of({x}, {2, 3}, "bik->bi") == cost(24, 0, 4 * (24 + 6)));  // a sum over k
 }
 
 TEST_CASE("a batch normalization reads its input twice and six numbers per channel") {
@@ -159,11 +159,11 @@ TEST_CASE("an embedding reads the rows that it takes, not the table") {
 
 TEST_CASE("an LSTM reads its weights in every step") {
   ModelSketch net;
-  const ValueId x = net.input("x", {5, 2, 3});  // steps, batch, inputs; hidden 4
+  const ValueId x = net.input("x", {5, 2, 3});  // 5 steps, batch 2, 3 inputs; hidden 4
   net.nodes("LSTM", {x, net.parameter("w", {1, 16, 3}), net.parameter("r", {1, 16, 4}), net.parameter("b", {1, 32})},
             {{5, 1, 2, 4}});
-  // D S B H = 40 cells: 8 x 40 x (3 + 4) = 2240 in products, 38 x 40 = 1520 besides
-  // bytes: 4 x (30 + 48 + 64 + 32 + 40) once, 4 x (48 + 64) in each of four more steps
+  // 40 cells (directions x steps x batch x hidden): 8 x 40 x (3 + 4) = 2240 FLOPs in products, 38 x 40 = 1520
+  // elsewhere. Bytes: 4 x (30 + 48 + 64 + 32 + 40) once, and the weights' 4 x (48 + 64) in each of four further steps.
   CHECK(cost_of_last(net) == cost(2240 + 1520, 2240, 856 + 4 * 448));
 }
 
@@ -244,7 +244,8 @@ TEST_CASE("a shape that is not known is an error that names the value") {
 TEST_CASE("fused attention multiplies each query with each key and value, with a causal mask half of them") {
   ModelSketch net;
   const ValueId q = net.input("q", {2, 4, 8, 16}), k = net.input("k", {2, 2, 8, 16}), v = net.input("v", {2, 2, 8, 12});
-  // 2 x 4 x 8 x 8 = 512 pairs of 2 (16 + 12) and 5 FLOPs; bytes 4 x (1024 + 512 + 384 + 768), and no scores
+  // 2 x 4 x 8 x 8 = 512 pairs with 2 (16 + 12) FLOPs in products and 5 elsewhere. Bytes: 4 x (1024 + 512 + 384 + 768),
+  // as scores stay on chip.
   SUBCASE("all") {
     net.node("Attention", {q, k, v}, {2, 4, 8, 12});
     CHECK(cost_of_last(net) == cost(28'672 + 2'560, 28'672, 4 * 2'688));

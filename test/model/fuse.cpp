@@ -13,7 +13,7 @@ using test::whole;
 
 namespace {
 
-/// The network after fusion, its output given.
+/// Sets the model's output and fuses its patterns.
 Model fused(MadeModel& made, ValueId output) {
   made.model.outputs.push_back(output);
   infer_shapes(made.model);

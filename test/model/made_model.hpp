@@ -10,7 +10,7 @@
 
 namespace trainyard::test {
 
-/// A model made by hand, a line a node.
+/// A model built by hand, one node a line.
 class MadeModel {
  public:
   Model model;
@@ -27,7 +27,7 @@ class MadeModel {
   ValueId parameter(Shape shape) {
     return value("p" + std::to_string(model.values.size()), std::move(shape), Value::Role::parameter);
   }
-  /// Whole numbers, as the arguments of Reshape and its like.
+  /// A constant of whole numbers, such as the arguments of Reshape.
   ValueId numbers(std::vector<std::int64_t> contents) {
     const ValueId id = value("c" + std::to_string(model.values.size()), {static_cast<std::int64_t>(contents.size())},
                              Value::Role::constant, DataType::int64);
@@ -45,7 +45,7 @@ class MadeModel {
     model.values[id].type = DataType::boolean;
     return id;
   }
-  /// One floating-point number.
+  /// A constant with one floating-point number.
   ValueId real(double contents) {
     const ValueId id = value("r" + std::to_string(model.values.size()), {}, Value::Role::constant);
     model.values[id].reals = {contents};
@@ -62,7 +62,7 @@ class MadeModel {
     return id;
   }
 
-  /// The first of the new node's outputs; the others have the ids behind it.
+  /// Adds a node and returns the first of its outputs; the others have the next ids.
   ValueId node(const std::string& type, std::vector<ValueId> inputs, std::map<std::string, Attribute> attributes = {},
                std::size_t outputs = 1) {
     std::vector<ValueId> made;
@@ -85,7 +85,7 @@ class MadeModel {
 using Numbers = std::vector<std::int64_t>;
 inline Attribute whole(std::int64_t number) { return number; }
 
-/// Types of the nodes, in order, with a space between.
+/// The types of the nodes, in order, separated by blanks.
 inline std::string types_of(const Model& model) {
   std::string types;
   for (const Node& node : model.nodes) types += (types.empty() ? "" : " ") + node.type;

@@ -24,8 +24,8 @@ TEST_CASE("data types are numbered as in ONNX") {
     CHECK(data_type_from_onnx(onnx_number(type)) == type);
   }
   CHECK(bytes_per_element(*data_type_from_onnx(10)) == 2);
-  CHECK(name_of(*data_type_from_onnx(13)) == "int64");  // unsigned as signed
-  CHECK_FALSE(data_type_from_onnx(8));                  // strings
+  CHECK(name_of(*data_type_from_onnx(13)) == "int64");  // unsigned types count as signed
+  CHECK_FALSE(data_type_from_onnx(8));                  // strings are not supported
   CHECK_FALSE(data_type_from_onnx(-1));
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("parameters are counted, buffers and constants are not") {
   made.parameter({5});
   made.value("running_mean", {100}, Value::Role::buffer);
   made.numbers({1, 2, 3});
-  CHECK(made.model.parameter_count() == 17);  // 3 * 4 + 5
+  CHECK(made.model.parameter_count() == 17);  // 3 * 4 + 5; buffers and constants do not count
 }
 
 TEST_CASE("removing a node removes what only it mentioned, and keeps inputs and parameters") {

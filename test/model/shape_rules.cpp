@@ -16,7 +16,7 @@ namespace {
 
 using Attributes = std::map<std::string, Attribute>;
 
-/// One node on inputs of these shapes; its outputs' shapes.
+/// One node with inputs of these shapes, and the expected shapes of its outputs.
 struct Case {
   std::string type;
   std::vector<Shape> inputs;
@@ -62,24 +62,24 @@ std::string message_of(const std::function<void(MadeModel&)>& build) {
 
 TEST_CASE("windows slide over the spatial dimensions") {
   check_all({
-      // ResNet's stem: (224 + 2*3 - 7) / 2 + 1 = 112 (rounded down)
+      // Stem of ResNet: (224 + 2*3 - 7) / 2 + 1 = 112 (rounded down).
       {"Conv",
        {{32, 3, 224, 224}, {64, 3, 7, 7}},
        {{"strides", Numbers{2, 2}}, {"pads", Numbers{3, 3, 3, 3}}},
        {{32, 64, 112, 112}}},
-      // grouped, as in ResNeXt: 128 channels in 32 groups of 4
+      // Grouped, as in ResNeXt: 128 channels in 32 groups of 4.
       {"Conv",
        {{1, 128, 56, 56}, {128, 4, 3, 3}, {128}},
        {{"group", whole(32)}, {"pads", Numbers{1, 1, 1, 1}}},
        {{1, 128, 56, 56}}},
-      // depthwise, as in MobileNet; 5 wide, 28 + 4 - 5 = 27, / 2 + 1 = 14
+      // Depthwise, as in MobileNet, with a 5 x 5 window: (28 + 4 - 5) / 2 + 1 = 14 (27 / 2 rounded down).
       {"Conv",
        {{8, 72, 28, 28}, {72, 1, 5, 5}},
        {{"group", whole(72)}, {"strides", Numbers{2, 2}}, {"pads", Numbers{2, 2, 2, 2}}},
        {{8, 72, 14, 14}}},
-      // dilated by 2, a window of 3 reaches 5: 10 - 5 + 1 = 6
+      // Dilated by 2, a window of 3 spans 5: 10 - 5 + 1 = 6.
       {"Conv", {{1, 1, 10}, {1, 1, 3}}, {{"dilations", Numbers{2}}}, {{1, 1, 6}}},
-      // SAME: 7 / 2 rounded up = 4; VALID: (7 - 3) / 2 + 1 = 3
+      // SAME: 7 / 2 rounded up = 4. VALID: (7 - 3) / 2 + 1 = 3.
       {"Conv",
        {{1, 1, 7, 7}, {1, 1, 3, 3}},
        {{"auto_pad", std::string{"SAME_UPPER"}}, {"strides", Numbers{2, 2}}},
@@ -88,7 +88,7 @@ TEST_CASE("windows slide over the spatial dimensions") {
        {{1, 1, 7, 7}, {1, 1, 3, 3}},
        {{"auto_pad", std::string{"VALID"}}, {"strides", Numbers{2, 2}}, {"pads", Numbers{9, 9, 9, 9}}},
        {{1, 1, 3, 3}}},
-      // (4 - 1) * 2 + 3 + 1 - 1 - 1 = 8
+      // Transposed: (4 - 1) * 2 + 3 + 1 - 1 - 1 = 8.
       {"ConvTranspose",
        {{1, 8, 4, 4}, {8, 2, 3, 3}},
        {{"strides", Numbers{2, 2}},
@@ -100,7 +100,7 @@ TEST_CASE("windows slide over the spatial dimensions") {
        {{1, 8, 4, 4}, {8, 2, 3, 3}},
        {{"strides", Numbers{2, 2}}, {"output_shape", Numbers{10, 9}}},
        {{1, 2, 10, 9}}},
-      // (112 - 3) / 2 = 54.5: 54 + 1 rounded down, 55 + 1 rounded up (SqueezeNet)
+      // (112 - 3) / 2 = 54.5: 54 + 1 rounded down, 55 + 1 rounded up (SqueezeNet).
       {"MaxPool",
        {{1, 64, 112, 112}},
        {{"kernel_shape", Numbers{3, 3}}, {"strides", Numbers{2, 2}}},
@@ -109,7 +109,7 @@ TEST_CASE("windows slide over the spatial dimensions") {
        {{1, 64, 112, 112}},
        {{"kernel_shape", Numbers{3, 3}}, {"strides", Numbers{2, 2}}, {"ceil_mode", whole(1)}},
        {{1, 64, 56, 56}, {1, 64, 56, 56}}},
-      // rounded up (3 + 1 + 1 - 2) / 2 = 1.5 gives 3 positions, but the third would start in the padding at 4
+      // (3 + 1 + 1 - 2) / 2 = 1.5 rounded up gives 3 positions, but the third would start at 4, in the padding.
       {"AveragePool",
        {{1, 1, 3, 3}},
        {{"kernel_shape", Numbers{2, 2}},
@@ -184,7 +184,7 @@ TEST_CASE("matrix products") {
       {"Einsum", {{2, 3, 4}, {5, 4}}, {{"equation", std::string{"...d, ed -> ...e"}}}, {{2, 3, 5}}},
       {"Einsum", {{3, 3}}, {{"equation", std::string{"ii"}}}, {{}}},
       {"Einsum", {{3, 4}, {4, 5}}, {{"equation", std::string{"ij,jk"}}}, {{3, 5}}},
-      // X [steps 32, batch 64, 1024], W [1, 4*2048, 1024], R [1, 4*2048, 2048]
+      // X [32 steps, batch 64, 1024 inputs], W [1, 4 gates x 2048, 1024], R [1, 4 x 2048, 2048].
       {"LSTM",
        {{32, 64, 1024}, {1, 8192, 1024}, {1, 8192, 2048}},
        {{"hidden_size", whole(2048)}},
@@ -338,7 +338,7 @@ TEST_CASE("inputs that costs and gradients read by place are there, and no other
                           const Attributes& attributes = {}) {
     const std::string message = message_of([&](MadeModel& m) {
       std::vector<ValueId> inputs;
-      for (const Shape& shape : shapes)  // without dimensions: left out
+      for (const Shape& shape : shapes)  // an empty shape: the input is left out
         inputs.push_back(shape.empty() ? ValueId::none() : m.input(shape));
       m.node(type, inputs, attributes);
     });
@@ -372,7 +372,7 @@ TEST_CASE("an unknown operator passes where the file gives its shapes, and misle
   infer_shapes(made.model);
   CHECK(made.shape(z) == Shape{2, 5});
 
-  // Without the shapes: one finding, none for the Relu behind it.
+  // Without known shapes there is one finding; the Relu after the failing node adds none.
   made.model.values[y].shape_known = false;
   made.model.values[z].shape_known = false;
   try {

@@ -13,7 +13,7 @@
 namespace trainyard::test {
 namespace {
 
-/// a -> b, "c/1" (gpu only) after b, z (no time) after c/1; "c/1" and d are colocated. Devices gpu0, gpu1, cpu0.
+/// Ops a -> b; "c/1" (GPU only) after b; z (no time) after c/1; "c/1" and d colocated. Devices gpu0, gpu1, cpu0.
 Problem problem() {
   const std::vector<GivenTime> anywhere{{"gpu", Nanoseconds{2}}, {"cpu", Nanoseconds{5}}};
   GraphBuilder builder{"net"};
@@ -195,7 +195,7 @@ TEST_CASE("an order against the graph on one device is a deadlock, named in full
 }
 
 TEST_CASE("two orders that wait for each other are a deadlock across devices") {
-  // gpu0: c/1 before a; gpu1: b. c/1 comes after b, b needs a, a is behind c/1.
+  // gpu0 runs c/1 before a, and gpu1 runs b. But c/1 comes after b, and b needs a: a cycle.
   const auto findings = findings_of(strict({kC, kA, kD, kZ}, {kB}));
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].code == "deadlock");

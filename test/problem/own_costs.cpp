@@ -1,4 +1,4 @@
-// Problems with costs of types that the library does not know.
+// Problems with cost types that the library does not know.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -15,7 +15,7 @@ using namespace trainyard;
 
 namespace {
 
-/// Two ops, and 10 bytes between them.
+/// Two ops with a tensor of 10 bytes between them.
 Graph pair_graph() {
   GraphBuilder builder{"pair"};
   builder.add({.name = "a", .flops = Flops{6}, .outputs = {{"t", Bytes{10}}}});
@@ -23,7 +23,7 @@ Graph pair_graph() {
   return std::move(builder).build();
 }
 
-/// Two GPUs and a CPU; 1 byte a nanosecond, latencies of 4 ns from d0 to d1 and of 5 ns from d0 to the host.
+/// Two GPUs and a CPU with links of 1 byte a nanosecond. Latencies: 4 ns from d0 to d1, 5 ns from d0 to the host.
 Cluster two_and_a_host() {
   ClusterSpec spec{.name = "c",
                    .devices = {{.name = "d0", .kind = "", .device_class = "gpu"},
@@ -35,7 +35,7 @@ Cluster two_and_a_host() {
   return make_cluster(std::move(spec));
 }
 
-/// 1 ns a FLOP on d0, 2 ns on d1, nothing on the host; transfers of 1 ns and 3 ns a byte.
+/// Costs of 1 ns a FLOP on d0 and 2 ns on d1; ops cannot run on the host. Transfers take 1 ns + 3 ns a byte.
 struct MyCosts {
   std::optional<OpCost> op_cost(const Graph& graph, OpId op, const Device& device) const {
     if (device.device_class == "cpu") return std::nullopt;
@@ -52,7 +52,7 @@ constexpr DeviceId kD0{0}, kD1{1}, kHost{2};
 
 void check_times(const Problem& problem) {
   CHECK(problem.duration(kA, kD0) == Nanoseconds{6});
-  CHECK(problem.duration(kB, kD1) == Nanoseconds{18});  // 2 x 9
+  CHECK(problem.duration(kB, kD1) == Nanoseconds{18});  // 2 ns x 9 FLOP
   CHECK_FALSE(problem.can_run(kA, kHost));
   CHECK(problem.transfer_time(TensorId{0}, kD0, kD1) == Nanoseconds{31});  // 1 + 3 x 10
   CHECK(problem.cost_source(kA, kD0) == CostSource{"my-model", Evidence::measured});
@@ -91,8 +91,8 @@ TEST_CASE("a lambda is costs, and transfers then take the cluster's times") {
                           return Nanoseconds{static_cast<std::int64_t>(100 * graph.flops(op).value)};
                         }};
   CHECK(problem.duration(kB, kHost) == Nanoseconds{900});
-  CHECK(problem.transfer_time(TensorId{0}, kD0, kD1) == Nanoseconds{14});    // 4 + 10
-  CHECK(problem.transfer_time(TensorId{0}, kD1, kHost) == Nanoseconds{19});  // 4 + 5 + 10
+  CHECK(problem.transfer_time(TensorId{0}, kD0, kD1) == Nanoseconds{14});    // latency 4 + 10 bytes
+  CHECK(problem.transfer_time(TensorId{0}, kD1, kHost) == Nanoseconds{19});  // latency 4 + 5, + 10 bytes
   CHECK(problem.cost_source(kA, kD0).name == "own");
 }
 
@@ -110,7 +110,7 @@ TEST_CASE("costs are asked once for each op and device, or for one of the device
   CHECK(Problem{pair_graph(), two_and_a_host(), Counting{&asked}}.column_count() == 3);
   CHECK(asked == std::multiset<std::string>{"ad0", "ad1", "ahost", "bd0", "bd1", "bhost"});
   asked.clear();
-  // d0 and d1 are of one class; the host is not asked about beside them.
+  // d0 and d1 have one class and are alike, so d0 stands for both. The host has another class.
   CHECK(Problem{pair_graph(), two_and_a_host(), Counting{&asked, true}}.column_count() == 2);
   CHECK(asked == std::multiset<std::string>{"ad0", "ahost", "bd0", "bhost"});
 }

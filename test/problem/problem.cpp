@@ -67,7 +67,7 @@ TEST_CASE("a time goes by the device's name before its class, and where none fit
   CHECK_FALSE(problem.can_run(b, DeviceId{3}));
   CHECK(problem.shortest(a) == Nanoseconds{2});
   CHECK(problem.cost_source(a, DeviceId{0}) == CostSource::graph);
-  // g0 and g2 cannot be told apart; g1 is told by its name, the host by its class.
+  // g0 and g2 are equal; g1 differs by its name, the host by its class.
   CHECK(problem.column_count() == 3);
   CHECK(problem.column(DeviceId{0}) == problem.column(DeviceId{2}));
   CHECK(problem.column(DeviceId{0}) != problem.column(DeviceId{1}));
@@ -76,7 +76,7 @@ TEST_CASE("a time goes by the device's name before its class, and where none fit
 TEST_CASE("a transfer takes the latency and the bytes over the bandwidth, to the nearest nanosecond, halves up") {
   std::vector<OutputSpec> outputs;
   for (int bytes = 0; bytes <= 5; ++bytes) outputs.push_back({"t" + std::to_string(bytes), Bytes{bytes}});
-  // 4 bytes a nanosecond: 0, 0.25, 0.5, 0.75, 1 and 1.25 ns, beside 3 ns of latency.
+  // 0 to 5 bytes at 4 bytes a nanosecond: 0, 0.25, 0.5, 0.75, 1 and 1.25 ns, plus 3 ns of latency.
   const Problem problem{graph_of({timed("a", {{"gpu", Nanoseconds{1}}}, outputs)}),
                         cluster_of({device("g0"), device("g1")}, 4e9, 3)};
   const std::vector<std::int64_t> expected{3, 3, 4, 4, 4, 4};

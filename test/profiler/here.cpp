@@ -14,12 +14,12 @@ using namespace trainyard;
 
 namespace {
 
-/// A machine as NVML would tell it. Devices are the addresses of elements of `gpus`, from 1.
+/// A machine as NVML describes it. A device handle is the address of an element of `gpus`.
 struct PlayedGpu {
   std::string name;
   std::int64_t memory = 0;
   unsigned pcie_generation = 3, lanes = 16, nvlink_generation = 2;
-  std::vector<int> links = {};  // the GPU at the other end of each; -1: a switch
+  std::vector<int> links = {};  // the peer of each link; -1: a switch
 };
 struct Played {
   std::vector<PlayedGpu> gpus;
@@ -59,7 +59,7 @@ cuda::Nvml played_nvml() {
   };
   nvml.nvmlDeviceGetNvLinkState = [](void* device, unsigned link, unsigned* active) {
     const auto& links = gpu_of(device).links;
-    if (links.empty()) return 3;  // not supported
+    if (links.empty()) return 3;  // NVML_ERROR_NOT_SUPPORTED
     return *active = link < links.size() ? 1 : 0, 0;
   };
   nvml.nvmlDeviceGetNvLinkVersion = [](void* device, unsigned, unsigned* value) {
@@ -94,10 +94,10 @@ TEST_CASE("eight H100 on switches have a port each: 18 links of 21.6 GB/s") {
   CHECK(here.cluster.name == "here");
   REQUIRE(here.cluster.devices.size() == 8);
   CHECK(here.cluster.devices[0].kind == "H100-SXM5-80GB");
-  CHECK(here.cluster.devices[0].memory == Bytes{85'520'809'984});  // what the driver gives, not the data sheet's
+  CHECK(here.cluster.devices[0].memory == Bytes{85'520'809'984});  // the driver's value, not the data sheet's
   const Cluster cluster = make_cluster(here.cluster);
   CHECK(gigabytes(cluster, 0, 7) == doctest::Approx(18 * 21.6));
-  // Two copies from one GPU share its port.
+  // Two copies that leave one GPU share its port.
   CHECK(cluster.route(DeviceId{0}, DeviceId{1}).channels.front() ==
         cluster.route(DeviceId{0}, DeviceId{2}).channels.front());
 }
@@ -121,7 +121,7 @@ TEST_CASE("T4 below one PCIe switch share its way to the host; eight lanes are h
   const Cluster cluster = make_cluster(here.cluster);
   CHECK(here.cluster.devices[3].kind == "T4");
   CHECK(gigabytes(cluster, 0, 3) == doctest::Approx(12.3 / 2));
-  const auto shared = [&](std::size_t a, std::size_t b) {  // a channel of both GPUs' ways to GPU 3, or 0
+  const auto shared = [&](std::size_t a, std::size_t b) {  // whether the routes from a and b share a channel
     for (const ChannelId one : cluster.route(DeviceId{a}, DeviceId{3}).channels)
       for (const ChannelId other : cluster.route(DeviceId{b}, DeviceId{2}).channels)
         if (one == other) return true;

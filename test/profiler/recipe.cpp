@@ -20,7 +20,7 @@ struct Lenet {
   Problem problem{training.graph, make_cluster(preset_cluster("2xcpu-core"))};
   Schedule schedule;
 
-  Lenet() {  // every other op on the second core
+  Lenet() {  // every other op is on the second core
     schedule.placement = Placement(problem.op_count(), DeviceId{0});
     for (const OpId op : problem.ops())
       if (problem.graph().colocation_group(op).empty() && op.index() % 2 == 1) schedule.placement[op] = DeviceId{1};
@@ -44,8 +44,8 @@ TEST_CASE("a recipe has each op, tensor and value of the step, and a task for ea
   CHECK(recipe["values"].size() == lenet.training.recipe.model.values.size());
   const nlohmann::json& schedule = recipe["schedules"][0];
   CHECK(schedule["key"] == schedule_key(lenet.problem, lenet.schedule));
-  // Each task after what it needs: a tensor is made, or sent, before it is read there.
-  std::set<std::pair<std::size_t, std::size_t>> there;  // tensor, device
+  // Tasks are ordered by dependencies: a tensor is produced on, or sent to, a device before it is read there.
+  std::set<std::pair<std::size_t, std::size_t>> there;  // (tensor, device) present so far
   std::size_t ops = 0, sent = 0;
   for (const nlohmann::json& task : schedule["tasks"]) {
     if (task.is_object()) {
@@ -67,7 +67,7 @@ TEST_CASE("a recipe has each op, tensor and value of the step, and a task for ea
 TEST_CASE("a parameter begins as the cpu backend has it: uniform, by the inputs of a unit") {
   const nlohmann::json recipe = Lenet{}.written();
   for (const nlohmann::json& value : recipe["values"])
-    if (value["name"] == "conv1/conv.weight") {  // 6 x 1 x 5 x 5: sqrt(3 / 25)
+    if (value["name"] == "conv1/conv.weight") {  // shape 6 x 1 x 5 x 5: bound sqrt(3 / 25)
       CHECK(value["shape"] == nlohmann::json{6, 1, 5, 5});
       CHECK(value["uniform"].get<double>() == doctest::Approx(0.34641016));
       return;

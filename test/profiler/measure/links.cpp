@@ -8,7 +8,7 @@ using namespace trainyard;
 
 namespace {
 
-/// Whatever a link takes, what arrives is seen 700 ns later.
+/// A backend whose transfers are seen 700 ns after they arrive, whatever the link takes.
 class LateBackend : public Backend {
  public:
   std::string name() const override { return "late"; }

@@ -9,7 +9,7 @@ using namespace trainyard;
 
 namespace {
 
-/// a, then b, on one core: 100 and 200 us.
+/// Ops a (100 us), then b (200 us), on one core.
 Problem chain() {
   GraphBuilder builder{"chain"};
   builder.add({.name = "a", .times = {{"cpu", Nanoseconds{100'000}}}, .outputs = {{"t", Bytes{4}}}});
@@ -43,7 +43,7 @@ Validation judged(const Problem& problem, const Schedule& schedule, std::vector<
   return result;
 }
 
-/// Every step as it is told.
+/// A backend whose every step is the given trace.
 class ToldBackend : public Backend {
  public:
   explicit ToldBackend(StepTrace trace) : trace_(std::move(trace)) {}
@@ -68,15 +68,15 @@ class ToldBackend : public Backend {
 TEST_CASE("ops that other work disturbed in every step are judged without what it took") {
   const Problem problem = chain();
   const Schedule schedule = serial_schedule(problem, DeviceId{0});
-  // 150 = 100 + 50 lost; 30 until b begins; 400 = 200 + 200 lost: 580 in all.
+  // Op a takes 150 = 100 + 50 lost; b begins 30 later and takes 400 = 200 + 200 lost: 580 in all.
   const std::vector<MeasuredStep> steps(
       12, step(580'000, times(150'000, 400'000), times(50'000, 200'000), times(0, 30'000)));
   const Validation result = judged(problem, schedule, steps);
   CHECK(result.basis == Basis::ops);
   CHECK(result.net_ops == 2);
   CHECK(result.measured == Nanoseconds{300'000});
-  CHECK(result.p50 == Nanoseconds{580'000});           // by the clock
-  CHECK(result.timeline.makespan == result.measured);  // what is drawn is what is judged
+  CHECK(result.p50 == Nanoseconds{580'000});           // wall-clock time
+  CHECK(result.timeline.makespan == result.measured);  // the timeline shows the judged times
   CHECK(result.timeline.ops[OpId{1}] == Span{Nanoseconds{100'000}, Nanoseconds{300'000}});
   CHECK(result.total_error == 0);
   CHECK(result.structural_steps == 12);
@@ -103,7 +103,8 @@ TEST_CASE("steps that lost nothing have no lost times, and count beside one that
                                         {.makespan = Nanoseconds{302'000}, .durations = times(101'000, 201'000)}};
   const Validation result = judged(problem, schedule, steps);
   CHECK(result.net_ops == 1);
-  CHECK(result.measured == Nanoseconds{297'333});  // (130 - 40 + 100 + 101) / 3 = 97, (200 + 200 + 201) / 3 = 200.333
+  // a (130 - 40 + 100 + 101) / 3 = 97, b (200 + 200 + 201) / 3 = 200.333.
+  CHECK(result.measured == Nanoseconds{297'333});
 }
 
 TEST_CASE("time between ops that nobody took is a structural error") {
@@ -132,7 +133,7 @@ TEST_CASE("a profile keeps the times of a busy machine without what other work t
   StepTrace trace{.makespan = Nanoseconds{550'000}, .ops = IdMap<OpId, Span>(2)};
   trace.ops[OpId{0}] = {Nanoseconds{0}, Nanoseconds{100'500}};
   trace.ops[OpId{1}] = {Nanoseconds{100'500}, Nanoseconds{500'500}};
-  trace.lost = times(500, 200'000);  // 0.5 % of the one, half of the other
+  trace.lost = times(500, 200'000);  // 0.5 % of a, half of b
   trace.contaminated = "other-work";
   ToldBackend backend{trace};
   Profile profile;
@@ -150,7 +151,7 @@ TEST_CASE("where more was lost than an op took, by the system's ticks, the short
   StepTrace trace{.makespan = Nanoseconds{550'000}, .ops = IdMap<OpId, Span>(2)};
   trace.ops[OpId{0}] = {Nanoseconds{0}, Nanoseconds{100'500}};
   trace.ops[OpId{1}] = {Nanoseconds{100'500}, Nanoseconds{500'500}};
-  trace.lost = times(500, 450'000);  // of 400,000
+  trace.lost = times(500, 450'000);  // more than b's 400,000
   trace.contaminated = "other-work";
   ToldBackend backend{trace};
   Profile profile;
@@ -164,5 +165,5 @@ TEST_CASE("where more was lost than an op took, by the system's ticks, the short
   const Schedule schedule = serial_schedule(problem, DeviceId{0});
   const std::vector<MeasuredStep> steps(
       12, step(580'000, times(150'000, 400'000), times(50'000, 450'000), times(0, 30'000)));
-  CHECK(judged(problem, schedule, steps).measured == Nanoseconds{500'000});  // 150 - 50, and 400 as it was
+  CHECK(judged(problem, schedule, steps).measured == Nanoseconds{500'000});  // 150 - 50, and 400 as measured
 }

@@ -17,7 +17,7 @@ using namespace trainyard;
 
 namespace {
 
-/// A run whose parameters are all 1 and change by 0.01 in a step; on two kinds of devices, by `share` of it.
+/// A run whose parameters all start at 1 and grow by `change` a step.
 class FakeRun : public PreparedRun {
  public:
   FakeRun(const Model& model, float change, double loss) : model_(model), change_(change) { trace_.loss = loss; }

@@ -28,7 +28,7 @@ Numbers random_numbers(Shape shape, Random& random) {
   return numbers;
 }
 
-/// One operator on arrays: its outputs, and by input the gradients for that of its first output.
+/// One operator on arrays: computes its outputs and, for each input, the gradient given that of the first output.
 struct Operator {
   std::string type;
   std::vector<Numbers> in;
@@ -82,7 +82,7 @@ struct Operator {
   }
 };
 
-/// Part `i` of `parts` of the first dimension.
+/// Part `i` of `parts` equal parts along the first dimension.
 Numbers part(const Numbers& of, std::size_t i, std::size_t parts) {
   Numbers result{of.shape, {}};
   result.shape[0] /= static_cast<std::int64_t>(parts);
@@ -92,7 +92,8 @@ Numbers part(const Numbers& of, std::size_t i, std::size_t parts) {
   return result;
 }
 
-/// Each rank's rows [experts, rows, h] become those of its experts, of all ranks: [experts / ranks, ranks rows, h].
+/// All-to-all before the experts: the rows [experts, rows, h] of each rank are sent to the ranks that hold the experts,
+/// where they are [experts / ranks, ranks x rows, h].
 std::vector<Numbers> to_experts(const std::vector<Numbers>& ranks) {
   const std::size_t n = ranks.size();
   std::vector<Numbers> result(n);
@@ -109,7 +110,7 @@ std::vector<Numbers> to_experts(const std::vector<Numbers>& ranks) {
   }
   return result;
 }
-/// The way back.
+/// All-to-all after the experts: the inverse of to_experts.
 std::vector<Numbers> from_experts(const std::vector<Numbers>& ranks) {
   const std::size_t n = ranks.size();
   std::vector<Numbers> result(n);
@@ -134,14 +135,14 @@ struct Weights {
   Numbers router, up, down;
 };
 
-/// What a device, or each of several, makes of its samples and gradients of the output.
+/// The outputs and gradients of one device or one rank.
 struct Result {
   Numbers rows, y, dx, drouter, dup, ddown;
 };
 
 std::vector<Result> compute(const std::vector<Numbers>& x, const std::vector<Numbers>& dy, const Weights& weights) {
   const std::size_t n = x.size();
-  // Room for less than all: 6 tokens x 2 choices / 8 experts is 1.5, and an expert takes 1.
+  // A capacity that drops tokens: 6 tokens x 2 choices / 8 experts is 1.5, and an expert takes 1.
   const Attributes sizes{{"experts", kExperts}, {"capacity", std::int64_t{1}}};
   std::vector<Result> results(n);
   std::vector<Operator> logits, tops, shares, slots, dispatch, up, act, down, combine;
@@ -220,10 +221,10 @@ TEST_CASE("two and four ranks that hold different experts and exchange tokens co
     Numbers drouter = whole.drouter;
     std::fill(drouter.at.begin(), drouter.at.end(), 0.0F);
     for (std::size_t r = 0; r < n; ++r) {
-      CHECK(ranks[r].rows.at == part(whole.rows, r, n).at);  // the very tokens, in the same order
+      CHECK(ranks[r].rows.at == part(whole.rows, r, n).at);  // equal tokens in equal order
       check_near(ranks[r].y, part(whole.y, r, n));
       check_near(ranks[r].dx, part(whole.dx, r, n));
-      check_near(ranks[r].dup, part(whole.dup, r, n));  // complete: nothing is left to be added
+      check_near(ranks[r].dup, part(whole.dup, r, n));  // complete: no sum over ranks is left
       check_near(ranks[r].ddown, part(whole.ddown, r, n));
       for (std::size_t i = 0; i < drouter.at.size(); ++i) drouter.at[i] += ranks[r].drouter.at[i];
     }

@@ -16,14 +16,14 @@ using namespace trainyard;
 
 namespace {
 
-/// One operator on small arrays. `wanted` are the inputs whose gradient is checked.
+/// One operator on small arrays. `wanted` are the inputs whose gradients are checked.
 struct Case {
   std::string type;
   std::vector<Shape> inputs;
   std::vector<std::size_t> wanted;
   std::map<std::string, Attribute> attributes = {};
-  std::map<std::size_t, std::vector<std::int64_t>> contents = {};  // of inputs that are whole numbers
-  double least = -1, most = 1;                                     // of the other inputs
+  std::map<std::size_t, std::vector<std::int64_t>> contents = {};  // values of whole-number inputs
+  double least = -1, most = 1;                                     // range of the other inputs
   std::size_t outputs = 1;
 };
 
@@ -201,7 +201,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-/// The operator with its arrays, ready to run forward and backward.
+/// An operator with its arrays, ready for forward and backward.
 struct Bench {
   Model model;
   std::vector<std::vector<float>> in, out, dy, dx;
@@ -261,7 +261,7 @@ struct Bench {
     cpu::OpArrays a = arrays();
     kernels->forward(a);
   }
-  /// What the gradients are those of: the sum of outputs times dy.
+  /// The function that is differentiated: the sum of all outputs times dy.
   double objective() {
     forward();
     double sum = 0;
@@ -270,7 +270,7 @@ struct Bench {
         sum += static_cast<double>(out[o][i]) * static_cast<double>(dy[o][i]);
     return sum;
   }
-  /// With no more than the backward rule reads.
+  /// Runs the backward kernel with only the arrays that the backward rule reads.
   void backward(const Case& what) {
     cpu::Scratch::reset();
     std::vector<bool> wanted(what.inputs.size(), false);
@@ -280,7 +280,7 @@ struct Bench {
     const auto reads = [&](ValueId id) {
       for (const GradientPiece& piece : rule.pieces)
         if (std::find(piece.reads.begin(), piece.reads.end(), id) != piece.reads.end()) return true;
-      return what.type == "BatchNormalization" && id.index() >= 3;  // running statistics: state, not read as tensors
+      return what.type == "BatchNormalization" && id.index() >= 3;  // running statistics are state, not tensors to read
     };
     for (std::size_t i = 0; i < in.size(); ++i)
       if (!reads(node().inputs[i]) && what.contents.count(i) == 0) a.in[i] = {};
@@ -324,7 +324,7 @@ TEST_CASE("every gradient is what finite differences say, from no more than its 
 }
 
 TEST_CASE("a linear resize to twice the size, by hand") {
-  // ONNX's own example: 1 2 / 3 4 with half_pixel; the first row is 1, 1.25, 1.75, 2.
+  // ONNX's own example: 1 2 / 3 4 with half_pixel. The first row becomes 1, 1.25, 1.75, 2.
   const Case what{"Resize",
                   {{1, 1, 2, 2}, {0}, {0}, {4}},
                   {0},
@@ -339,8 +339,8 @@ TEST_CASE("a linear resize to twice the size, by hand") {
 }
 
 TEST_CASE("an expert that is full drops second choices first, and later tokens") {
-  // The first choices of 4 tokens are 0 0 0 1, the second ones 1 1 2 0: expert 0 takes tokens 0 and 1, expert 1 token
-  // 3, then token 0; expert 2 token 2.
+  // The first choices of 4 tokens are 0 0 0 1, the second ones 1 1 2 0. Expert 0 takes tokens 0 and 1; expert 1 takes
+  // token 3, then token 0; expert 2 takes token 2.
   Bench bench{{"ExpertSlots",
                {{1, 4, 2}},
                {},
@@ -357,8 +357,8 @@ TEST_CASE("integers are divided towards 0, and a remainder has the sign of the d
     return bench.out[0];
   };
   CHECK(result("Div", {}) == std::vector<float>{-3, -3});
-  CHECK(result("Mod", {}) == std::vector<float>{1, -1});                           // -7 = -4 * 2 + 1
-  CHECK(result("Mod", {{"fmod", std::int64_t{1}}}) == std::vector<float>{-1, 1});  // -7 = -3 * 2 - 1
+  CHECK(result("Mod", {}) == std::vector<float>{1, -1});                           // floored: -7 = -4 * 2 + 1
+  CHECK(result("Mod", {{"fmod", std::int64_t{1}}}) == std::vector<float>{-1, 1});  // truncated: -7 = -3 * 2 - 1
 }
 
 TEST_CASE("padding by more than the extent mirrors to and fro") {
@@ -384,14 +384,14 @@ TEST_CASE("what an operator is asked for and its kernel does not do is told befo
   node = {.name = "n", .type = "Resize", .inputs = {}, .outputs = {}, .attributes = {{"antialias", std::int64_t{1}}}};
   CHECK(why(node) == "with antialias");
 
-  // Kernels align last dimensions: a slope a channel is [8, 1, 1].
+  // Kernels align trailing dimensions, so a slope for each channel has the shape [8, 1, 1].
   node = {.name = "n", .type = "PRelu"};
   CHECK(why(node, {{2, 8, 4, 4}, {8, 1, 1}}).empty());
   CHECK(why(node, {{2, 8, 4, 4}, {8}}) == "with a slope a channel and no dimensions behind it");
   node = {.name = "n", .type = "Add", .inputs = {}, .outputs = {}, .attributes = {{"broadcast", std::int64_t{1}}}};
   CHECK(why(node, {{2, 8, 4}, {8, 4}}).empty());
   node.attributes["axis"] = std::int64_t{1};
-  CHECK(why(node, {{2, 8, 4}, {8, 4}}).empty());  // axis 1 of 3 dimensions: the last two
+  CHECK(why(node, {{2, 8, 4}, {8, 4}}).empty());  // axis 1 of 3: the trailing dimensions
   CHECK(why(node, {{2, 8, 4}, {8}}) == "with operands that are aligned at an axis");
 
   node = {.name = "n", .type = "SoftmaxCrossEntropyLoss"};

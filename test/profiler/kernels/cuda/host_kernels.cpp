@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-// The kernels' own text, for the host: blocks one after the other, each of one thread, or of several at once.
+// The CUDA kernels' own source, compiled for the host. Blocks run one after the other; a block has one thread, or
+// several that run at once.
 namespace {
 
 using u64 = std::uint64_t;
@@ -25,7 +26,7 @@ struct Three {
 Three blockDim{1}, gridDim{1};
 thread_local Three blockIdx, threadIdx;
 float shared[1024];
-std::barrier<>* block = nullptr;  // of the threads of a block that has several
+std::barrier<>* block = nullptr;  // barrier of a block's threads, if it has several
 void __syncthreads() {
   if (block) block->arrive_and_wait();
 }
@@ -43,7 +44,7 @@ thread_local std::uint64_t touched = 0;
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wfloat-conversion"
 #include "profiler/kernels/cuda/kernels.cu"
-// The order of the text.
+// The include order matters.
 #include "profiler/kernels/cuda/elementwise.cu"
 #include "profiler/kernels/cuda/layers.cu"
 #pragma GCC diagnostic pop
@@ -59,7 +60,7 @@ Launch with_arguments(void (*kernel)(Arguments...), unsigned blocks, void** argu
     blockDim.x = threads;
     const auto run = [&](unsigned thread) {
       threadIdx.x = thread;
-      touched = 0;  // what products of matrices did
+      touched = 0;  // bytes of matrix products on this thread
       for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {
         std::apply(kernel, copied);
         __syncthreads();

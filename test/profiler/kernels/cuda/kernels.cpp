@@ -16,7 +16,7 @@ TEST_CASE("every kernel is compiled for each generation of GPUs, with the progra
   const auto source = cuda::system_libraries();
   const auto states = cuda::load(tables, *source);
   const auto nvrtc = std::ranges::find(states, "nvrtc", &cuda::LibraryState::name);
-  const bool compiles = nvrtc->usable() && !test::is_sanitized();  // NVRTC is not
+  const bool compiles = nvrtc->usable() && !test::is_sanitized();  // NVRTC itself is not sanitized
   const auto embedded = cuda::embedded_architectures();
   for (const char* architecture : {"sm_80", "sm_90", "sm_100"}) {
     CAPTURE(architecture);
@@ -63,6 +63,6 @@ TEST_CASE("kernels are compiled once a process for each architecture") {
   CHECK_THROWS_AS(cuda::kernel_code({}, "sm_other"), MissingError);
   for (const std::string& architecture : cuda::embedded_architectures()) {
     CAPTURE(architecture);
-    CHECK(cuda::kernel_code({}, architecture).substr(1, 3) == "ELF");  // without NVRTC
+    CHECK(cuda::kernel_code({}, architecture).substr(1, 3) == "ELF");  // works without NVRTC
   }
 }

@@ -32,7 +32,7 @@ using zoo::LayerBuilder;
 
 struct Case {
   std::string name;
-  Shape shape;  // of the array whose gradient is compared
+  Shape shape;  // shape of the input whose gradient is compared
   std::function<ValueId(LayerBuilder&, ValueId)> layers;
 };
 
@@ -88,7 +88,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-/// Loss and parameters after a step of gradient descent.
+/// Loss and parameters after one training step.
 struct Step {
   double loss;
   std::vector<std::vector<float>> parameters;
@@ -157,7 +157,7 @@ TEST_CASE("networks in bfloat16 compute on fake GPUs what 32-bit floats compute,
           }
           CHECK(fake.calls("cublasGemmEx") > 0);
           for (const ValueId id : training.recipe.model.values.ids()) {
-            // Where a gradient is nothing but rounding, Adam makes a whole step of it.
+            // Adam turns a gradient of mere rounding error into a full step.
             if (training.recipe.model.values[id].role != Value::Role::parameter || optimizer == Optimizer::adam)
               continue;
             const std::vector<float> numbers = alone->parameter(id), near = expected->parameter(id);
@@ -210,7 +210,7 @@ TEST_CASE("kernels whose blocks have several threads compute what those of one c
 TEST_CASE("pools and softmax are cuDNN's wherever it has them, and compute what the cpu computes") {
   struct DnnCase {
     const char* call;
-    int forward, backward;  // calls in a step
+    int forward, backward;  // numbers of calls in a step
     Case op;
   };
   using Attributes = std::map<std::string, Attribute>;
@@ -238,7 +238,7 @@ TEST_CASE("pools and softmax are cuDNN's wherever it has them, and compute what 
       average("lines", {2, 3, 8}, 1, {{"kernel_shape", Numbers{2}}, {"strides", Numbers{2}}}),
       average("volumes", {2, 1, 3, 4, 4}, 0, {{"kernel_shape", Numbers{2, 2, 2}}}),
       average("uneven padding", image, 0, {window, {"pads", Numbers{0, 0, 1, 1}}}),
-      // (6 - 3) / 2 + 1 = 2.5 columns of windows: the third one hangs over the edge.
+      // (6 - 3) / 2 + 1 = 2.5 columns of windows: the third one reaches over the edge.
       average("over the edge", image, 0, {window, by_two, ceil}),
       average("over the edge, where padding counts", image, 0, {window, by_two, ceil, zeros_count}),
       {"Pooling", 0, 0, {"a max pool's gradient reads the places of the maxima", image, max}},
@@ -277,7 +277,7 @@ TEST_CASE("pools and softmax are cuDNN's wherever it has them, and compute what 
 
 TEST_CASE("numbers are divided by multiplication as by division") {
   Random random{7};
-  const auto quotient = [](std::uint64_t n, const cuda::Divisor& d) {  // as kernels.cu has it
+  const auto quotient = [](std::uint64_t n, const cuda::Divisor& d) {  // the formula of kernels.cu
     return n >> 31 ? n / d.by
                    : static_cast<std::uint64_t>(
                          (static_cast<std::uint32_t>((n * d.magic) >> 32) + static_cast<std::uint32_t>(n)) >> d.shift);
@@ -293,8 +293,8 @@ TEST_CASE("numbers are divided by multiplication as by division") {
 }
 
 TEST_CASE("folds of every shape, of few results and of many, are what adding one by one gives") {
-  // Shapes with the reduced dimensions in front, behind, between and apart: lines of a block, threads, one part or
-  // many.
+  // The reduced dimensions are leading, trailing, inner or apart. Together the shapes use one line a block, one line a
+  // thread, and one part or many.
   struct Shapes {
     Shape large, small;
   };
@@ -336,7 +336,7 @@ TEST_CASE("folds of every shape, of few results and of many, are what adding one
       tables.runtime.cudaStreamSynchronize(stream.get());
       gpu.copy_out(found.data(), to, results * sizeof(float));
       for (std::size_t i = 0; i < results; ++i)
-        CHECK(static_cast<double>(found[i]) == 0.5 * expected[i]);  // whole numbers
+        CHECK(static_cast<double>(found[i]) == 0.5 * expected[i]);  // exact: sums of whole numbers
     }
   }
 }

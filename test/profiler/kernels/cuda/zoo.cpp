@@ -29,7 +29,7 @@ using namespace trainyard::test;
 
 namespace {
 
-/// The network with every number as small as it may be, or nearly so.
+/// The network with every parameter at or near its minimum.
 std::string smallest(const Network& network) {
   static const std::map<std::string, std::int64_t> small{
       {"batch", 1},   {"classes", 4},  {"vocabulary", 20}, {"hidden", 16},  {"inner", 32},       {"heads", 2},
@@ -48,10 +48,10 @@ std::string smallest(const Network& network) {
   return spec;
 }
 
-/// FLOPs of a step that the fake's kernels, which are slow, are to compute at most.
+/// Upper limit on a step's FLOPs, as the fake's kernels are slow.
 double most_flops() { return is_sanitized() ? 4e7 : 4e8; }
 
-/// Their smallest ops take no time.
+/// GPUs on which the smallest ops take no time.
 ClusterSpec gpus_without_overhead(std::size_t count) {
   ClusterSpec spec{.name = "fast"};
   for (std::size_t i = 0; i < count; ++i)
@@ -87,7 +87,7 @@ TEST_CASE("steps of built-in networks have no hazard: nothing is written over th
   const auto check = [&](const std::string& spec, std::size_t devices, std::uint64_t seeds) {
     CAPTURE(spec);
     const TrainingStep step = training_step(make_network(spec));
-    constexpr std::size_t kMostOps = 1'200;  // the check takes their square
+    constexpr std::size_t kMostOps = 1'200;  // the check is quadratic in the ops
     if (step.graph.op_count() > kMostOps) return;
     const Problem problem{step.graph, make_cluster(gpus_without_overhead(devices))};
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -99,18 +99,18 @@ TEST_CASE("steps of built-in networks have no hazard: nothing is written over th
   };
   for (const Network& network : networks()) check(smallest(network), 3, 1);
   CHECK(planned > 40);
-  // Small ones, whose ops may take no time at all.
+  // Small networks, whose ops may take no time.
   check("lenet:batch=2", 2, 12);
   check("transformer:batch=1,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4", 4, 12);
   check("rnnlm:batch=2,steps=3,layers=2,hidden=8,vocabulary=20", 4, 12);
 }
 
 TEST_CASE("no op writes beyond its tensors, and kernels of ours touch at most three times the bytes of their op") {
-  // Each op of every network by itself, each tensor in memory of its own with a guard behind it: the bytes that its
-  // kernels read and write, as often as they do, against those that the graph says. cuBLAS and cuDNN are not counted.
-  constexpr std::size_t kGuard = 64;  // floats
+  // Runs each op of every network with each tensor in its own memory and a guard after it. Compares the bytes that the
+  // op's kernels read and write, counting repeated accesses, with the graph's bytes. cuBLAS and cuDNN are not counted.
+  constexpr std::size_t kGuard = 64;  // in floats
   constexpr float kUntouched = -12'345.5F;
-  std::map<std::string, std::pair<double, std::string>> most;  // by type: how many times, and where
+  std::map<std::string, std::pair<double, std::string>> most;  // by op type: largest ratio, and where
   for (const Network& network : networks()) {
     const std::string spec = smallest(network);
     CAPTURE(spec);
@@ -147,7 +147,7 @@ TEST_CASE("no op writes beyond its tensors, and kernels of ours touch at most th
         const float* const guard = place[tensor] + floats(tensor);
         CHECK(std::all_of(guard, guard + kGuard, [](float value) { return value == kUntouched; }));
       }
-      constexpr std::int64_t kLeast = 4'096;  // below, what is fixed is most
+      constexpr std::int64_t kLeast = 4'096;  // below this, fixed traffic dominates
       if (graph.bytes_accessed(op).count < kLeast) continue;
       const double times =
           static_cast<double>(touched_by_kernels() - before) / static_cast<double>(graph.bytes_accessed(op).count);
@@ -155,8 +155,8 @@ TEST_CASE("no op writes beyond its tensors, and kernels of ours touch at most th
       if (times > largest) largest = times, where = spec + ", " + name;
     }
   }
-  // What a cache has then is read again: windows of 3 x 3 that overlap; a small gradient that a view spreads; and the
-  // gradient of a lookup compares each place with all others.
+  // These types reread data that a cache holds: overlapping 3 x 3 windows, a small gradient that a view broadcasts, and
+  // a lookup's gradient, which compares each index with all others.
   const std::map<std::string, double> again{
       {"AveragePool", 5}, {"AveragePoolGrad", 5}, {"MaxPool", 5}, {"ReluGrad", 4}, {"GatherGrad", 100}};
   CHECK(most.size() > 30);

@@ -16,7 +16,7 @@ using namespace trainyard;
 
 namespace {
 
-/// The collective that the transfer is a part of; none: it crosses from its producer.
+/// The collective that a transfer belongs to, or none for a transfer of its producer.
 OpId collective_of(const Graph& graph, const Transfer& transfer) {
   for (const OpId before : graph.after(graph.producer(transfer.tensor)))
     if (graph.collective(before)) return before;
@@ -41,7 +41,8 @@ Carried carried(const Graph& graph, const Timeline& timeline, const Placement& p
   return result;
 }
 
-/// When each starts and ends on links that are asked for one after the other, ready as in the timeline.
+/// Start and end of each transfer and collective on emulated links that are requested one after the other, at the ready
+/// times of the timeline.
 Carried emulated(const Problem& problem, const Schedule& schedule, const Timeline& timeline) {
   cpu::LinkEmulator links{problem, schedule};
   std::set<std::pair<Nanoseconds, cpu::TransferId>> asked;
@@ -87,7 +88,7 @@ TEST_CASE("emulated links carry a schedule's transfers and collectives as the si
     const Carried expected = carried(problem.graph(), timeline, schedule.placement);
     const auto is_collective = [&](OpId op) { return problem.graph().collective(op) != nullptr; };
     if (std::ranges::count_if(problem.ops(), is_collective) != std::ssize(expected.collectives))
-      continue;  // one whose members make nothing holds links that the timeline does not show
+      continue;  // a collective with empty members holds links that the timeline does not show
     const Carried got = emulated(problem, schedule, timeline);
     CHECK(got.transfers == expected.transfers);
     CHECK(got.collectives == expected.collectives);

@@ -21,7 +21,7 @@ using namespace trainyard;
 
 namespace {
 
-/// Groups of ops at random over the devices.
+/// Places each colocation group on a random device.
 Schedule random_schedule(const Problem& problem, Policy policy, std::uint64_t seed) {
   Random random{seed};
   Schedule schedule;
@@ -66,7 +66,7 @@ TEST_CASE("loss and parameters after two steps are the same bit for bit on every
       const double first = reference->step().loss;
       const double loss = reference->step().loss;
       CHECK(std::isfinite(first));
-      CHECK(loss != first);  // it learns
+      CHECK(loss != first);  // the loss changes
       const std::uint64_t checksum = reference->parameter_checksum();
       reference->reset();
       CHECK(reference->step().loss == first);
@@ -83,7 +83,8 @@ TEST_CASE("loss and parameters after two steps are the same bit for bit on every
         if (policy == Policy::strict)
           for (const DeviceId device : problem.devices()) {
             auto order = schedule.order[device];
-            std::erase_if(order, [&](OpId op) { return step.graph.type(op) == "Input"; });  // made before the step
+            // Inputs are made before the step.
+            std::erase_if(order, [&](OpId op) { return step.graph.type(op) == "Input"; });
             CHECK(trace.order[device] == order);
           }
       }

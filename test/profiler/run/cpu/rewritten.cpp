@@ -36,7 +36,7 @@ const std::string kTinyBert =
 const std::string kTinyMixture =
     "mixtral_8x7b:batch=8,seq=4,layers=1,hidden=16,heads=4,kv_heads=2,inner=16,experts=4,vocabulary=20";
 
-/// Groups of ops at random over the devices.
+/// Places each colocation group on a random device.
 Schedule anywhere(const Problem& problem, std::uint64_t seed) {
   Random random{seed};
   Schedule schedule{.placement = Placement(problem.op_count(), DeviceId{0}), .rewrites = problem.rewrites()};
@@ -48,7 +48,7 @@ Schedule anywhere(const Problem& problem, std::uint64_t seed) {
   return schedule;
 }
 
-/// A step, and the same of a graph that is rewritten.
+/// A training step and its rewritten graph.
 struct Rewritten {
   Problem problem, whole;
   TrainingRecipe recipe;
@@ -59,7 +59,8 @@ struct Rewritten {
     problem = apply_rewrites(whole, rewrites);
     recipe = rewritten_recipe(step.recipe, step.graph, rewrites);
   }
-  /// Loss and parameters after a step, the ops placed at random, are those of one device.
+  /// Whether a step of the rewritten graph, placed at random, has the loss and parameters of the plain step on one
+  /// device.
   bool agrees(std::uint64_t seed) const {
     const Schedule schedule = anywhere(problem, seed);
     const auto backend = make_cpu_backend();
@@ -76,7 +77,7 @@ bool as_on_one_device(const std::string& network, const std::vector<Rewrite>& re
       seed);
 }
 
-/// The ops of the first half of the layers, an op's group with it.
+/// Marks the ops of the first half of the layers, with their colocation groups.
 IdMap<OpId, bool> first_half(const Graph& graph) {
   std::vector<std::string> layers;
   for (const OpId op : graph.ops())
@@ -173,7 +174,7 @@ TEST_CASE("ranks that share the sequence between products, or a vocabulary, comp
     for (const std::size_t zero : {1U, 2U, 3U})
       CHECK(as_on_one_device(kTinyGpt, {rows, Replicate{.replicas = 2, .collective = collective, .zero = zero}},
                              "4xcpu-core", zero));
-    // Tables of 8,192 rows and more are divided.
+    // Tables of at least 8,192 rows are divided among the ranks.
     CHECK(as_on_one_device("llama3_8b:batch=2,seq=4,layers=1,hidden=8,heads=2,kv_heads=2,inner=16,vocabulary=8192",
                            {TensorParallel{.ranks = 2, .collective = collective}}));
   }
@@ -197,7 +198,7 @@ TEST_CASE("replicas that share a sequence compute what one device computes, by e
        Replicate{.replicas = 2, .collective = Collective::whole, .context = 2, .exchange = ContextExchange::ring},
        Microbatch{2}},
       "4xcpu-core"));
-  // Ranks that share the rows of a part drop what one device drops of them.
+  // Ranks that share the rows of a context part drop the elements that one device drops.
   CHECK(as_on_one_device(kTinyGpt,
                          {TensorParallel{.ranks = 2, .sequence = true},
                           Replicate{.replicas = 2, .collective = Collective::ring, .context = 2}, Microbatch{2}},
@@ -228,7 +229,7 @@ TEST_CASE("replicas that hold different experts compute what one device computes
       "4xcpu-core"));
 }
 
-/// Copies of tied weights for each layer that reads them, after these rewrites.
+/// Copies of tied weights for each layer that reads them, after `rewrites`.
 TiedCopies tied_by_layer(const TrainingStep& step, std::span<const Rewrite> rewrites = {}) {
   const Graph graph = apply_rewrites(step.graph, rewrites);
   IdMap<OpId, std::size_t> layers;
@@ -257,11 +258,11 @@ TEST_CASE("copies of tied weights stay alike, and compute what one device comput
       CHECK(Rewritten{step, {tied, Microbatch{2}}, "2xcpu-core"}.agrees(2));
       for (const Collective collective : {Collective::ring, Collective::whole})
         for (const std::size_t zero : {0U, 1U, 2U, 3U}) {
-          if (network == divided) continue;  // among ranks, below
+          if (network == divided) continue;  // divided among ranks: tested below
           CAPTURE(static_cast<int>(collective));
           CAPTURE(zero);
           const Replicate two{.replicas = 2, .collective = collective, .zero = zero, .bucket = Bytes{2000}};
-          if (network == kTinyBert && zero > 0) {  // its head has a bias besides, which ZeRO shares with the copy
+          if (network == kTinyBert && zero > 0) {  // ZeRO would share the head's bias with the copy
             CHECK_THROWS_WITH_AS((Rewritten{step, {tied, two}, "4xcpu-core"}),
                                  doctest::Contains("copies share other parameters too"), InputError);
             continue;
@@ -328,7 +329,7 @@ TEST_CASE("ops in parts compute what one op computes, in both passes") {
     for (const SplitDimension dimension : {SplitDimension::batch, SplitDimension::channel})
       for (const OpId op : step.graph.ops())
         if (most_parts(step.graph, op, dimension) >= 2) check(step, op, dimension);
-    // Two convolutions and three products, forward and gradient; the latter in 3 + 2 + 3 * 3 pieces.
+    // 2 dimensions; forward 2 convolutions + 3 products; gradients as many ops, or 3 + 2 + 3 * 3 pieces.
     CHECK(std::exchange(executed, 0) == 2 * (5 + (granularity == Granularity::op ? 5 : 14)));
   }
   const TrainingStep scores =
@@ -407,7 +408,7 @@ TEST_CASE("a strict order of ops and whole collectives is kept, and its predicti
                       {Replicate{.replicas = 2, .collective = Collective::whole}},
                       "2xcpu-core"};
   Schedule schedule = anywhere(two.problem, 5);
-  for (const OpId op : two.problem.ops())  // replicas apart
+  for (const OpId op : two.problem.ops())  // each replica on its own device
     schedule.placement[op] = DeviceId{two.problem.graph().name(op).ends_with("@2") ? 1U : 0U};
   schedule.policy = Policy::strict;
   schedule.order.assign(two.problem.device_count(), {});
@@ -423,7 +424,7 @@ TEST_CASE("a strict order of ops and whole collectives is kept, and its predicti
   CHECK(result.outputs_agree);
 }
 
-/// A random layout of so many devices: tensor ranks, replicas of a random kind, microbatches and recomputation.
+/// A random layout for `devices` devices: tensor ranks, replicas of a random kind, microbatches and recomputation.
 std::vector<Rewrite> random_layout(const TrainingStep& step, std::size_t devices, bool shares_sequence,
                                    bool has_experts, Random& random) {
   const auto any_of = [&](const auto& list) { return list[random.below(std::size(list))]; };
@@ -450,14 +451,14 @@ std::vector<Rewrite> random_layout(const TrainingStep& step, std::size_t devices
       replicate.per_node = 2;
     }
     if (kind != 1) replicate.zero = random.below(4);
-    if (ties && step.graph.find_op("head/bias/update")) replicate.zero = 0;  // else refused
+    if (ties && step.graph.find_op("head/bias/update")) replicate.zero = 0;  // ZeRO is refused here
     layout.emplace_back(replicate);
   }
   if (random.below(2) == 0) layout.emplace_back(Microbatch{2});
   if (layout.size() == 2 && std::holds_alternative<Microbatch>(layout.back()) && random.below(3) == 0 && ranks == 1 &&
       std::holds_alternative<Replicate>(layout.front()))
     std::swap(layout.front(), layout.back());
-  if (random.below(3) == 0) {  // some of the forward pass again
+  if (random.below(3) == 0) {  // recomputes some forward ops
     const Graph graph = apply_rewrites(step.graph, std::span<const Rewrite>{layout});
     Recompute again;
     for (const OpId op : graph.topological_order())

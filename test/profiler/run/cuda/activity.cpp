@@ -39,7 +39,7 @@ TEST_CASE("kernels belong to the op whose id was pushed when they were launched"
   correlate(trace, 11, 5);
   correlate(trace, 12, 5);
   correlate(trace, 13, 3);
-  correlate(trace, 14, 9, 1);  // another kind of id: somebody else's
+  correlate(trace, 14, 9, 1);  // another kind of id, not ours
   kernel(trace, "gemm", 100, 300, 11);
   kernel(trace, "bias", 350, 400, 12);
   kernel(trace, "relu", 500, 520, 13);
@@ -48,7 +48,7 @@ TEST_CASE("kernels belong to the op whose id was pushed when they were launched"
   const auto ops = attribute(trace, &unattributed);
   REQUIRE(ops.size() == 2);
   CHECK(ops[0] == OpActivity{3, Nanoseconds{20}, Nanoseconds{20}, {"relu"}});
-  // From 100 to 400 with the gap between its kernels; 200 + 50 in them.
+  // Op 5 spans 100 to 400, including the gap between its kernels, which take 200 + 50.
   CHECK(ops[1] == OpActivity{5, Nanoseconds{300}, Nanoseconds{250}, {"gemm", "bias"}});
   CHECK(unattributed == 1);
 }
@@ -71,13 +71,13 @@ TEST_CASE("fills and copies that an op launches are of its time; transfers are o
   copy.end = 330;
   copy.correlation = 13;
   take_record(&copy, kVersion, trace);
-  copy.correlation = 99;  // a transfer's
+  copy.correlation = 99;  // the id of a transfer
   copy.end = 900;
   take_record(&copy, kVersion, trace);
   std::size_t unattributed = 0;
   const auto ops = attribute(trace, &unattributed);
   REQUIRE(ops.size() == 1);
-  // From 50 to 330; 10 + 200 + 20 at work.
+  // The op spans 50 to 330; its parts take 10 + 200 + 20.
   CHECK(ops[0] == OpActivity{5, Nanoseconds{280}, Nanoseconds{230}, {"memset", "wgrad", "memcpy"}});
   CHECK(unattributed == 0);
 }

@@ -28,7 +28,7 @@ using namespace trainyard::test;
 
 namespace {
 
-/// Loss after one and two steps on the cpu backend and on fake GPUs.
+/// Compares the losses of two steps on the cpu backend, on one fake GPU and on several.
 void compare(const std::string& network, const TrainingOptions& options, int gpus) {
   CAPTURE(network);
   const TrainingStep step = training_step(make_network(network), options);
@@ -51,7 +51,7 @@ void compare(const std::string& network, const TrainingOptions& options, int gpu
     const double spread_first = many->step().loss;
     const StepTrace& trace = many->step();
     CHECK(spread_first == doctest::Approx(first).epsilon(1e-4));
-    CHECK(many->parameter_checksum() == checksum);  // bit for bit the same on every placement
+    CHECK(many->parameter_checksum() == checksum);  // every placement gives equal bits
     for (const OpId op : step.graph.ops())
       for (const TensorId tensor : step.graph.inputs(op))
         CHECK(trace.ops[op].start >= trace.ops[step.graph.producer(tensor)].end);
@@ -90,8 +90,8 @@ TEST_CASE("a schedule on fake GPUs is validated by the same code as on the cpu")
     const auto results = validate(*backend, problem, {}, {{"pair", schedule}}, {});
     CHECK(results[0].order_kept);
     CHECK(results[0].clean_steps >= 10);
-    CHECK(std::abs(results[0].structural_error) < 0.001);  // replayed with the times measured
-    // 0.1 ms + 0.2 ms + a copy of 5 us.
+    CHECK(std::abs(results[0].structural_error) < 0.001);  // replay with the measured times
+    // Two ops and a copy: 0.1 ms + 0.2 ms + 5 us.
     CHECK(results[0].p50.count == doctest::Approx(305'041).epsilon(0.01));
   }
   CHECK(fake.alive() == 0);
@@ -117,8 +117,8 @@ TEST_CASE("parts of one GPU send as their cluster's link, as fast as the GPU cop
   const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("2xV100"))};
   Schedule schedule;
   schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{1}});
-  // A copy within the GPU takes 1 us and 1 ns per 1,000 bytes: 2 us; by the host two of them. The cluster's link far
-  // more.
+  // A copy within the GPU takes 1 us + 1 ns per 1,000 bytes, so 2 us; by way of the host it takes two copies. The
+  // cluster's link takes far longer.
   const Nanoseconds link = simulate(problem, schedule).makespan - Nanoseconds{300'000};
   REQUIRE(link > Nanoseconds{10'000});
   for (const auto& [way, expected] :
@@ -132,11 +132,11 @@ TEST_CASE("parts of one GPU send as their cluster's link, as fast as the GPU cop
       run->step();
       CHECK(run->step().makespan.count == doctest::Approx(300'000 + static_cast<double>(expected)).epsilon(1e-5));
       const auto links = backend->measure_links(problem.cluster(), 0);
-      REQUIRE(links.size() == (way == cuda::PartLinks::emulated ? 0 : 2));  // there and back
+      REQUIRE(links.size() == (way == cuda::PartLinks::emulated ? 0 : 2));  // one for each direction
       if (links.empty()) continue;
       CHECK(links[1].from == "gpu1");
       CHECK(links[1].path == (way == cuda::PartLinks::copied ? "d2d" : "host-bounce"));
-      // 256 bytes: the latency of one copy, or of two.
+      // 256 bytes take the latency of one copy, or of two.
       CHECK(links[0].sizes[0].samples.kept[0].count == (way == cuda::PartLinks::copied ? 1'000 : 2'001));
     }
     CHECK(fake.alive() == 0);
@@ -145,7 +145,8 @@ TEST_CASE("parts of one GPU send as their cluster's link, as fast as the GPU cop
 
 TEST_CASE(
     "links of parts by the host share its engines, which a bus of the cluster says and links of their own do not") {
-  // a sends to b at 0, c to d: 1 MB by the host takes 2 us there and 2 us back, and waits for the other's.
+  // At 0, a sends 1 MB to b and c sends 1 MB to d. By way of the host, a transfer takes 2 us up and 2 us down, and
+  // waits for the other transfer.
   GraphBuilder builder{"two"};
   for (const auto& [from, to] : {std::pair{"a", "b"}, {"c", "d"}}) {
     builder.add({.name = from, .times = {{"gpu", Nanoseconds{1'000}}}, .outputs = {{from, Bytes{1'000'000}}}});
@@ -173,7 +174,8 @@ TEST_CASE(
     const auto backend = cuda::make_cuda_backend({.libraries = &fake, .part_links = cuda::PartLinks::bounced});
     const auto run = backend->prepare(problem, {}, schedule);
     run->step();
-    // Without the bus the second's way there follows the first's, and its way back overlaps: 1 + 2 + 2 + 2 + 1 us.
+    // Without the bus the second transfer's way up follows the first's, and its way up overlaps the first's way down: 1
+    // + 2 + 2 + 2 + 1 us.
     CHECK(run->step().makespan.count == doctest::Approx(bus ? 10'000 : 8'000).epsilon(0.01));
   }
 }
@@ -185,7 +187,7 @@ TEST_CASE("copies between parts are measured as they are made: by the SMs that t
   const Problem problem{std::move(builder).build(), make_cluster(preset_cluster("2xV100"))};
   Schedule schedule;
   schedule.placement = Placement(std::vector<DeviceId>{DeviceId{0}, DeviceId{1}});
-  // The parts have 64 of 132 SMs each, copies 4: they take (132 / 4) x 1 ns per 1,000 bytes, + 1 us.
+  // Each part has 64 of 132 SMs, which leaves 4 for copies. A copy takes 1 us + (132 / 4) x 1 ns per 1,000 bytes.
   constexpr double kCopy = 1'000 + 33 * 1'048.576;
   FakeCuda fake{{.devices = 1, .copied_by_sms = std::size_t{1} << 30}};
   {
@@ -210,7 +212,7 @@ TEST_CASE("products on a part of a GPU are chosen for its SMs, and captured ones
     const auto backend = cuda::make_cuda_backend({.libraries = &fake, .graph = true});
     const auto run = backend->prepare(problem, {.recipe = &step.recipe}, spread);
     run->step();
-    run->step();  // captured
+    run->step();  // captured as a graph
     backend->time_alone(problem, {.recipe = &step.recipe}, DeviceId{0}, MeasureMode::hot, 1);
     return fake.violations();
   };
@@ -229,7 +231,7 @@ TEST_CASE("a GPU is split into parts once for all runs of a backend") {
   FakeCuda fake{{.devices = 1}};
   const auto backend = cuda::make_cuda_backend({.libraries = &fake});
   for (int i = 0; i < 3; ++i) backend->prepare(problem, {.recipe = &step.recipe}, spread)->step();
-  CHECK(fake.calls("cuGreenCtxCreate") == 5);  // four, and one for the copies between them
+  CHECK(fake.calls("cuGreenCtxCreate") == 5);  // four parts, and one for copies between them
 }
 
 TEST_CASE("an op by itself is timed without its launches, however many they are") {
@@ -246,7 +248,7 @@ TEST_CASE("an op by itself is timed without its launches, however many they are"
   };
   const std::vector<std::int64_t> free = times(0);
   CHECK(std::ranges::max(free) == 11'000);  // 11 kernels of 1 us
-  CHECK(times(7'000) == free);              // launched in 77 us, longer than the 50 that are enough for one
+  CHECK(times(7'000) == free);              // launching takes 77 us, over the usual delay of 50
 }
 
 TEST_CASE("a convolution takes the next algorithm where cuDNN's heuristic names one that is not there") {

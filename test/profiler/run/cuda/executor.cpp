@@ -19,7 +19,7 @@ using namespace trainyard::test;
 
 namespace {
 
-/// A cluster of `devices` GPUs, every pair joined by a link of each direction with the fake's times.
+/// A cluster of `devices` GPUs. Each ordered pair has a link with the fake's times.
 ClusterSpec gpus(std::size_t devices) {
   ClusterSpec spec{.name = "fake"};
   for (std::size_t i = 0; i < devices; ++i)
@@ -34,7 +34,7 @@ ClusterSpec gpus(std::size_t devices) {
   return spec;
 }
 
-/// `width` chains of `length` ops that all begin at one and end in one op.
+/// A first op, `width` parallel chains of `length` ops, and a last op that joins them.
 Graph fan(std::size_t width, std::size_t length) {
   GraphBuilder builder{"fan"};
   builder.add({.name = "first", .times = {{"gpu", Nanoseconds{3'000}}}, .outputs = {{"t", Bytes{10'000}}}});
@@ -81,7 +81,7 @@ struct FakeRun {
     return executor.run(launcher(problem), {.warm = 1, .measured = 2});
   }
 
-  /// Kernels that take the op's time, touch what the plan says, and write 1 + the sum of what they read.
+  /// Launches kernels that take the op's time, access the bytes of the plan, and write 1 + the sum of their inputs.
   static cuda::Launch launcher(const Problem& problem) {
     return [&problem](const cuda::PlanItem& item, std::span<void* const> reads, std::span<void* const> writes,
                       cuda::Stream stream) {
@@ -132,7 +132,7 @@ TEST_CASE("on 1, 2 and 4 fake GPUs every op and transfer starts and ends when th
     CHECK(result.steps.size() == 2);
     check_against_timeline(plan, result, timeline);
     CHECK((fake.fake.calls("cudaMemcpyPeerAsync") > 0) == (devices > 1));
-    CHECK(fake.fake.alive() == 0);  // everything is given back
+    CHECK(fake.fake.alive() == 0);  // all resources are released
   }
 }
 
@@ -190,7 +190,7 @@ TEST_CASE("values are the same on every number of GPUs and parts of one") {
     const auto last = std::ranges::find(plan.items, OpId{3}, &cuda::PlanItem::op);
     seen.push_back(*static_cast<unsigned char*>(executor.address(last->writes[0])));
   }
-  CHECK(seen == std::vector<unsigned char>(3, 5));  // a 1, b and c 2, d 1 + 2 + 2
+  CHECK(seen == std::vector<unsigned char>(3, 5));  // a 1, b and c 1 + 1, d 1 + 2 + 2
 }
 
 TEST_CASE("parts of one GPU run a schedule of several devices") {
@@ -198,7 +198,7 @@ TEST_CASE("parts of one GPU run a schedule of several devices") {
   const Schedule schedule = round_robin(problem);
   const Timeline timeline = simulate(problem, schedule);
   const cuda::ExecutionPlan plan = cuda::make_plan(problem, schedule, timeline);
-  // Copies within a GPU, at the times of the cluster's links.
+  // Copies within a GPU take as long as the cluster's links.
   FakeRun fake{{.devices = 1, .own_latency_ns = 5'000, .own_ns_per_byte = 0.01}};
   {
     const cuda::GreenContexts parts{fake.tables, 0, 4};
@@ -217,7 +217,7 @@ TEST_CASE("copies between parts of a GPU take no SMs of a part, whoever makes th
   const Problem problem{fan(5, 6), make_cluster(gpus(4))};
   const Schedule schedule = round_robin(problem);
   const cuda::ExecutionPlan plan = cuda::make_plan(problem, schedule, simulate(problem, schedule));
-  // SMs; those of the smallest context; those of each of four parts.
+  // SMs of the GPU, of the smallest context, and of each of four parts.
   for (const std::array<unsigned, 3>& gpu :
        {std::array{132U, 1U, 32U}, {132U, 8U, 24U}, {128U, 1U, 24U}, {136U, 8U, 32U}}) {
     const unsigned sms = gpu[0], least = gpu[1], each = gpu[2];
@@ -269,7 +269,7 @@ TEST_CASE("a gate that the launches cannot wait behind opens by itself, and stay
       CHECK(result.steps.size() == 3);
     }
   }
-  CHECK(fake.fake.calls("cuStreamWaitValue32_v2") == 2);  // a stream of each GPU, one step
+  CHECK(fake.fake.calls("cuStreamWaitValue32_v2") == 2);  // one stream of each GPU, in one step
   CHECK(fake.fake.alive() == 0);
 }
 
@@ -300,7 +300,7 @@ TEST_CASE("the fake sees what CUDA lets pass in silence") {
   cuda.cudaMalloc(&a, 100);
   cuda.cudaSetDevice(1);
   cuda.cudaMalloc(&b, 100);
-  const auto last = [&](const std::string& words) {  // among what the last call did
+  const auto last = [&](const std::string& words) {  // searches the violations of the last call
     static std::size_t seen = 0;
     const std::vector<std::string>& all = run.fake.violations();
     const bool found = std::any_of(all.begin() + static_cast<std::ptrdiff_t>(seen), all.end(),
@@ -344,7 +344,7 @@ TEST_CASE("a missing event is seen as a race") {
 }
 
 TEST_CASE("streams that pass the gate one after the other still count from one time") {
-  // Eight ops of 2 us and more in a chain over two parts of a GPU, whose streams pass a gate 3 us apart.
+  // A chain of eight ops of at least 2 us on two parts of a GPU, whose streams pass the start gate 3 us apart.
   const Problem problem{fan(1, 8), make_cluster(gpus(2))};
   const Schedule schedule = round_robin(problem);
   const Timeline timeline = simulate(problem, schedule);
@@ -365,9 +365,9 @@ TEST_CASE("a step whose launches would fill the queue is not gated, once it was 
   const cuda::Launch many = [&](const cuda::PlanItem& item, std::span<void* const> reads, std::span<void* const> writes,
                                 cuda::Stream stream) {
     one(item, reads, writes, stream);
-    return std::size_t{100};  // as a product of 100 matrices one by one
+    return std::size_t{100};  // like a product of 100 matrices one by one
   };
-  // 11 ops: 2 records and 100 launches each, no waits on one stream.
+  // 11 ops, each with 2 event records and 100 launches; one stream needs no waits.
   const auto first = executor.run(many, {.warm = 0, .measured = 1, .gate = false});
   CHECK(first.queued == 11 * 102);
   CHECK_FALSE(executor.run(many, {.warm = 0, .measured = 1}).gated);

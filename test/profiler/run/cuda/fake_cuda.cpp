@@ -27,22 +27,22 @@ using cuda::Stream;
 
 struct FakeGraph;
 
-/// A part of a GPU.
+/// A green context: a part of a GPU.
 struct FakeContext {
   int device = 0;
   unsigned sms = 0;
-  std::vector<std::pair<double, double>> computed, copied;  // by its SMs, when
+  std::vector<std::pair<double, double>> computed, copied;  // intervals of kernels and copies on its SMs
 };
-/// cuBLAS's: `workspace` is null for its own.
+/// A cuBLAS handle. `workspace` is null if cuBLAS would use its own.
 struct FakeBlas {
   Stream stream = nullptr;
-  unsigned sms = 0;  // that products are chosen for; 0: all
+  unsigned sms = 0;  // the SM target; 0: all SMs
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
 };
 
 struct FakeEvent {
-  FakeGraph* captured = nullptr;  // its last record only orders work within this graph
+  FakeGraph* captured = nullptr;  // graph that captured its last record, which only orders work there
   int device = 0;
   bool timing = true;
   std::uint64_t recorded = 0, done = 0;
@@ -64,19 +64,19 @@ struct Command {
   std::uint64_t ticket = 0;
   std::uint32_t* word = nullptr;
   std::uint32_t value = 0;
-  std::uint32_t correlation = 0;  // of traced work
+  std::uint32_t correlation = 0;  // CUPTI's correlation id, if traced
   const char* name = "";
-  std::size_t copied = 0;       // bytes
-  int engine = -1;              // that makes it, of its GPU; none: any number at once
-  bool by_sms = false;          // a copy, by a kernel
-  double issued = 0;            // when, on the host
-  const void* mark = nullptr;   // mark_ns: keeps the time here
-  const void* since = nullptr;  // delay_since: ends `ns` after the time kept here
+  std::size_t copied = 0;       // in bytes
+  int engine = -1;              // copy engine of the GPU; -1: unlimited
+  bool by_sms = false;          // a copy made by a kernel
+  double issued = 0;            // host time of the launch
+  const void* mark = nullptr;   // mark_ns: stores the start here
+  const void* since = nullptr;  // delay_since: ends `ns` after the time stored here
 };
 
 struct FakeStream {
   FakeGraph* capture = nullptr;
-  FakeContext* context = nullptr;  // null: the GPU's own
+  FakeContext* context = nullptr;  // null: the GPU's primary context
   int device = 0;
   std::deque<Command> queue;
   double now = 0, copied_until = 0;
@@ -99,33 +99,33 @@ struct Machine {
   int current = 0;
   std::vector<std::unique_ptr<FakeStream>> streams;
   std::vector<std::unique_ptr<FakeEvent>> events;
-  std::map<const unsigned char*, std::pair<std::size_t, int>> memory;  // begin -> size, GPU (-1: host)
-  std::vector<std::pair<const unsigned char*, std::size_t>> freed;     // given back to the system at the end alone
+  std::map<const unsigned char*, std::pair<std::size_t, int>> memory;  // begin -> (size, GPU; -1: host)
+  std::vector<std::pair<const unsigned char*, std::size_t>> freed;     // blocks go back to the system only at the end
   std::vector<std::size_t> used;
-  std::set<std::string> kernel_names;  // that were looked up
+  std::set<std::string> kernel_names;  // names that were looked up
   std::vector<std::unique_ptr<FakeBlas>> blas;
-  std::vector<std::unique_ptr<Stream>> dnn;  // handles: the stream of each
+  std::vector<std::unique_ptr<Stream>> dnn;  // the stream of each handle
   std::vector<std::unique_ptr<std::vector<int>>> descriptors;
   std::vector<std::unique_ptr<FakeContext>> contexts;
   std::size_t kernel_libraries = 0;
   std::vector<std::unique_ptr<FakeGraph>> graphs;
-  std::vector<std::unique_ptr<FakeGraph>> executables;  // graphs as they were when they were instantiated
-  std::set<int> begun;                                  // GPUs that were made current: they have a context
-  std::size_t kernels = 0;                              // launched
+  std::vector<std::unique_ptr<FakeGraph>> executables;  // copies of graphs at their instantiation
+  std::set<int> begun;                                  // GPUs with a context, that is, made current once
+  std::size_t kernels = 0;                              // number launched
   std::size_t clocks_told = 0;
   cuda::Cupti::Request request = nullptr;
   cuda::Cupti::Complete complete = nullptr;
-  std::set<int> traced;               // kinds of records
-  std::vector<std::uint64_t> pushed;  // external correlation
+  std::set<int> traced;               // enabled kinds of records
+  std::vector<std::uint64_t> pushed;  // stack of external correlation ids
   std::vector<std::vector<std::uint8_t>> records;
-  std::size_t next_record = 0;  // in the buffer that is handed out
+  std::size_t next_record = 0;  // position in the buffer handed out
   std::uint32_t correlation = 0;
   std::map<std::string, int> calls;
   std::vector<std::string> violations;
   std::vector<Done> done;
-  double host = 0;  // the host's time: that of the latest stream it waited for
+  double host = 0;  // host time: the end of the latest stream it waited for
 
-  /// The planted fault, where it is this call's turn.
+  /// The planted error, if this is the call that must fail; else 0.
   Status fault(const char* function) {
     const int call = ++calls[function];
     return options.fails == function && call == options.fails_at ? options.status : 0;
@@ -138,7 +138,8 @@ struct Machine {
     std::abort();
   }
 
-  /// The GPU that the bytes lie on, -1 for the host's own memory; false where they are freed, or reach beyond a block.
+  /// Sets `device` to the GPU that holds the bytes, or -1 for host memory. Returns false if they are freed or extend
+  /// beyond their block.
   bool owner(const void* at, std::size_t size, int& device) const {
     const auto* byte = static_cast<const unsigned char*>(at);
     device = -1;
@@ -202,7 +203,7 @@ struct Machine {
     return true;
   }
 
-  /// The first time from `now` on when an engine, busy at these times, is free for so long; it then is busy.
+  /// The first time from `now` on at which an engine with the intervals `busy` is free for `ns`; reserves it.
   static double turn(std::map<double, double>& busy, double now, double ns) {
     for (const auto& [begin, end] : busy) {
       if (begin >= now + ns) break;
@@ -212,7 +213,7 @@ struct Machine {
     return now;
   }
 
-  /// Another stream of the GPU has copies to make, or has made some that end later.
+  /// Whether another stream of the GPU has copies queued, or copies that end after this stream's time.
   bool copies_beside(const FakeStream& stream) const {
     return std::any_of(streams.begin(), streams.end(), [&](const auto& other) {
       return other.get() != &stream && other->device == stream.device &&
@@ -223,8 +224,8 @@ struct Machine {
   static bool reached(const Command& command) {
     return static_cast<std::int32_t>(__atomic_load_n(command.word, __ATOMIC_SEQ_CST) - command.value) >= 0;
   }
-  /// A word by itself in its block is a start gate. Others are written by threads of the host, whose time is real: what
-  /// waits for one comes, in virtual time, after all that has run.
+  /// Whether `word` is a start gate: a block of one word. Other words are written by host threads in real time; work
+  /// that waits for such a word runs, in virtual time, after all work so far.
   bool is_gate(const std::uint32_t* word) const {
     const auto block = memory.find(reinterpret_cast<const unsigned char*>(word));
     return block != memory.end() && block->second.first == sizeof(std::uint32_t);
@@ -234,14 +235,14 @@ struct Machine {
     for (const auto& stream : streams) time = std::max(time, stream->now);
     return time;
   }
-  /// All streams pass one gate at one time: the latest of any when the first of them does.
+  /// The virtual time at which streams pass a gate: the latest time of any stream when the first one passes it.
   double gate_time(const std::uint32_t* word, std::uint32_t value) {
     const auto known = gates.find({word, value});
     if (known != gates.end()) return known->second += options.gate_skew_ns;
-    done.clear();  // what was before the gate cannot race with what comes after
+    done.clear();  // work before the gate cannot race with work after it
     return gates[{word, value}] = latest();
   }
-  /// Some stream waits for a word that a thread of the host may still write.
+  /// Whether a stream waits for a word that a host thread may still write.
   bool waits_for_host() const {
     return std::any_of(streams.begin(), streams.end(), [&](const auto& stream) {
       return !stream->queue.empty() && stream->queue.front().kind == Command::Kind::gate &&
@@ -254,7 +255,7 @@ struct Machine {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(&record);
     records.emplace_back(bytes, bytes + sizeof record);
   }
-  /// Called where work is launched: its correlation, told with the id that was pushed; 0 where nothing is traced.
+  /// Counts a launch and returns its correlation id, with a record of the pushed external id; 0 if tracing is off.
   std::uint32_t launched() {
     if (traced.empty()) return 0;
     ++correlation;
@@ -292,7 +293,7 @@ struct Machine {
   }
   std::map<std::pair<const std::uint32_t*, std::uint32_t>, double> gates;
   std::map<const void*, double> marks;
-  std::map<std::pair<int, int>, std::map<double, double>> engines;  // of a GPU and a direction: when they are busy
+  std::map<std::pair<int, int>, std::map<double, double>> engines;  // (GPU, direction) -> busy intervals
 
   void check_part(FakeContext& part, const Command& command, double start, double end) {
     if (!command.by_sms && *command.name == 0) return;
@@ -360,7 +361,7 @@ bool remove(Things& things, Thing* thing) {
   return std::erase_if(things, [&](const auto& owned) { return owned.get() == thing; }) > 0;
 }
 
-// --- the driver ---
+// --- CUDA driver ---
 Status cu_init(unsigned) { return machine->fault("cuInit"); }
 Status cu_version(int* version) { return *version = machine->options.driver_version, 0; }
 Status cu_error(Status, const char** text) { return *text = "a fault of the fake driver", 0; }
@@ -416,7 +417,7 @@ Status cu_library(void** library, const void*, int*, void**, unsigned, int*, voi
   return *library = machine.get(), 0;
 }
 Status cu_library_unload(void*) { return --machine->kernel_libraries, 0; }
-/// A kernel's handle is its name.
+/// The handle of a kernel is its name.
 Status cu_kernel(void** kernel, void*, const char* name) {
   *kernel = const_cast<std::string*>(&*machine->kernel_names.insert(name).first);
   return machine->fault("cuLibraryGetKernel");
@@ -465,7 +466,7 @@ Status blas_destroy(void* handle) { return remove(machine->blas, static_cast<Fak
 Status blas_stream(void* handle, Stream stream) {
   FakeBlas& blas = *static_cast<FakeBlas*>(handle);
   blas.stream = stream;
-  blas.workspace = nullptr;  // as the library does
+  blas.workspace = nullptr;  // as cuBLAS does
   return machine->fault("cublasSetStream_v2");
 }
 Status blas_workspace(void* handle, void* memory, std::size_t bytes) {
@@ -505,7 +506,7 @@ Status blas_sgemm(void* handle, int turn_a, int turn_b, int m, int n, int k, con
               ldc);
   });
 }
-/// The combinations of types in use, of those that cuBLAS lists for sums in floats.
+/// Accepts the type combinations in use, a subset of those that cuBLAS lists for float accumulation.
 Status blas_gemm_ex(void* handle, int turn_a, int turn_b, int m, int n, int k, const void* alpha, const void* a,
                     int type_a, int lda, const void* b, int type_b, int ldb, const void* beta, void* c, int type_c,
                     int ldc, int compute, int) {
@@ -562,7 +563,7 @@ Status cu_write_value(Stream stream, cuda::DevicePointer address, std::uint32_t 
   return 0;
 }
 
-// --- the runtime ---
+// --- CUDA runtime ---
 Status rt_version(int* version) { return *version = machine->options.runtime_version, 0; }
 Status rt_count(int* count) {
   *count = machine->options.devices;
@@ -599,7 +600,7 @@ Status rt_stream_destroy(Stream stream) {
 }
 Status rt_stream_synchronize(Stream stream) {
   if (const Status status = machine->fault("cudaStreamSynchronize")) {
-    for (const auto& each : machine->streams) each->queue.clear();  // after such an error the GPU does nothing more
+    for (const auto& each : machine->streams) each->queue.clear();  // after such an error the GPU runs nothing
     return status;
   }
   if (stream_of(stream).capture) machine->violate("the host waits for a stream that is captured");
@@ -618,7 +619,7 @@ Status rt_stream_wait(Stream stream, Event event, unsigned) {
   if (event_of(event).recorded == 0) machine->violate("a wait for an event that was never recorded: it does nothing");
   FakeGraph* const graph = event_of(event).captured;
   if (graph && !stream_of(stream).capture) {
-    stream_of(stream).capture = graph;  // the stream joins
+    stream_of(stream).capture = graph;  // the stream joins the capture
     graph->streams.insert(&stream_of(stream));
   }
   if (stream_of(stream).capture != graph)
@@ -674,7 +675,7 @@ Status rt_end_capture(Stream stream, void** handle) {
   *handle = graph;
   for (FakeStream* each : graph->streams) {
     if (each == graph->origin) continue;
-    // Its last piece of work is a record that the first stream waits for.
+    // A joined stream ends with an event record that the origin stream waits for.
     const auto last = std::find_if(graph->commands.rbegin(), graph->commands.rend(),
                                    [&](const auto& entry) { return entry.first == each; });
     const bool joined = last != graph->commands.rend() && last->second.kind == Command::Kind::record &&
@@ -702,7 +703,7 @@ Status rt_launch_graph(void* executable, Stream stream) {
     return 1;
   }
   if (stream_of(stream).capture) machine->violate("a graph is launched into a capture");
-  for (auto [on, command] : (*graph)->commands) {  // a launch records events anew
+  for (auto [on, command] : (*graph)->commands) {  // each launch records the events anew
     if (command.kind == Command::Kind::record) command.ticket = ++command.event->recorded;
     if (command.kind == Command::Kind::wait) command.ticket = command.event->recorded;
     issue(on, std::move(command));
@@ -848,7 +849,7 @@ Status dnn_math(void* d, int math) {
   convolution.resize(7);
   return describe(d, math);
 }
-/// The first is fast and not deterministic, the second may not be supported after all, the third needs a workspace.
+/// Algorithm 1 is fast but not deterministic, 3 turns out not to be supported, 2 needs a workspace.
 Status dnn_choose(void*, void*, void*, void* convolution, void*, int, int* count, cuda::DnnAlgorithm* algorithms) {
   const int math = descriptor(convolution)[7];
   algorithms[0] = {.algorithm = 1, .status = 0, .time = 1, .memory = 0, .determinism = 0, .math = math, .reserved = {}};
@@ -867,7 +868,7 @@ Status dnn_choose(void*, void*, void*, void* convolution, void*, int, int* count
   *count = known;
   return 0;
 }
-/// f(index of x, of w, of y) for every product of the convolution.
+/// Calls f(index of x, of w, of y) for every multiply-add of the convolution.
 template <class F>
 void each_product(const Descriptor& x, const Descriptor& w, const Descriptor& y, const Descriptor& d, F&& f) {
   const int groups = d[6], in = x[1] / groups, out = y[1] / groups;
@@ -884,7 +885,7 @@ void each_product(const Descriptor& x, const Descriptor& w, const Descriptor& y,
                   ((n * y[1] + k) * y[2] + i) * y[3] + j);
               }
 }
-/// A kernel of cuDNN's, on its handle's stream.
+/// Issues a cuDNN kernel on its handle's stream.
 Status dnn_work(const char* kernel, double ns, void* handle, std::function<void()> effect,
                 std::vector<Access> accesses = {}) {
   int device = 0;
@@ -908,13 +909,13 @@ Status convolve(const char* name, void* handle, int algorithm, const void* works
   if (algorithm != 2 || !workspace || workspace_bytes < 64) machine->violate("a convolution as cuDNN did not say");
   return dnn_work("convolve", 3'000, handle, std::move(effect));
 }
-/// The array of a tensor: of a type that both others have, short ones by tensor cores alone.
+/// A tensor's array. Both descriptors must have the type float or bfloat16.
 HostArray typed(const Descriptor& own, const Descriptor& other, const void* at) {
   if (own[4] != other[4] || (own[4] != cuda::kDnnFloat && own[4] != cuda::kDnnShort))
     machine->violate("cuDNN is given arrays of different types");
   return array(at, own[4] == cuda::kDnnShort);
 }
-/// sum(k) += a(i) b(j) over all products, for the indices that `which` picks of x, w, y; then to the result.
+/// result(k) = sum of a(i) b(j) over all multiply-adds; `which` picks the indices (k, i, j) from those of x, w, y.
 template <class Which>
 void convolve_into(void* result, void* result_d, void* xd, void* wd, void* yd, void* cd, const void* a, void* ad,
                    const void* b, Which&& which) {
@@ -950,7 +951,7 @@ Status dnn_weights(void* handle, const void*, void* xd, const void* x, void* yd,
   });
 }
 
-/// Batch norms over [n, c, h, 1], straight from their formulas, in doubles.
+/// Batch norms over [n, c, h, 1], computed by definition in doubles.
 Status norm_command(const char* name, void* handle, std::function<void()> effect) {
   if (const Status status = machine->fault(name)) return status;
   if (!machine->options.other_dnn) return cuda::kDnnNotSupported;
@@ -1017,7 +1018,7 @@ Status dnn_norm_back(void* handle, int mode, const void*, const void*, const voi
   });
 }
 
-/// A descriptor that was made, set once and not given back: so many numbers.
+/// The contents of a descriptor, which must exist and have been set once with `numbers` numbers.
 Descriptor set_once(void* handle, std::size_t numbers) {
   const auto known = std::ranges::find(machine->descriptors, handle, &std::unique_ptr<Descriptor>::get);
   if (known != machine->descriptors.end() && (*known)->size() == numbers) return **known;
@@ -1033,7 +1034,7 @@ void check_scales(const void* alpha, const void* beta) {
     machine->violate("cuDNN is to scale, or to add");
 }
 
-/// line(length, index of the element i) over the lines of a softmax.
+/// Calls line(length, index of element i) for each line of a softmax.
 template <class F>
 void each_softmax_line(const Descriptor& x, int mode, F&& line) {
   const bool whole = mode == cuda::kDnnSoftmaxInstance;
@@ -1095,12 +1096,12 @@ Status dnn_pooling(void* pool, int mode, int nan, int h, int w, int pad_h, int p
     machine->violate("cuDNN has no such pool");
   return describe(pool, mode, h, w, pad_h, pad_w, stride_h, stride_w);
 }
-/// What cuDNN refuses as a bad parameter.
+/// Whether the window fits the shapes; cuDNN answers a mismatch with "bad parameter".
 bool is_pool(const Descriptor& p, const Descriptor& x, const Descriptor& y) {
   return x[0] == y[0] && x[1] == y[1] && (x[2] + 2 * p[3] - p[1]) / p[5] + 1 == y[2] &&
          (x[3] + 2 * p[4] - p[2]) / p[6] + 1 == y[3];
 }
-/// f(element of y, those of x in its window) over all windows.
+/// Calls f(element of y, elements of x in its window) for all windows.
 template <class F>
 void each_pool_window(const Descriptor& p, const Descriptor& x, const Descriptor& y, F&& f) {
   std::vector<int> inside;
@@ -1114,7 +1115,7 @@ void each_pool_window(const Descriptor& p, const Descriptor& x, const Descriptor
         f(o, inside);
       }
 }
-/// By how many a window with so many elements inside divides.
+/// The divisor of an average over a window with `inside` elements inside the array.
 double divisor(const Descriptor& p, std::size_t inside) {
   return p[0] == cuda::kDnnAveragePadded ? p[1] * p[2] : static_cast<double>(inside);
 }
@@ -1137,7 +1138,7 @@ Status dnn_pool(void* handle, void* pool, const void* alpha, void* xd, const voi
   };
   return dnn_work("pool", 2'000, handle, effect, {reads(x, bytes_of(in)), writes(y, bytes_of(out))});
 }
-/// Backward of averages: x and y are taken, and not read.
+/// Gradient of average pools: x and y must be given but are not read.
 Status dnn_pool_back(void* handle, void* pool, const void* alpha, void* yd, const void* y, void* dyd, const void* dy,
                      void* xd, const void* x, const void* beta, void* dxd, void* dx) {
   if (const Status status = machine->fault("cudnnPoolingBackward")) return status;
@@ -1158,7 +1159,7 @@ Status dnn_pool_back(void* handle, void* pool, const void* alpha, void* yd, cons
   return dnn_work("pool", 2'000, handle, effect, {reads(dy, bytes_of(out)), writes(dx, bytes_of(in))});
 }
 
-// --- the others: enough to be loaded ---
+// --- other libraries: just enough to be loaded ---
 std::size_t dnn_version() { return 91900; }
 Status cupti_version(std::uint32_t* version) { return *version = 130001, 0; }
 Status cupti_text(Status, const char** text) { return *text = "a planted fault", 0; }

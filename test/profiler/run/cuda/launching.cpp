@@ -79,7 +79,7 @@ TEST_CASE("ops that only take time run on GPUs beside a CPU") {
     const auto run = backend->prepare(problem, {}, schedule);
     run->step();
     CHECK(run->step().makespan > Nanoseconds{0});
-    CHECK(fake.calls("cuStreamWriteValue32_v2") > 0);  // GPUs tell the host of what has ended
+    CHECK(fake.calls("cuStreamWriteValue32_v2") > 0);  // GPUs notify the host of ends
   }
   CHECK(fake.alive() == 0);
 }
@@ -105,7 +105,7 @@ TEST_CASE("a step as a CUDA graph computes what it computes behind a gate, at th
   }
   CHECK(losses[0].second == losses[1].second);
   CHECK(losses[0].checksum == losses[1].checksum);
-  CHECK(std::abs((makespans[0] - makespans[1]).count) <= 20);  // events tell milliseconds as floats
+  CHECK(std::abs((makespans[0] - makespans[1]).count) <= 20);  // events report milliseconds as float
 }
 
 TEST_CASE("a graph is captured once for each of two places of the weights, and once more without the times of ops") {
@@ -127,7 +127,7 @@ TEST_CASE("a graph is captured once for each of two places of the weights, and o
         CHECK(fake.calls("cudaStreamBeginCapture") == (as_graph ? 4 : 0));
         CHECK(fake.calls("cudaGraphLaunch") == (as_graph ? 12 : 0));
         checksums[as_graph] = run->parameter_checksum();
-        run->reset();  // after 13 steps: the weights lie in the other place
+        run->reset();  // 13 steps so far: the weights are in the second place
         for (int i = 0; i < 5; ++i) run->step();
         again[as_graph] = run->parameter_checksum();
       }
@@ -157,7 +157,7 @@ TEST_CASE("a plain step takes as long as its work, whatever timing each op would
     const auto [timed, plain] = makespans(0, as_graph);
     CHECK(timed == plain);
     const auto [slow, still] = makespans(1'500, as_graph);
-    CHECK(slow.count > timed.count + 40'000);  // two records of each op
+    CHECK(slow.count > timed.count + 40'000);  // two event records for each op
     CHECK(std::abs((still - plain).count) <= 1);
   }
 }
@@ -194,7 +194,7 @@ TEST_CASE("ops are profiled beside copies, and what that adds is the interferenc
       const Profile profile =
           measure(*backend, problem, {.recipe = &step.recipe}, {serial_schedule(problem, DeviceId{0})}, {},
                   {.rounds = 2, .links = ProfileOptions::Links::none, .trace = false});
-      // The fake copies a byte in 1 ps, both ways, beside 1 us for each copy of 4 MiB: 1.6 TB/s of a V100's 0.9.
+      // In the fake a copy of 4 MiB takes 1 us + 1 ps a byte, in both directions: 1.6 TB/s, above a V100's 0.9.
       for (const OpMeasurement& op : profile.ops)
         CHECK((op.copied.value == 0 || op.copied.value == doctest::Approx(2 * 4'194'304 / 5'194.304e-9).epsilon(0.01)));
       result = calibrate::fit_profiles(std::vector<Profile>{profile});
@@ -209,14 +209,14 @@ TEST_CASE("ops are profiled beside copies, and what that adds is the interferenc
   for (const CopySensitivity& each : plain.interference) CHECK(each.sensitivity < 0.01);
   for (const CopySensitivity& each : slowed.interference) {
     CAPTURE(each.type);
-    CHECK(each.sensitivity == doctest::Approx(0.5).epsilon(0.02));  // L is 1: they take all that the memory has
+    CHECK(each.sensitivity == doctest::Approx(0.5).epsilon(0.02));  // L is 1: the copies exceed the memory's bandwidth
   }
 }
 
 TEST_CASE("copies beside a long step are larger, not more than a stream holds behind a closed gate") {
   const TrainingStep step = training_step(make_network(kLenet));
   const Problem problem{step.graph, make_cluster(preset_cluster("1xV100"))};
-  // Some 70 events of 50 us make a step that 4 MiB copies of 5 us would take 700 of to fill.
+  // About 70 events of 50 us make the step so long that filling it would take 700 copies of 4 MiB, 5 us each.
   FakeCuda fake{{.devices = 1, .queue = 400, .event_ns = 50'000}};
   {
     const auto backend = cuda::make_cuda_backend({.libraries = &fake});
@@ -225,7 +225,7 @@ TEST_CASE("copies beside a long step are larger, not more than a stream holds be
                 {.rounds = 2, .links = ProfileOptions::Links::none, .trace = false});
     const auto beside = std::ranges::count_if(profile.ops, [](const OpMeasurement& op) { return op.copied.value > 0; });
     CHECK(2 * beside == std::ssize(profile.ops));
-    // Whole steps beside them were measured too: no event in these.
+    // Whole steps beside copies are measured too, without events.
     REQUIRE(profile.steps.size() == 2);
     CHECK(profile.steps[0].copied.value == 0);
     CHECK(profile.steps[1].copied.value > 0);
@@ -238,7 +238,7 @@ TEST_CASE("a GPU with little memory left is profiled beside copies that fit, or 
   const TrainingStep step = training_step(make_network(kLenet));
   const Problem problem{step.graph, make_cluster(preset_cluster("1xV100"))};
   const auto profiled_with = [&](std::size_t memory) {
-    // As above, copies would grow to 8 times 4 MiB each way.
+    // As above, copies would grow to 8 times 4 MiB in each direction.
     FakeCuda fake{{.devices = 1, .memory = memory, .queue = 400, .event_ns = 50'000}};
     Profile profile;
     {
@@ -252,7 +252,7 @@ TEST_CASE("a GPU with little memory left is profiled beside copies that fit, or 
   const auto beside = [](const Profile& profile) {
     return std::ranges::count_if(profile.ops, [](const OpMeasurement& op) { return op.copied.value > 0; });
   };
-  // 32 MiB are workspace of products.
+  // The workspace of products takes 32 MiB.
   const Profile some = profiled_with(std::size_t{32 + 24} << 20), none = profiled_with(std::size_t{32 + 6} << 20);
   CHECK(some.devices.front().details.count("beside copies") == 0);
   CHECK(beside(none) == 0);
@@ -269,7 +269,8 @@ TEST_CASE("ops on a part of a GPU are profiled beside copies of its neighbour to
     const Profile profile =
         measure(*backend, problem, {.recipe = &step.recipe}, {serial_schedule(problem, DeviceId{0})}, {},
                 {.rounds = 2, .links = ProfileOptions::Links::none, .trace = false});
-    // 4 MiB each way by the host, and 128 MiB read and written within: a byte takes 10 ps, a copy 1 us more.
+    // Copies of 4 MiB in each direction over the host, and of 128 MiB within the GPU, read and written. A copy takes 1
+    // us + 10 ps a byte.
     const double expected = 2 * 4'194'304 / 42'943.04e-9 + 2 * 134'217'728 / 1'343'177.28e-9;
     std::size_t beside = 0;
     for (const OpMeasurement& op : profile.ops) {
@@ -294,7 +295,7 @@ TEST_CASE("what a run has of the GPU's memory is all that it asked for") {
   const auto backend = cuda::make_cuda_backend({.libraries = &fake});
   const auto run = backend->prepare(problem, {.recipe = &step.recipe}, serial);
   run->step();
-  // The plan's tensors, parameters twice and Adam's moments, scratch, and cuBLAS's 32 MiB.
+  // Used memory: the plan's tensors, parameters twice, Adam's moments, scratch, and 32 MiB for cuBLAS.
   CHECK(run->step().allocated.count == static_cast<std::int64_t>(fake.used()));
   CHECK(fake.used() > std::size_t{32} << 20);
 }
@@ -303,7 +304,7 @@ TEST_CASE("GPUs are warmed up, steps at a low clock do not count, and the profil
   const TrainingStep step = training_step(make_network(kLenet));
   const Problem problem{step.graph, make_cluster(preset_cluster("1xV100"))};
   const Schedule serial = serial_schedule(problem, DeviceId{0});
-  // Five readings alike end the warm-up; then a step each, of which the fourth is throttled.
+  // Five equal clock readings end the warm-up. Then each step reads the clock; the fourth step is throttled.
   FakeCuda fake{
       {.devices = 1,
        .clocks = {345, 900, 1'500, 1'965, 1'975, 1'980, 1'980, 1'980, 1'980, 1'980, 1'980, 1'980, 1'500, 1'980}}};
@@ -322,13 +323,13 @@ TEST_CASE("GPUs are warmed up, steps at a low clock do not count, and the profil
 TEST_CASE("the noise floor of a GPU is its own: it drifts, or not, whatever the host does") {
   const Problem problem{training_graph(make_network(kLenet), {}), make_cluster(preset_cluster("1xV100"))};
   const auto floor = [&](double drift, double launch_ns) {
-    // Copies of 64 MiB take 6.7 ms, so that three make a block of them.
+    // Copies of 64 MiB take 6.7 ms, so a block has three of them.
     FakeCuda fake{{.devices = 1, .own_ns_per_byte = 0.1, .launch_ns = launch_ns, .kernel_drift = drift}};
     const auto backend = cuda::make_cuda_backend({.libraries = &fake});
     return backend->noise_floor(problem.cluster()).value();
   };
   CHECK(floor(0, 7'000) == 0);
-  // 100 kernels a block, the first of 900: block medians of 1.151 to 1.851 us.
+  // Blocks of 100 kernels among 900, the first block being a warm-up: the medians of the others are 1.151 to 1.851 us.
   CHECK(floor(0.001, 0) == doctest::Approx(0.7 / 1.55).epsilon(0.02));
 }
 
@@ -343,8 +344,8 @@ TEST_CASE("ops are held against what their bytes and FLOPs allow, and those far 
     const auto backend = cuda::make_cuda_backend({.libraries = &fake});
     return cuda::kernel_bounds(*backend, problem, {.recipe = &step.recipe}, Nanoseconds{500});
   };
-  // The fake's kernels take 1 us whatever their shape, so at a byte a nanosecond what has 2,500 bytes and one kernel is
-  // well within 3 us, and at a thousand times that 500 ns of launch are all the bound: one kernel is twice that.
+  // The fake's kernels take 1 us each. At 1 byte a nanosecond, an op of 2,500 bytes and one kernel is well below its
+  // bound of 3 us. At 1,000 bytes a nanosecond the bound is about 500 ns of launch, which one kernel exceeds twofold.
   std::size_t ours = 0, over = 0;
   const auto slow = bounds(1e9), fast = bounds(1e12);
   for (std::size_t i = 0; i < fast.size(); ++i) {
@@ -356,7 +357,7 @@ TEST_CASE("ops are held against what their bytes and FLOPs allow, and those far 
       CHECK(fast[i].ratio() == doctest::Approx(1'000 / (500 + bytes / 1e3)).epsilon(0.01));
   }
   CHECK(ours > 10);
-  CHECK(over > 0);  // those of several kernels
+  CHECK(over > 0);  // ops of several kernels
   CHECK(std::ranges::none_of(
       fast, [&](const cuda::KernelBound& each) { return each.ours && step.graph.type(each.op).starts_with("Conv"); }));
 }
@@ -374,7 +375,7 @@ TEST_CASE("what fails while a graph is captured leaves no capture and no graph b
       const auto run = backend->prepare(problem, {.recipe = &step.recipe}, schedule);
       run->step();
       CHECK_THROWS_AS(run->step(), cuda::CudaError);
-      CHECK(std::isfinite(run->step().loss));  // the fault was for one call
+      CHECK(std::isfinite(run->step().loss));  // the fault affects one call only
     }
     CHECK(fake.alive() == 0);
   }
@@ -389,7 +390,7 @@ TEST_CASE("a profile of GPUs has op times by events, as validation has, and besi
   const OpMeasurement& gemm = op_of_type(traced, "Gemm");
   CHECK(gemm.source == "event");
   CHECK(gemm.details.at("kernels").find("sgemm") != std::string::npos);
-  // Traced kernels are longer, steps and op times are not.
+  // Tracing lengthens kernels, but not steps and op times.
   const Profile plain = profiled({.devices = 2, .lacks_library = "libcupti"});
   CHECK(op_of_type(plain, "Gemm").source == "event");
   CHECK(gemm.samples.kept == op_of_type(plain, "Gemm").samples.kept);
@@ -398,7 +399,7 @@ TEST_CASE("a profile of GPUs has op times by events, as validation has, and besi
   CHECK(std::abs(step(traced) - step(plain)) <= 20);
   CHECK(traced.devices.front().details.at("tracing").find("0 kernels belong to no op") != std::string::npos);
   CHECK(plain.devices.front().details.at("tracing").starts_with("none: CUPTI"));
-  // And it can be calibrated: what a step takes beyond its ops is the gap between them.
+  // The profile can be calibrated: the gap is a step's time beyond its ops.
   CHECK(calibrate::fit_profiles(std::vector<Profile>{plain}).calibration.ops.size() > 0);
 }
 
@@ -413,7 +414,7 @@ TEST_CASE("tracing that slows steps, loses records or is forbidden leaves the ti
   const Profile failing = profiled({.devices = 2, .fails = "cuptiActivityEnable", .status = 999});
   CHECK(op_of_type(failing, "Gemm").source == "event");
   CHECK(failing.devices.front().details.at("tracing").starts_with("none: CUPTI cannot trace (cuptiActivityEnable"));
-  const Profile lossy = profiled({.devices = 2, .dropped_records = 3});  // in the first, which only warms up
+  const Profile lossy = profiled({.devices = 2, .dropped_records = 3});  // lost in the first traced step, a warm-up
   CHECK(op_of_type(lossy, "Gemm").details.count("cupti_ns") == 1);
 }
 
@@ -487,7 +488,7 @@ TEST_CASE("ops alone on a GPU are timed hot and cold") {
                                        [&](OpId op) { return step.graph.type(op) != "Input"; });
       CHECK(samples.size() == 2 * static_cast<std::size_t>(timed));
       for (const AloneSample& sample : samples) {
-        // The 50 us in which it is launched are not in it: kernels take 1 to 3 us here.
+        // The 50 us of its launch are excluded: kernels here take 1 to 3 us.
         CHECK(sample.time >= Nanoseconds{900});
         CHECK(sample.time < Nanoseconds{45'000});
       }

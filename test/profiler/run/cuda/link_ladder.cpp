@@ -99,7 +99,7 @@ TEST_CASE("copies of a ladder are of 64 MiB between two events at most, so that 
     cuda::Tables tables;
     cuda::load(tables, fake);
     cuda::link_ladder(tables, 0, 0, {.sizes = {Bytes{bytes}}, .warm = 1, .samples = 2});
-    // But for the fill before it, the comparison after it, and one that the engine is asked of.
+    // Besides the samples: a fill before, a comparison after, and one copy to find the engine.
     return fake.calls("cudaMemcpyAsync");
   };
   const int once = copies(64 << 20);
@@ -120,7 +120,7 @@ TEST_CASE("a ladder takes only the sizes that there is room for, and gives all b
   {
     FakeCuda small{{.devices = 1, .memory = 1 << 20}};
     cuda::load(tables, small);
-    CHECK(cuda::link_ladder(tables, 0, 0).sizes.back().bytes == Bytes{256 << 10});  // a quarter of it
+    CHECK(cuda::link_ladder(tables, 0, 0).sizes.back().bytes == Bytes{256 << 10});  // a quarter of the memory
   }
   FakeCuda failing{{.devices = 2, .fails = "cudaMemcpyPeerAsync", .fails_at = 7}};
   cuda::load(tables, failing);
@@ -140,7 +140,7 @@ TEST_CASE("delay kernels take their time where the GPU's timer counts in microse
       const cuda::Owned begin = cuda::make_event(tables.runtime), end = cuda::make_event(tables.runtime),
                         stream = cuda::make_stream(tables.runtime);
       tables.runtime.cudaEventRecord(begin.get(), stream.get());
-      delay.launch(3'200, stream.get());  // 100 ticks of 32 ns
+      delay.launch(3'200, stream.get());  // 100 timer ticks of 32 ns
       tables.runtime.cudaEventRecord(end.get(), stream.get());
       tables.runtime.cudaStreamSynchronize(stream.get());
       float milliseconds = 0;

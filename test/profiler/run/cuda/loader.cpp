@@ -17,7 +17,7 @@ using namespace trainyard::test;
 
 namespace {
 
-/// What require_gpus says of a fake; "N" where there are N GPUs.
+/// The message of require_gpus on a fake machine; "N" if it finds N GPUs.
 std::string said(const FakeCudaOptions& options) {
   FakeCuda fake{options};
   cuda::Tables tables;

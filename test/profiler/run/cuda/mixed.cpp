@@ -34,7 +34,7 @@ namespace {
 /// Loss and parameters after each of three steps.
 struct Steps {
   std::vector<double> losses;
-  std::vector<std::vector<std::vector<float>>> parameters;  // by step, by parameter
+  std::vector<std::vector<std::vector<float>>> parameters;  // [step][parameter]
 };
 
 Steps three_steps(Backend& backend, const Problem& problem, const TrainingRecipe& recipe, const Schedule& schedule) {
@@ -58,12 +58,12 @@ void check_same(const Steps& steps, const Steps& expected, bool parameters = tru
         worst = std::max(worst, std::abs(static_cast<double>(steps.parameters[i][p][k]) -
                                          static_cast<double>(expected.parameters[i][p][k])));
       CAPTURE(p);
-      CHECK(worst < 2e-6);  // updates are 1e-3 times the gradient: these agree to 0.002
+      CHECK(worst < 2e-6);  // updates are 1e-3 x gradient, so these agree to 0.002
     }
   }
 }
 
-/// Batch norms whose statistics are over many elements, a residual, all kinds of pools, and dropout.
+/// A network with batch norms over many elements, a residual, all kinds of pools, and dropout.
 Model small_cnn() {
   zoo::LayerBuilder net{"small-cnn"};
   net.at("stem");
@@ -78,7 +78,7 @@ Model small_cnn() {
   return std::move(net).finish({net.gemm(net.flatten(x), 5)});
 }
 
-/// Placements at random of a network on a CPU and two GPUs: as on one core.
+/// Compares random placements of a network on a CPU and two GPUs with one core.
 void compare(const Model& network, const TrainingOptions& options, bool parameters = true) {
   CAPTURE(network.name);
   const TrainingStep step = training_step(network, options);
@@ -179,7 +179,7 @@ TEST_CASE("time that other work takes of a CPU's op beside GPUs is told, and the
   const auto backend = cuda::make_cuda_backend({.libraries = &fake});
   const auto run = backend->prepare(problem, {}, schedule);
   run->step();
-  // Threads on all cores that spin take about half of 20 ms; a moment without any trace of them is tried again.
+  // Spinning threads on all cores take about half of the 20 ms. A step in which none was seen is repeated.
   std::atomic<bool> stop{false};
   std::vector<std::thread> others;
   for (const int core : usable_cores())
@@ -199,7 +199,7 @@ TEST_CASE("time that other work takes of a CPU's op beside GPUs is told, and the
 }
 
 TEST_CASE("Adam on a CPU and two GPUs") {
-  // Where a gradient is nothing but rounding, Adam makes a whole step of it: only the losses can be held together.
+  // Adam turns a gradient of mere rounding error into a full step, so only losses are compared.
   compare(make_network("lenet:batch=2"), {.optimizer = Optimizer::adam}, false);
 }
 

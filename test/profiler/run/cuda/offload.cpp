@@ -21,7 +21,7 @@ using namespace trainyard::test;
 
 namespace {
 
-/// Loss after each of three steps, and all bits of the parameters.
+/// Loss and parameter checksum after each of three steps.
 struct RelayedSteps {
   std::vector<double> losses;
   std::vector<std::uint64_t> checksums;
@@ -40,8 +40,8 @@ RelayedSteps relayed_steps(Backend& backend, const Problem& problem, const Train
   return steps;
 }
 
-/// Every tensor that can be, each awaited by the third op of the forward pass behind its last reader there, and fetched
-/// two ops of the backward pass before its first reader: by topological order.
+/// Offloads every tensor that allows it. In topological order, the third op after its last forward reader awaits the
+/// copy out, and the copy back starts two ops before its first backward reader.
 std::vector<Rewrite> all_tensors(const Graph& graph) {
   const std::vector<OpId>& order = graph.topological_order();
   IdMap<OpId, std::size_t> turn(graph.op_count());
@@ -62,7 +62,7 @@ std::vector<Rewrite> all_tensors(const Graph& graph) {
   return rewrites;
 }
 
-/// A convolutional network with what keeps more than its outputs for the backward pass: batch norms, pools, dropout.
+/// A convolutional network whose ops keep more than their outputs for the backward pass: batch norms, pools, dropout.
 Model kept_extras() {
   zoo::LayerBuilder net{"kept-extras"};
   net.at("stem");
@@ -74,7 +74,7 @@ Model kept_extras() {
   return std::move(net).finish({net.gemm(net.flatten(x), 5)});
 }
 
-/// All ops on `device`, those of offloading on `host`; devices in the order of one topological order.
+/// Places offloading ops on `host` and all others on `device`; a strict policy follows one topological order.
 Schedule beside_host(const Problem& problem, DeviceId device, DeviceId host, std::size_t computing, Policy policy) {
   Schedule schedule{
       .placement = Placement(problem.op_count(), device), .policy = policy, .rewrites = problem.rewrites()};
@@ -100,7 +100,7 @@ TEST_CASE("a step whose tensors wait on the host or are computed again computes 
     for (const bool again : {false, true}) {
       CAPTURE(again);
       std::vector<Rewrite> rewrites;
-      if (again) {  // the first half of the forward pass
+      if (again) {  // recomputes the first half of the forward pass
         Recompute half;
         for (const OpId op : step.graph.topological_order())
           if (step.graph.phase(op) == Phase::forward && step.graph.type(op) != "Input")
@@ -119,7 +119,7 @@ TEST_CASE("a step whose tensors wait on the host or are computed again computes 
         CHECK(relayed_steps(*cpu, two, recipe,
                             beside_host(two, DeviceId{0}, DeviceId{1}, recomputed.op_count(), policy)) == expected);
 
-      // A GPU, whose bits are not those of the CPU.
+      // A GPU's bits differ from the CPU's, so its reference is a step on the GPU.
       const Problem beside = apply_rewrites(plain, rewrites);
       FakeCuda fake{{.devices = 1}};
       {

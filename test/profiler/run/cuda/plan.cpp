@@ -13,7 +13,7 @@ using namespace trainyard;
 using namespace trainyard::test;
 
 TEST_CASE("an operand stays in its place until a reader of no duration has read it") {
-  // a -> t -> b (0 ns) at 1000 ns; c, after a and at 1000 ns too, writes u, which would fit into t's place.
+  // a -> t -> b (0 ns) at 1000 ns. Op c follows a, also at 1000 ns, and writes u, which would fit into t's place.
   GraphBuilder builder{"labels"};
   builder.add({.name = "a", .times = {{"gpu", Nanoseconds{1'000}}}, .outputs = {{"t", Bytes{4'096}}}});
   builder.add({.name = "b", .times = {{"gpu", Nanoseconds{0}}}, .inputs = {"t"}, .outputs = {{"v", Bytes{4'096}}}});
@@ -25,7 +25,7 @@ TEST_CASE("an operand stays in its place until a reader of no duration has read 
   const Schedule schedule{.placement = Placement(problem.op_count(), DeviceId{0})};
   const cuda::ExecutionPlan plan = cuda::make_plan(problem, schedule, simulate(problem, schedule));
   CHECK(hazards(plan) == 0);
-  CHECK(plan.arena[DeviceId{0}] == Bytes{3 * 4'096});  // t, v and u at once
+  CHECK(plan.arena[DeviceId{0}] == Bytes{3 * 4'096});  // t, v and u are live at once
 }
 
 TEST_CASE("random schedules never read what was written over, nor touch bytes in no order") {

@@ -13,7 +13,7 @@ inline bool overlap(const cuda::BufferPlace& a, const cuda::BufferPlace& b) {
   return a.device == b.device && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 
-/// The items that have ended before each begins, whatever they take: by their streams' order and their waits.
+/// For each item, the items that must have ended before it begins, by stream order and waits, whatever their durations.
 inline std::vector<std::vector<bool>> ended_before(const cuda::ExecutionPlan& plan) {
   const std::size_t count = plan.items.size();
   std::vector<std::vector<bool>> before(count, std::vector<bool>(count, false));
@@ -31,8 +31,8 @@ inline std::vector<std::vector<bool>> ended_before(const cuda::ExecutionPlan& pl
   return before;
 }
 
-/// Pairs of items that touch the same bytes, one of them writing, in no order; and reads of what another has written
-/// over.
+/// Number of hazards: pairs of unordered items that access the same bytes, one of them writing, and reads of bytes that
+/// another item has overwritten.
 inline std::size_t hazards(const cuda::ExecutionPlan& plan) {
   const auto before = ended_before(plan);
   std::size_t found = 0;
@@ -40,7 +40,7 @@ inline std::size_t hazards(const cuda::ExecutionPlan& plan) {
     const cuda::PlanItem& item = plan.items[at];
     for (const cuda::BufferPlace& read : item.reads) {
       if (read.bytes == Bytes{0}) continue;
-      std::size_t writer = at;  // the last that wrote there must have written just that
+      std::size_t writer = at;  // the last writer of these bytes must have written exactly this buffer
       for (std::size_t other = 0; other <= at; ++other)
         for (const cuda::BufferPlace& write : plan.items[other].writes)
           if (overlap(read, write) && (other < at || !(write == read))) writer = other;

@@ -8,7 +8,7 @@
 
 namespace trainyard::test {
 
-/// Each colocation group on a device at random, all devices being able to run it.
+/// Places each colocation group on a random device; all devices must be able to run it.
 inline Schedule random_groups(const Problem& problem, std::uint64_t seed) {
   Random random{seed};
   Schedule schedule;

@@ -15,7 +15,7 @@ using namespace trainyard::cuda;
 
 namespace {
 
-/// A CUPTI that hands out the records that a test put in.
+/// A fake CUPTI that returns the records that a test supplied.
 struct FakeCupti {
   Cupti::Request request = nullptr;
   Cupti::Complete complete = nullptr;
@@ -28,7 +28,7 @@ struct FakeCupti {
 };
 FakeCupti* fake = nullptr;
 
-/// A kernel that is launched now: its correlation is its number.
+/// Launches a kernel; its correlation id is its sequence number.
 void launch(const char* name, std::uint64_t start, std::uint64_t end) {
   KernelRecord kernel{};
   kernel.kind = kConcurrentKernelRecord;

@@ -16,7 +16,7 @@ using namespace trainyard;
 
 namespace {
 
-/// a, 100 us, on the first core makes t; b, 200 us, on the second reads it.
+/// Op a (100 us) on the first core produces t; op b (200 us) on the second core reads it.
 Problem two_cores() {
   GraphBuilder builder{"pair"};
   builder.add({.name = "a", .times = {{"cpu", Nanoseconds{100'000}}}, .outputs = {{"t", Bytes{4096}}}});
@@ -75,8 +75,8 @@ TEST_CASE("a validation holds recorded steps against the prediction: 300 us and 
   const Validation& result = results.front();
   CHECK(result.verdict == Verdict::pass);
   CHECK(result.clean_steps == 20);
-  CHECK(result.measured - result.predicted == Nanoseconds{10'010});  // the upper median of 10,000 to 10,019
-  CHECK(result.structural_error == 0);                               // each step, simulated with its own op times
+  CHECK(result.measured - result.predicted == Nanoseconds{10'010});  // upper median of 10,000 to 10,019
+  CHECK(result.structural_error == 0);                               // each step is simulated with its own op times
 }
 
 TEST_CASE("the error is that of steps in which no op was timed, where they were recorded: 302 us of 310") {
@@ -89,7 +89,7 @@ TEST_CASE("the error is that of steps in which no op was timed, where they were 
   CHECK(result.plain == Nanoseconds{302'000 + sent});
   CHECK(result.measured == Nanoseconds{310'010 + sent});
   CHECK(result.total_error == doctest::Approx(-2'000.0 / static_cast<double>(302'000 + sent)));
-  CHECK(result.op_time_error < result.total_error);  // of the timed ones
+  CHECK(result.op_time_error < result.total_error);  // of the steps with timed ops
 }
 
 TEST_CASE("a step that was dropped does not count, and outputs that differ fail the run") {

@@ -21,7 +21,7 @@ namespace {
 
 using Kind = Action::Kind;
 
-/// a on the first device makes t; b on the second reads it.
+/// Op a on the first device produces t; op b on the second reads it.
 struct Pair {
   Problem problem;
   Schedule schedule;
@@ -62,7 +62,7 @@ TEST_CASE("the actions of a transfer between two ops, one by one") {
   const DeviceId first{0}, second{1}, none = DeviceId::none();
   const OpId a{0}, b{1};
   const TensorId t{0};
-  // t is freed on the first device as it has arrived, on the second as its only reader ends.
+  // t is freed on the first device when it has arrived, and on the second when its only reader ends.
   CHECK(pair.actions == std::vector<Action>{{Kind::allocate, OpId::none(), t, first, none},
                                             {Kind::begin_op, a, TensorId::none(), first, none},
                                             {Kind::end_op, a, TensorId::none(), first, none},
@@ -113,7 +113,7 @@ TEST_CASE("each hazard is found, and named") {
     pair.schedule.placement = Placement(2, DeviceId{0});
     pair.actions = actions_of(pair.problem, pair.schedule, simulate(pair.problem, pair.schedule));
     CHECK(pair.found().empty());
-    std::swap(pair.actions[2], pair.actions[3]);  // b begins, then a ends
+    std::swap(pair.actions[2], pair.actions[3]);  // b begins before a ends
     CHECK(says(pair.found(), "'b' began on cpu0 while 'a' ran there"));
   }
   SUBCASE("an op out of its turn") {
