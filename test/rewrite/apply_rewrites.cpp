@@ -20,7 +20,7 @@ namespace {
 
 Graph whole_lenet() { return training_graph(make_network("lenet:batch=64")); }
 
-/// LeNet's step with its weights as tensors, one replica: names end in "@1".
+/// LeNet's step with its weights as tensors and one replica, so that names end in "@1".
 Graph one_replica() { return data_parallel(whole_lenet(), {.replicas = 1}).graph; }
 
 Finding refusal(const Graph& graph, const Rewrite& rewrite) {
@@ -128,7 +128,7 @@ TEST_CASE("a problem remembers its rewrites, and a schedule is of the problem th
 
 TEST_CASE("rewrites that would make too much of a graph are refused before they begin") {
   const Graph graph = whole_lenet();
-  // A million ops, and eight times as many as there are, in all.
+  // The limit for this graph: a million ops plus eight times its own.
   for (const Rewrite& rewrite :
        std::vector<Rewrite>{Microbatch{std::size_t{1} << 20}, Microbatch{std::size_t{1} << 62},
                             Replicate{.replicas = std::size_t{1} << 20},
@@ -137,22 +137,22 @@ TEST_CASE("rewrites that would make too much of a graph are refused before they 
                             SplitOp{.op = "conv1/conv", .parts = std::size_t{1} << 62}})
     CHECK(refusal(graph, rewrite).code == "too-large");
   try {
-    apply_rewrites(graph, std::vector<Rewrite>(4, Microbatch{64}));  // 64^4 parts
+    apply_rewrites(graph, std::vector<Rewrite>(4, Microbatch{64}));  // 64^4 microbatches
     FAIL("made");
   } catch (const InputError& error) {
     CHECK(error.findings().front().code == "too-large");
     CHECK(error.findings().front().pointer == "/splits/2");
   }
-  // Larger ones may have 1,024 times their ops: 1,024 x 1,200 > 2^20 + 8 x 1,200.
+  // For larger graphs the limit is 1,024 times their ops: 1,024 x 1,200 > 2^20 + 8 x 1,200.
   GraphBuilder chain{"chain"};
   for (int op = 0; op < 1200; ++op) chain.add({.name = fmt::format("op{}", op), .type = "Relu"});
   CHECK(refusal(std::move(chain).build(), Microbatch{2000}).help.find("may become 1228800 ops") != std::string::npos);
-  // Keys and values, in each pass, of 4 attentions of 256 ranks: 256 x 256 sends, twice in the one, 4 times in the
-  // other.
+  // 4 layers of attention on 256 ranks exchange keys and values in each pass, with 256 x 256 sends each: twice in one
+  // pass, 4 times in the other.
   const Graph llama = training_graph(
       make_network("llama3_8b:batch=1,seq=256,layers=4,hidden=16,heads=4,kv_heads=2,inner=24,vocabulary=32,fused=1"));
   CHECK(refusal(llama, Replicate{.replicas = 256, .collective = Collective::tree, .context = 256}).code == "too-large");
-  // The copy of each of 5,000 branches in one segment waits for the gradients of all: 25 million.
+  // 5,000 branches are one segment, so the copy of each branch waits for the gradients of all: 25 million waits.
   GraphBuilder branches{"branches"};
   Recompute segment;
   for (int i = 0; i < 5000; ++i) {
@@ -163,7 +163,7 @@ TEST_CASE("rewrites that would make too much of a graph are refused before they 
     segment.ops.push_back("f" + n);
   }
   CHECK(refusal(std::move(branches).build(), segment).message == "what runs again would wait for 25000000 ops");
-  // Rewrites that change nothing take time all the same.
+  // Rewrites that change nothing still take time.
   CHECK_THROWS_AS(apply_rewrites(graph, std::vector<Rewrite>(50'000, Microbatch{1})), InputError);
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("rewrites end where their checkpoint does: before they begin, and amon
     most = std::exchange(asked, 0) / 2;
     CHECK_THROWS_AS(apply_rewrites(graph, rewrites, counting), OutOfTime);
     CHECK(asked == most + 1);
-    // A problem's graph has times to be found, too.
+    // For a problem, the op times of the new graph are computed as well.
     most = 1 + replicas.op_count() / Checkpoint::kLooks;
     asked = 0;
     const Problem problem{graph, make_cluster(preset_cluster("2xV100"))};

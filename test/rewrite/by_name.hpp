@@ -16,14 +16,14 @@ inline OpId op_named(const Graph& graph, const std::string& name) {
   return *op;
 }
 
-/// The names of what the op reads.
+/// The names of an op's inputs.
 inline std::vector<std::string> inputs_of(const Graph& graph, const std::string& op) {
   std::vector<std::string> names;
   for (const TensorId tensor : graph.inputs(op_named(graph, op))) names.emplace_back(graph.name(tensor));
   return names;
 }
 
-/// Collectives as "all-to-all 4096 of 2": how many of each.
+/// Counts collectives by description, as in "all-to-all 4096 of 2".
 inline std::map<std::string, int> collectives(const Graph& graph) {
   std::map<std::string, int> counts;
   for (const OpId op : graph.ops())

@@ -16,7 +16,7 @@
 namespace trainyard {
 namespace {
 
-/// Ops 0, 1, ... with a tensor of a byte for each edge.
+/// A graph of ops 0, 1, ... with a one-byte tensor for each edge.
 Graph graph_of(std::size_t ops, const std::vector<std::pair<std::size_t, std::size_t>>& edges) {
   GraphBuilder builder{"edges"};
   for (std::size_t op = 0; op < ops; ++op) {
@@ -40,7 +40,7 @@ std::vector<std::vector<OpId>> clusters(const Graph& graph, std::size_t target) 
 
 TEST_CASE(
     "the batch of Pesto's figure 6 would close a cycle: one of its edges is merged, and not the other beside it") {
-  // A -> C and B -> D merged while A -> D and B -> C are edges: AC -> BD -> AC.
+  // Merging A -> C and B -> D, with the edges A -> D and B -> C, would close the cycle AC -> BD -> AC.
   using Clusters = std::vector<std::vector<OpId>>;
   const OpId a{0}, b{1}, c{2}, d{3};
   const Graph figure = graph_of(4, {{0, 2}, {1, 3}, {0, 3}, {1, 2}});
@@ -53,7 +53,7 @@ TEST_CASE("the many readers of one op, and the many that one op reads, are merge
   constexpr std::size_t kMany = 3000;
   std::vector<std::pair<std::size_t, std::size_t>> out, in;
   for (std::size_t i = 0; i < kMany; ++i) out.emplace_back(0, i + 1), in.emplace_back(i, kMany);
-  // The edges carry as much each: the first ones are merged, until three clusters are left.
+  // All edges carry equal bytes: the first ones are merged until three clusters are left.
   const auto readers = clusters(graph_of(kMany + 1, out), 3), read = clusters(graph_of(kMany + 1, in), 3);
   CHECK(readers[0].size() == kMany - 1);
   CHECK(readers[1] == std::vector{OpId{kMany - 1}});
@@ -90,7 +90,7 @@ TEST_CASE("coarsening random graphs reaches the target without a cycle, every op
     CHECK(coarsening.members.rows() <= std::max(ops, target));
     CHECK((ops <= target || coarsening.members.rows() == target));
     CHECK(coarsening.members.size() == ops);
-    // Clusters are numbered in a topological order: no edge goes back.
+    // Clusters are numbered in topological order: no edge goes backwards.
     for (const OpId op : graph.ops()) {
       for (const TensorId tensor : graph.inputs(op))
         REQUIRE(coarsening.cluster[graph.producer(tensor)] <= coarsening.cluster[op]);

@@ -22,7 +22,7 @@ struct Speed {
   double bytes_per_second;
 };
 
-/// Devices d0, d1, ...; each ordered pair has a link of its own.
+/// Devices d0, d1, ... with a separate link for each ordered pair.
 Cluster mesh(std::size_t n, const std::function<Speed(std::size_t, std::size_t)>& speed) {
   ClusterSpec spec{.name = "mesh"};
   for (std::size_t i = 0; i < n; ++i)
@@ -41,7 +41,7 @@ Cluster mesh(std::size_t n, const std::function<Speed(std::size_t, std::size_t)>
   return make_cluster(std::move(spec));
 }
 
-/// Every rank makes its array in no time and has the sum at the end.
+/// The timeline of an all-reduce: every rank produces its array in zero time and ends with the sum.
 Timeline run(Collective collective, std::size_t ranks, Bytes bytes, const Cluster& cluster, std::size_t per_node = 1,
              const char* on = "cpu") {
   GraphBuilder builder{"collective"};
@@ -78,23 +78,23 @@ constexpr std::int64_t kMicrosecond = 1000;
 
 TEST_CASE("an all-reduce of 100 MB by 4 ranks at 50 GB/s and 5 us takes what the closed forms say") {
   const Cluster cluster = even(4, 5, 50e9);
-  // ring: 2 x 3 steps of 5 us + 25 MB / 50 GB/s = 505 us
+  // Ring: 2 x 3 steps of 5 us + 25 MB / 50 GB/s = 505 us.
   CHECK(run(Collective::ring, 4, kArray, cluster).makespan == Nanoseconds{6 * 505 * kMicrosecond});
-  // halving and doubling: 4 x 5 us + 2 x (1000 + 500) us
+  // Halving and doubling: 4 x 5 us + 2 x (1000 + 500) us.
   CHECK(run(Collective::halving_doubling, 4, kArray, cluster).makespan == Nanoseconds{3020 * kMicrosecond});
-  // tree: 2 x 2 steps of 5 us + 2000 us
+  // Tree: 2 x 2 steps of 5 us + 2000 us.
   CHECK(run(Collective::tree, 4, kArray, cluster).makespan == Nanoseconds{8020 * kMicrosecond});
 }
 
 TEST_CASE("16 ranks in 2 nodes: the flat ring at the pace of the network, the hierarchy in a quarter of that") {
-  // 30 x (10 + 625) us
+  // 30 steps of 10 us + 6.25 MB / 10 GB/s = 625 us.
   CHECK(run(Collective::ring, 16, kArray, even(16, 10, 10e9)).makespan == Nanoseconds{19'050 * kMicrosecond});
   const Cluster nodes = mesh(16, [](std::size_t i, std::size_t j) {
     return i / 8 == j / 8 ? Speed{Nanoseconds{5'000}, 50e9} : Speed{Nanoseconds{10'000}, 10e9};
   });
-  // 2 x 7 x (5 + 12.5 MB / 50 GB/s = 250) us + 2 x (10 + 6.25 MB / 10 GB/s = 625) us
+  // Within nodes 2 x 7 x (5 + 12.5 MB / 50 GB/s = 250) us, between nodes 2 x (10 + 6.25 MB / 10 GB/s = 625) us.
   CHECK(run(Collective::hierarchical, 16, kArray, nodes, 8).makespan == Nanoseconds{4'840 * kMicrosecond});
-  // one node: the ring
+  // On one node the hierarchy is the ring.
   CHECK(run(Collective::hierarchical, 4, kArray, even(4, 5, 50e9), 4).makespan ==
         run(Collective::ring, 4, kArray, even(4, 5, 50e9)).makespan);
 }
@@ -104,7 +104,7 @@ TEST_CASE("8 ranks at 10 us and 10 GB/s: a tree is faster below 188 kB, a ring a
   const auto time = [&](Collective collective, std::int64_t bytes) {
     return run(collective, 8, Bytes{bytes}, cluster).makespan;
   };
-  // ring 14 x (10 us + 2350 ns), tree 6 x (10 us + 18800 ns)
+  // Ring: 14 x (10 us + 2350 ns). Tree: 6 x (10 us + 18800 ns).
   CHECK(time(Collective::ring, 188'000) == Nanoseconds{172'900});
   CHECK(time(Collective::tree, 188'000) == Nanoseconds{172'800});
   CHECK(time(Collective::ring, 189'000) < time(Collective::tree, 189'000));
@@ -147,7 +147,7 @@ TEST_CASE("whole and expanded rings take the same time where one runs alone and 
       const double ring = seconds(run(Collective::ring, n, Bytes{bytes}, cluster).makespan);
       CHECK(std::abs(whole / ring - 1) < 0.01);
     }
-  // On a fabric, over 2 hosts of 8: 30 steps at the pace of a network card.
+  // On a fabric with 2 hosts of 8: 30 steps at the speed of one network card.
   const Cluster dgx = make_cluster(preset_cluster("2xdgx-a100"));
   const double whole = seconds(run(Collective::whole, 16, kArray, dgx, 1, "gpu").makespan);
   CHECK(std::abs(whole / seconds(run(Collective::ring, 16, kArray, dgx, 1, "gpu").makespan) - 1) < 0.01);
@@ -178,16 +178,17 @@ TEST_CASE("a collective has inputs of each rank, and each rank a part for each")
 TEST_CASE(
     "expanded rings on an NVSwitch agree with NCCL's model within 1 % from 256 MiB, their trees do not pipeline") {
   const Cluster cluster = make_cluster(preset_cluster("dgx-a100"));
-  const NcclMachine machine{};  // the same 264 GB/s a GPU
+  const NcclMachine machine{};  // also 264 GB/s a GPU
   const auto apart = [&](Collective collective, NcclAlgorithm algorithm, std::int64_t bytes) {
     const auto model =
         nccl_time(CollectiveKind::all_reduce, Bytes{bytes}, 8, 1, machine, algorithm, NcclProtocol::simple);
     REQUIRE(model);
     return seconds(run(collective, 8, Bytes{bytes}, cluster, 1, "gpu").makespan) / model->seconds;
   };
-  // Ring: 14 (5 us + S / 8 B) beside 8.4 + 14 x 3.4 us + 14/8 S / B: 70 us for 56, and the same bytes.
+  // With S bytes and bandwidth B, the ring takes 14 (5 us + S / 8 B), NCCL's model 8.4 + 14 x 3.4 us + 14/8 S / B: 70
+  // us of latency against 56, and equal bytes.
   CHECK(apart(Collective::ring, NcclAlgorithm::ring, 1 << 20) == doctest::Approx(76.95 / 62.95).epsilon(1e-3));
   CHECK(apart(Collective::ring, NcclAlgorithm::ring, 1 << 28) == doctest::Approx(1849.4 / 1835.4).epsilon(1e-3));
-  // Tree: 2 x 3 (5 us + S / B) one after the other; NCCL's is a pipeline, 64.4 us + 2 S / (.92 x .9 B)
+  // The tree takes 2 x 3 (5 us + S / B) without overlap. NCCL's tree is pipelined: 64.4 us + 2 S / (.92 x .9 B).
   CHECK(apart(Collective::tree, NcclAlgorithm::tree, 1 << 28) == doctest::Approx(6131 / 2520.4).epsilon(2e-3));
 }

@@ -25,8 +25,8 @@ using test::op_named;
 
 namespace {
 
-/// A sample has queries and result of 16 rows of 4 heads of 4 numbers, 1024 bytes; keys and values of 2 heads, 512
-/// each.
+/// A sample has 16 rows. Queries and results have 4 heads of 4 numbers, 1024 bytes in all; keys and values have 2
+/// heads, 512 bytes each.
 Graph llama(const std::string& more = "") {
   return training_graph(make_network("llama3_8b:batch=2,seq=16,layers=2,hidden=16,heads=4,kv_heads=2,inner=24,"
                                      "vocabulary=32,fused=1" +
@@ -62,7 +62,7 @@ constexpr ContextExchange kExchanges[] = {ContextExchange::all_gather, ContextEx
 }  // namespace
 
 TEST_CASE("a layer gathers keys and values twice, and scatters their gradients once") {
-  // Two ranks, each with 8 rows of both samples: of keys 2 x 512 bytes together, and as much of values.
+  // Two ranks, each with 8 rows of both samples. Together they gather 2 x 512 bytes of keys and as many of values.
   const Graph whole = llama();
   const Graph two = shared(whole, 2, 2, ContextExchange::all_gather);
   CHECK(collectives(two) ==
@@ -75,12 +75,12 @@ TEST_CASE("a layer gathers keys and values twice, and scatters their gradients o
   CHECK(backward[1] == "layers.0/add.out@1");
   CHECK(backward[2] == "layers.0/add_2.out/all#2@1");
   CHECK(backward[3] == "layers.0/linear_3.out/all#2@1");
-  // Gathered again when the gradient of the result is there.
+  // For the backward pass, keys are gathered again when the gradient of the result is ready.
   const OpId wait = op_named(two, "layers.0/add_2.out/all-gather#2/0/wait@1");
   REQUIRE(two.after(wait).size() == 1);
   CHECK(two.name(two.after(wait)[0]) == "layers.0/linear_4/grad@1");
 
-  // Collectives of one rank of four: a pair has one sample each.
+  // Collectives of one rank of four: a pair of ranks shares one sample.
   CHECK(collectives(shared(whole, 4, 2, ContextExchange::all_gather)) ==
         std::map<std::string, int>{{"all-gather 512 of 2", 2 * 2 * 4},
                                    {"reduce-scatter 512 of 2", 2 * 2 * 2},
@@ -90,7 +90,7 @@ TEST_CASE("a layer gathers keys and values twice, and scatters their gradients o
 TEST_CASE("by all-to-alls a layer exchanges queries, keys, values and the result, and the gradients of these") {
   const Graph two = shared(llama(), 2, 2, ContextExchange::all_to_all);
   const auto counts = collectives(two);
-  CHECK(counts.at("all-to-all 1024 of 2") == 2 * 4);  // half of 2 x 1024 bytes: queries, result, their gradients
+  CHECK(counts.at("all-to-all 1024 of 2") == 2 * 4);  // half of 2 x 1024 bytes, for queries, result and their gradients
   CHECK(counts.at("all-to-all 512 of 2") == 2 * 4);
   CHECK(inputs_of(two, "layers.1/attention@1") == std::vector<std::string>{"layers.1/add.out/heads@1",
                                                                            "layers.1/add_2.out/heads@1",
@@ -103,12 +103,12 @@ TEST_CASE("by all-to-alls a layer exchanges queries, keys, values and the result
 }
 
 TEST_CASE("in a ring keys and values shift beside the steps of attention, their gradients home") {
-  // Three ranks of a sample of 24 rows, 8 each: 256 bytes of keys, as much of values.
+  // Three ranks share a sample of 24 rows, 8 each: 256 bytes of keys and 256 of values.
   const Graph whole =
       training_graph(make_network("llama3_8b:batch=1,seq=24,layers=1,hidden=16,heads=4,kv_heads=2,"
                                   "inner=24,vocabulary=32,fused=1"));
   const Graph three = shared(whole, 3, 3, ContextExchange::ring);
-  // Keys and values twice around in each pass, and gradients of both three times.
+  // Keys and values shift twice in each pass, and their gradients three times.
   CHECK(collectives(three).at("shift 256 of 3") == 2 * 2 + 2 * 2 + 2 * 3);
   const std::string attention = "layers.0/attention", keys = "layers.0/add_2.out", values = "layers.0/linear_3.out";
   CHECK(inputs_of(three, attention + "/step/0@2") ==
@@ -117,26 +117,27 @@ TEST_CASE("in a ring keys and values shift beside the steps of attention, their 
         std::vector<std::string>{"layers.0/add.out@2", attention + "/" + keys + "/2@2",
                                  attention + "/" + values + "/2@2", attention + ".out/step/1@2",
                                  attention + ".out.logsumexp/step/1@2"});
-  // The second shift begins when the first step has ended: its keys are then let go.
+  // The second shift starts when the first step has ended, which releases that step's keys.
   const OpId wait = op_named(three, attention + "/" + keys + "/2/shift/0/wait@1");
   REQUIRE(three.after(wait).size() == 1);
   CHECK(three.name(three.after(wait)[0]) == attention + "/step/0@1");
   const OpId first = op_named(three, attention + "/grad/" + keys + "/1/shift/0/wait@1");
   REQUIRE(three.after(first).size() == 1);
   CHECK(three.name(three.after(first)[0]) == "layers.0/linear_4/grad@1");
-  // Each step a ninth of the work of either pass.
+  // Each step does a ninth of the work of its pass.
   for (const std::string& op : {attention, attention + "/grad"})
     for (const std::string& step : {op + "/step/0", op + "/step/1", op})
       CHECK(three.flops(op_named(three, step + "@3")).value ==
             doctest::Approx(whole.flops(op_named(whole, op)).value / 9));
-  // As sends, the next rank reads what the one before had.
+  // With sends in place of collectives, each rank reads the keys of its predecessor.
   const Graph sends = shared(whole, 3, 3, ContextExchange::ring, Collective::ring);
   CHECK(inputs_of(sends, attention + "/" + keys + "/1/shift/0/joined@2") == std::vector<std::string>{keys + "@1"});
   CHECK(inputs_of(sends, attention + "/" + keys + "/1/shift/0/joined@1") == std::vector<std::string>{keys + "@3"});
 }
 
 TEST_CASE("a ring takes the longer of steps and shifts, where a gather takes both") {
-  // A byte a nanosecond. Each of two ranks has 100 bytes of keys, as much of values, and half of the attention.
+  // A link moves a byte a nanosecond. Each of two ranks has 100 bytes of keys, 100 of values, and half of the
+  // attention.
   const auto step_of = [](ContextExchange exchange, std::int64_t attention) {
     GraphBuilder builder{"attention"};
     const auto made = [&](const char* name, std::int64_t bytes) {
@@ -156,7 +157,7 @@ TEST_CASE("a ring takes the longer of steps and shifts, where a gather takes bot
       if (problem.graph().name(op).ends_with("@2")) schedule.placement[op] = DeviceId{1};
     return simulate(problem, schedule).makespan.count;
   };
-  // Two steps of 400, shifts of 100 + 100 beside the first; a gather of 100 + 100, and then 800.
+  // Ring: two steps of 400, with shifts of 100 + 100 during the first. Gather: 100 + 100, then 800.
   CHECK(step_of(ContextExchange::ring, 1600) == 400 + 400);
   CHECK(step_of(ContextExchange::all_gather, 1600) == 200 + 800);
   // Steps of 40: the second waits for the shifts.
@@ -195,7 +196,8 @@ TEST_CASE("each rank has its share of all work and tensors but of gathered keys 
       CHECK(bytes(gathers ? "layers.0/add_2.out/all@1" : "layers.0/add_2.out/heads@1") ==
             2 * 512 / replicas * (gathers ? context : 1));
     }
-  // Traffic: queries, result and 1/2 of 2 x 16 x 4 x 4 bytes of sums are halved, keys and values whole.
+  // Traffic of one rank: half of queries, result and log-sum-exps (2 x 16 x 4 x 4 bytes in all), but all keys and
+  // values.
   const Graph two = shared(whole, 2, 2, ContextExchange::all_gather);
   const OpId op = op_named(whole, "layers.0/attention"), own = op_named(two, "layers.0/attention@1");
   CHECK(two.bytes_accessed(own) == Bytes{(whole.bytes_accessed(op).count + 2 * 2 * 512) / 2});
@@ -229,7 +231,7 @@ TEST_CASE("as sends, each rank passes on keys and values, and keeps its part of 
 TEST_CASE("tensor ranks have their heads of what ranks of the sequence exchange") {
   const Graph ranks = tensor_parallel(llama(), {.ranks = 2, .collective = Collective::whole, .sequence = true}).graph;
   const auto counts = collectives(shared(ranks, 2, 2, ContextExchange::all_gather));
-  CHECK(counts.at("all-gather 512 of 2") == 2 * 2 * 4);  // of either rank: half of the heads
+  CHECK(counts.at("all-gather 512 of 2") == 2 * 2 * 4);  // on each rank, with half of the heads
   CHECK(counts.at("reduce-scatter 512 of 2") == 2 * 2 * 2);
 }
 

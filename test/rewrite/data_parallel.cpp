@@ -43,7 +43,7 @@ TEST_CASE("two replicas of a layer read one variable, and its update reads the s
   CHECK(inputs_of(graph, "conv1/conv.weight/update") == Names{"conv1/conv.weight.grad/aggregate"});
   CHECK(parallel.replica[op_named(graph, "conv1/conv@2")] == 1);
   CHECK(parallel.replica[op_named(graph, "conv1/conv/weights")] == 2);
-  // What shares the parameters stays together; the replicas are free.
+  // Ops that share parameters stay colocated; the replicas may be placed freely.
   for (const char* op : {"conv1/conv/weights", "conv1/conv.weight.grad/aggregate", "conv1/conv.weight/update"})
     CHECK(graph.colocation_group(op_named(graph, op)) == "conv1/conv.weight");
   CHECK(graph.colocation_group(op_named(graph, "conv1/conv@1")).empty());
@@ -55,16 +55,16 @@ TEST_CASE("a replica has its share of the batch, but all of the weights and of t
   const OpId conv = op_named(graph, "conv1/conv@1"), gradient = op_named(graph, "conv2/conv/grad@1");
   CHECK(graph.flops(conv).value == 15353856.0 / 4);
   CHECK(graph.bytes(*graph.outputs(conv).begin()) == Bytes{1204224 / 4});
-  // 624 bytes of weights and bias are read whole: 624 + (1405552 - 624) / 4
+  // All 624 bytes of weights and bias are read: 624 + (1405552 - 624) / 4.
   CHECK(graph.bytes_accessed(conv) == Bytes{351856});
   CHECK(graph.parameter_bytes(conv) == Bytes{0});
   const auto outputs = graph.outputs(gradient);
-  CHECK(graph.bytes(*outputs.begin()) == Bytes{301056 / 4});  // of the data
-  CHECK(graph.bytes(*++outputs.begin()) == Bytes{9600});      // of the weights
+  CHECK(graph.bytes(*outputs.begin()) == Bytes{301056 / 4});  // gradient of the data
+  CHECK(graph.bytes(*++outputs.begin()) == Bytes{9600});      // gradient of the weights
   const OpId variable = op_named(graph, "conv1/conv/weights");
   CHECK(graph.parameter_bytes(variable) == Bytes{624});
   CHECK(graph.state_bytes(variable) == Bytes{0});
-  // sums of 4 arrays of 600 bytes: 4 read, 1 written; 3 additions of 150 numbers
+  // Sum of 4 arrays of 600 bytes: 4 read, 1 written; 3 additions of 150 numbers.
   const OpId sum = op_named(graph, "conv1/conv.weight.grad/aggregate");
   CHECK(graph.bytes_accessed(sum) == Bytes{3000});
   CHECK(graph.flops(sum).value == 450);
@@ -81,7 +81,7 @@ TEST_CASE("a replica reads of a table what a step of its samples reads") {
   for (const OpId op : own.ops()) {
     if (own.type(op) != "Gather" && own.type(op) != "EmbeddingGrad") continue;
     ++compared;
-    // 2 x 8 numbers of 8 bytes, and as many rows of 64, read and written
+    // 2 x 8 indices of 8 bytes, and 2 x 8 rows of 64 bytes, read and written.
     if (own.type(op) == "Gather") CHECK(own.bytes_accessed(op) == Bytes{128 + 2 * 1024});
     CHECK(replicas.bytes_accessed(op_named(replicas, std::string{own.name(op)} + "@2")) == own.bytes_accessed(op));
   }
@@ -107,16 +107,17 @@ TEST_CASE("a replica makes and reads the whole of a bias that all samples have, 
       CHECK(graph->flops(same).value == own.flops(op).value);
       CHECK(graph->bytes(*graph->outputs(same).begin()) == own.bytes(*own.outputs(op).begin()));
     }
-    // 8 heads x 6 x 6 numbers of the encoder's, 8 x 5 x 5 of the decoder's: as many in the whole batch
+    // The position biases, 8 heads x 6 x 6 numbers in the encoder and 8 x 5 x 5 in the decoder, do not depend on the
+    // batch.
     const std::int64_t made = own.bytes(*own.outputs(op).begin()).count;
     if (made == 4 * 8 * 36 || made == 4 * 8 * 25) ++biases[type];
   }
-  // Each is read by two layers, whose gradients are added up.
+  // Two layers read each bias, and their gradients are summed.
   CHECK(biases == std::map<std::string, std::size_t>{{"AddGrad", 2}, {"Gather", 2}, {"SumToShape", 4}});
 }
 
 TEST_CASE("positions of all samples are whole in each replica, but for the rows of a sequence that others have") {
-  // 8 positions of 8 bytes, and as many rows of 16 numbers: of one sample, however many there are
+  // Positions: 8 indices of 8 bytes and 8 rows of 16 numbers, one sample's whatever the batch.
   const Graph whole = training_graph(make_network("gpt2:batch=4,layers=1,hidden=16,heads=2,seq=8,positions=8,fused=1"));
   const auto made = [](const Graph& graph, const std::string& op) {
     return graph.bytes(*graph.outputs(op_named(graph, op)).begin()).count;
@@ -129,8 +130,8 @@ TEST_CASE("positions of all samples are whole in each replica, but for the rows 
     CHECK(made(graph, "positions@3") * static_cast<std::int64_t>(context) == 64);
     CHECK(made(graph, "embedding/gather@3") * static_cast<std::int64_t>(context) == 512);
     CHECK(made(graph, "embedding/add/grad@3") * static_cast<std::int64_t>(context) == 512);
-    CHECK(made(graph, "embedding/gather_2@3") == 512);  // of 4 x 8 words, among 4
-    // dY of a share of the words, and what it is summed up to
+    CHECK(made(graph, "embedding/gather_2@3") == 512);  // 4 x 8 words, divided among 4
+    // The op reads dY of its share of the words and writes their sum.
     CHECK(graph.bytes_accessed(op_named(graph, "embedding/add/grad@3")).count == 512 + 512 / static_cast<int>(context));
     for (const char* op : {"embedding/gather", "embedding/gather/grad"})
       CHECK(graph.flops(op_named(graph, std::string{op} + "@3")).value ==
@@ -138,7 +139,7 @@ TEST_CASE("positions of all samples are whole in each replica, but for the rows 
     CHECK(graph.signature(op_named(graph, "embedding/gather@3")) ==
           (context > 1 ? "0.5 of " : "") + std::string{"Gather(float32[8,16],int64[1,8])->float32[1,8,16]"});
   }
-  // A batch of one, of which parts are not whole samples, has positions as it has words.
+  // With a batch of one, parts are fractions of a sample, and positions are divided as words are.
   const Graph one = training_graph(make_network("gpt2:batch=1,layers=1,hidden=16,heads=2,seq=8,positions=8"));
   CHECK(made(data_parallel(one, {.replicas = 2}).graph, "positions@1") == 32);
 }
@@ -160,7 +161,7 @@ TEST_CASE("replicas add up to the whole: FLOPs, activations, parameters; whole r
     CHECK(flops == doctest::Approx(expected));
     CHECK(parameters == expected_parameters);
     CHECK(count(graph, kVariableType) == 5);
-    CHECK(count(graph, kAggregateType) == (n == 1 ? 0 : 10));  // 5 weights, 5 biases
+    CHECK(count(graph, kAggregateType) == (n == 1 ? 0 : 10));  // 5 weights and 5 biases
     Bytes images{0};
     for (std::size_t r = 1; r <= n; ++r)
       images += graph.bytes(*graph.outputs(op_named(graph, "image@" + std::to_string(r))).begin());
@@ -203,7 +204,7 @@ TEST_CASE("tied weights: who reads which variable is told by layer, else all of 
 }
 
 TEST_CASE("gradients are told in one pass where sums meet again and again, and each alone as quickly") {
-  // 64 times, what reads a sum is two relays, and the next sum reads both: 2^64 ways to the update.
+  // 64 times, two relays read a sum and the next sum reads both relays: 2^64 paths to the update.
   GraphBuilder builder;
   builder.add({.name = "g", .phase = Phase::backward, .outputs = {{"s0", Bytes{4}}, {"x", Bytes{4}}}});
   for (int i = 0; i < 64; ++i) {

@@ -23,7 +23,7 @@ using test::op_named;
 
 namespace {
 
-/// 8 experts of 16 x 24 in two layers; of a sample's 8 tokens an expert takes 8 x 2 / 8 = 2.
+/// Two layers with 8 experts of 16 x 24. A sample has 8 tokens, of which an expert takes 8 x 2 / 8 = 2.
 Graph mixture(std::int64_t batch, std::int64_t experts = 8, std::int64_t capacity = 100) {
   return training_graph(make_network("mixtral_8x7b:seq=8,layers=2,hidden=16,heads=2,kv_heads=1,inner=24,vocabulary=32,"
                                      "batch=" +
@@ -37,7 +37,7 @@ Graph spread(const Graph& graph, std::size_t replicas, std::size_t experts, Coll
   return data_parallel(graph, {.replicas = replicas, .collective = collective, .zero = zero, .experts = experts}).graph;
 }
 
-/// An op between dispatch and combine: all of its arrays are those of 8 experts, of 8 rows or more.
+/// Whether an op is between dispatch and combine, with all its arrays of 8 experts and at least 8 rows.
 bool is_of_experts(const Graph& graph, OpId op) {
   const std::string name{graph.name(op)};
   for (const char* part : {"/swish", "/mul", "/dispatch.out/add_grad"})
@@ -66,7 +66,7 @@ TEST_CASE("a rank's experts cost what a step of these experts alone costs, and a
     CAPTURE(experts);
     const auto n = static_cast<std::size_t>(replicas), e = static_cast<std::size_t>(experts);
     const Graph whole = mixture(4), ranks = spread(whole, n, e);
-    // The tokens of e ranks of 4 / n samples, by 8 / e experts with the same room for each.
+    // A step of 8 / e experts on the tokens of e ranks, each with 4 / n samples, at an equal capacity for each expert.
     const Graph of_experts = mixture(4 * experts / replicas, 8 / experts, 100 / experts);
     const Graph alike = spread(whole, n, 1);
     std::size_t inside = 0, outside = 0;
@@ -82,7 +82,7 @@ TEST_CASE("a rank's experts cost what a step of these experts alone costs, and a
         ++outside;
       }
     }
-    // A layer: 3 products, swish and mul, with their gradients, and 3 updates; the sum of two products' gradients.
+    // A layer has 3 products, swish and mul, their gradients, 3 updates, and the sum of two products' gradients.
     CHECK(inside == 2 * (5 + 5 + 1 + 3));
     CHECK(outside > 100);
   }
@@ -102,7 +102,7 @@ TEST_CASE("a replica or microbatch takes for its experts what a step of its samp
     CHECK(kernel_time(parts, op_named(parts, name + "~2"), device, {})->seconds == doctest::Approx(expected));
     ++compared;
   }
-  CHECK(compared == 2 * (3 + 3));  // three products a layer, and their gradients
+  CHECK(compared == 2 * (3 + 3));  // 3 products a layer and their gradients
 }
 
 TEST_CASE("a mixture has two all-to-alls in each pass, and its experts' gradients stay where they are") {
@@ -118,7 +118,7 @@ TEST_CASE("a mixture has two all-to-alls in each pass, and its experts' gradient
   CHECK(inputs_of(two, "layers.0/experts@2") == std::vector<std::string>{"layers.0/dispatch.out/exchanged@2"});
   CHECK(inputs_of(two, "layers.0/combine@2").front() == "layers.0/experts_3.out/exchanged@2");
 
-  // In pairs of four, each expert is on two ranks: 0 and 2, 1 and 3.
+  // Four ranks in pairs: each expert is on two ranks, 0 and 2 or 1 and 3.
   const Graph pairs = spread(whole, 4, 2);
   CHECK(collectives(pairs) ==
         std::map<std::string, int>{{"all-to-all 1024 of 2", 2 * 2 * 4},
@@ -136,7 +136,7 @@ TEST_CASE("a mixture has two all-to-alls in each pass, and its experts' gradient
 
 TEST_CASE("as sends, each rank of an all-to-all keeps its part and sends one to each other") {
   const Graph four = spread(mixture(4), 4, 4, Collective::ring);
-  // A sample's 16 rows of 64 bytes: 256 to each, itself included.
+  // A sample's 16 rows of 64 bytes: 256 bytes to each rank, including the sender.
   const OpId parts = op_named(four, "layers.0/dispatch.out/all-to-all/0/parts@3");
   CHECK(four.outputs(parts).size() == 4);
   for (const TensorId part : four.outputs(parts)) {

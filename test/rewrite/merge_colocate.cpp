@@ -45,8 +45,8 @@ std::string text(const Graph& graph, const OpGroups& groups) {
 }  // namespace
 
 TEST_CASE("the op that sends the least joins its consumer, then the next") {
-  // a -9-> b -1-> c -5-> d. d sends 0: no consumer, so it joins c (which then sends 0). b (1) and cd (0): cd has no
-  // consumer and joins b.
+  // a -9-> b -1-> c -5-> d. Op d sends 0 and has no consumer, so it joins c. Then cd also sends 0 and joins b, whose 1
+  // byte is more.
   const Graph graph = graph_of({"a", "b", "c", "d"}, {{"a", "b", 9}, {"b", "c", 1}, {"c", "d", 5}});
   CHECK(text(graph, merge_and_colocate(graph, {.most_groups = 4})) == "a b c d ");
   CHECK(text(graph, merge_and_colocate(graph, {.most_groups = 3})) == "a b cd ");
@@ -55,16 +55,16 @@ TEST_CASE("the op that sends the least joins its consumer, then the next") {
 }
 
 TEST_CASE("an op with several consumers joins the one that it sends most to, and kinds do not mix") {
-  // a sends 1 + 2 = 3, b and c send 10 each to d, which sends 0 and joins b (tie with c: the lower).
+  // a sends 1 + 2 = 3; b and c each send 10 to d. Op d sends 0 and joins b, the lower in a tie with c.
   const Graph graph = graph_of({"a", "b", "c", "d"}, {{"a", "b", 1}, {"a", "c", 2}, {"b", "d", 10}, {"c", "d", 10}});
   CHECK(text(graph, merge_and_colocate(graph, {.most_groups = 3})) == "a bd c ");
   IdMap<OpId, std::uint32_t> kind(4, 0);
-  kind[OpId{3}] = 1;  // d alone of its kind; a joins c
+  kind[OpId{3}] = 1;  // d is the only op of its kind, so a joins c
   CHECK(text(graph, merge_and_colocate(graph, {.most_groups = 3, .kind = kind})) == "ac b d ");
 }
 
 TEST_CASE("merging ends where every group sends enough") {
-  // a -9-> b -1-> c -5-> d, and d makes 6 that nobody reads.
+  // a -9-> b -1-> c -5-> d, and d produces 6 bytes that no op reads.
   const Graph graph = graph_of({"a", "b", "c", "d"}, {{"a", "b", 9}, {"b", "c", 1}, {"c", "d", 5}, {"d", "e", 6}});
   CHECK(text(graph, merge_and_colocate(graph, {.most_groups = 1, .enough = Bytes{1}})) == "a b c d ");
   CHECK(text(graph, merge_and_colocate(graph, {.most_groups = 1, .enough = Bytes{5}})) == "a bc d ");  // 1 + 5 - 1 = 5
@@ -72,15 +72,15 @@ TEST_CASE("merging ends where every group sends enough") {
 }
 
 TEST_CASE("no merge makes a group heavier than the limit, which doubles where too many are left") {
-  // a -9-> b -1-> c -5-> d, each of weight 1: d joins c; cd may not join b, so b, which sends 1, joins a.
+  // a -9-> b -1-> c -5-> d, each of weight 1. Op d joins c. Then cd may not join b, so b, which sends 1, joins a.
   const Graph graph = graph_of({"a", "b", "c", "d"}, {{"a", "b", 9}, {"b", "c", 1}, {"c", "d", 5}});
   MergeOptions options{.most_groups = 2, .weight = IdMap<OpId, std::int64_t>(4, 1), .heaviest = 2};
   CHECK(text(graph, merge_and_colocate(graph, options)) == "ab cd ");
-  options.heaviest = 1;  // nothing fits, then 2
+  options.heaviest = 1;  // nothing fits; the limit doubles
   CHECK(text(graph, merge_and_colocate(graph, options)) == "ab cd ");
-  options.heaviest = 3;  // as without a limit
+  options.heaviest = 3;  // like no limit
   CHECK(text(graph, merge_and_colocate(graph, options)) == "a bcd ");
-  // Groups without neighbours: ab is full, so c begins another.
+  // Groups without neighbours: ab is full, so c starts another group.
   const Graph lonely = graph_of({"a", "b", "c", "d"}, {});
   CHECK(text(lonely, merge_and_colocate(lonely, {.most_groups = 2, .weight = options.weight, .heaviest = 2})) ==
         "ab cd ");

@@ -65,7 +65,7 @@ TEST_CASE("parts that are computed so many at once begin behind the deepest op o
     for (const OpId earlier : graph.after(op_named(graph, op))) names.emplace_back(graph.name(earlier));
     return names;
   };
-  // The first layer's gradient of weights is behind all that an image leads to.
+  // The first layer's weight gradient comes after every other op that depends on an image.
   CHECK(after(0, "image~2").empty());
   CHECK(after(1, "image~1").empty());
   CHECK(after(1, "image~2") == Names{"conv1/conv/grad~1"});
@@ -83,12 +83,12 @@ TEST_CASE("what a batch norm keeps of all samples is as large for any number of 
     for (const TensorId tensor : graph.outputs(op)) all.push_back(graph.bytes(tensor).count);
     return all;
   };
-  // 64 channels of 16 x 16 numbers of 8 samples, and a mean and a deviation of each channel.
+  // 64 channels of 16 x 16 numbers for 8 samples, and a mean and a deviation for each channel.
   CHECK(bytes(whole, "stem/batch_norm") == std::vector<std::int64_t>{8 * 4 * 64 * 256, 2 * 4 * 64});
   CHECK(bytes(replicas, "stem/batch_norm@2") == std::vector<std::int64_t>{4 * 4 * 64 * 256, 2 * 4 * 64});
   CHECK(bytes(split_batch(replicas, 4).graph, "stem/batch_norm@2~3") ==
         std::vector<std::int64_t>{4 * 64 * 256, 2 * 4 * 64});
-  // Those of a layer norm are of each row.
+  // A layer norm keeps a mean and a deviation for each row.
   const Graph gpt = training_graph(make_network("gpt2:batch=8,seq=16,layers=1"));
   CHECK(bytes(split_batch(gpt, 4).graph, "h.0/layer_norm~1") ==
         std::vector<std::int64_t>{2 * 4 * 16 * 768, 2 * 4 * 2 * 16});
@@ -119,8 +119,8 @@ TEST_CASE("a segment that runs again reads the weights that the backward pass ga
   CHECK(count("fetch/forward/0/own@1/again") == 0);
   CHECK(count("/again") > 0);
   CHECK(inputs_of(again, "fc1/gemm@1/again") == Names{"conv2/max_pool.out@1/again", "fetch/backward/2@1"});
-  // As is: behind the forward pass of the last weights but one, or of the last. Behind readers that run behind the
-  // copies: what these readers' own weights wait for.
+  // As without recomputation, fetches for the backward pass wait for the forward op of the second-last or the last
+  // weights. A fetch whose readers run after copies waits for what those readers' own weights wait for.
   const auto waits_of = [&](const std::string& name) {
     Names names;
     for (const OpId earlier : again.after(op_named(again, name))) names.emplace_back(again.name(earlier));
@@ -149,7 +149,7 @@ TEST_CASE("the scores of attention are what is between its two products, the fir
 }
 
 TEST_CASE("of a segment that runs again the backward pass reads the copies, once the gradient has come") {
-  // a -> b -> c -> loss; b and c in one segment
+  // a -> b -> c -> loss, with b and c in one segment.
   GraphBuilder builder{"chain"};
   const auto forward = [&](const char* name, Names inputs) {
     builder.add(
@@ -168,7 +168,7 @@ TEST_CASE("of a segment that runs again the backward pass reads the copies, once
   const Graph graph = std::move(builder).build();
   const std::vector<std::vector<OpId>> segments{{OpId{1}, OpId{2}}};
   const RecomputingGraph found = recompute(graph, segments);
-  // Nobody needs c again. The checkpoint a is read as it is.
+  // No op reads a copy of c, so only b is copied. The copy reads the checkpoint a.
   CHECK(found.graph.op_count() == graph.op_count() + 1);
   CHECK(inputs_of(found.graph, "b/again") == Names{"a"});
   CHECK(inputs_of(found.graph, "c'") == Names{"loss'", "b/again"});
@@ -184,7 +184,7 @@ TEST_CASE("of a segment that runs again the backward pass reads the copies, once
 
 namespace {
 
-/// Ops, each of which makes an array of eight bytes with its name.
+/// An op that produces an eight-byte array of its own name.
 struct ChainOp {
   const char* name;
   Phase phase;
@@ -200,7 +200,7 @@ Graph chain(const std::vector<ChainOp>& ops) {
 }  // namespace
 
 TEST_CASE("what a later segment starts from stays, so its backward pass does not wait for an earlier one") {
-  // a -> b -> c -> loss; b one segment, c another, whose gradient reads b and c; that of b reads a and b.
+  // a -> b -> c -> loss. b is one segment and c another. The gradient of c reads b and c, that of b reads a and b.
   const Graph graph = chain({{"a", Phase::forward, {}},
                              {"b", Phase::forward, {"a"}},
                              {"c", Phase::forward, {"b"}},
@@ -212,14 +212,14 @@ TEST_CASE("what a later segment starts from stays, so its backward pass does not
   CHECK(inputs_of(again, "c/grad") == Names{"loss", "b", "c/again"});
   CHECK(inputs_of(again, "c/again") == Names{"b"});
   CHECK(inputs_of(again, "b/grad") == Names{"c/grad", "a", "b"});
-  CHECK(again.op_count() == graph.op_count() + 1);  // nothing needs b again
-  // In one segment both are made again.
+  CHECK(again.op_count() == graph.op_count() + 1);  // no op needs a copy of b
+  // In one segment, both are recomputed.
   const Graph whole = recompute(graph, std::vector<std::vector<OpId>>{{op("b"), op("c")}}).graph;
   CHECK(inputs_of(whole, "c/grad") == Names{"loss", "b/again", "c/again"});
 }
 
 TEST_CASE("what a segment hands on to gradients that are not its own stays, though nothing behind it runs again") {
-  // a -> b -> c; the gradient of c reads b, which that of b does too: a is all that is left to be made again.
+  // a -> b -> c. The gradients of c and of b both read b, so b is kept and only a is recomputed.
   const Graph graph = chain({{"a", Phase::forward, {}},
                              {"b", Phase::forward, {"a"}},
                              {"c", Phase::forward, {"b"}},

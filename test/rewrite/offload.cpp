@@ -24,8 +24,8 @@ using test::op_named;
 
 namespace {
 
-/// Forward ops f1, f2, f3 of 10 ns, and backward b3, b2, b1 of 20 ns; a1 (100 B), a2 (60 B) and a3 (40 B) are read by
-/// the next forward op and by their own backward op; gradients are of 1 B.
+/// Forward ops f1, f2, f3 take 10 ns, backward ops b3, b2, b1 20 ns. The activations a1 (100 B), a2 (60 B) and a3 (40
+/// B) are each read by the next forward op and by their own backward op; gradients have 1 B.
 Graph three_layers() {
   GraphBuilder builder{"three"};
   const auto add = [&](OpSpec op, std::int64_t time) {
@@ -41,7 +41,7 @@ Graph three_layers() {
   return std::move(builder).build();
 }
 
-/// A GPU and a host, 4 B/ns each way, no latency.
+/// A GPU and a host, 4 B/ns in each direction, without latency.
 Cluster gpu_and_host() {
   ClusterSpec spec{.name = "pair",
                    .devices = {{.name = "gpu0", .kind = "x", .device_class = "gpu", .memory = Bytes{1000}},
@@ -50,7 +50,7 @@ Cluster gpu_and_host() {
   return make_cluster(std::move(spec));
 }
 
-/// All on the GPU, but for the ops of offloading.
+/// Places all ops on the GPU, except those of offloading.
 Schedule on_gpu(const Problem& problem) {
   Schedule schedule{.placement = Placement(problem.op_count()), .rewrites = problem.rewrites()};
   for (const OpId op : problem.ops())
@@ -76,24 +76,25 @@ Finding finding_of(const Graph& graph, const std::vector<Rewrite>& rewrites) {
 }  // namespace
 
 TEST_CASE("a tensor on the host is away while others compute, and comes back after the op that it waits for") {
-  // Without: f 0-30, b 30-90; all three are held from 20 to 50, and g3 from 30 on: 100 + 60 + 40 + 1.
+  // Without offloading: forward 0-30, backward 30-90. All three activations are held from 20 to 50, and g3 from 30 on:
+  // 100 + 60 + 40 + 1.
   const Timeline without = run({});
   CHECK(without.makespan == Nanoseconds{90});
   CHECK(without.devices[DeviceId{0}].peak == Bytes{201});
-  // a1 leaves from 10 to 35, while f2 and f3 run to 30 and b3 begins. It comes back after b3, at 50, by 75; b1 starts
-  // at 75 instead of 70. Held: at 30 a1 (until 35) + a2 + a3 + g3 = 201 still.
+  // a1 leaves from 10 to 35, while f2 and f3 run to 30 and b3 starts. It comes back after b3, from 50 to 75, so b1
+  // starts at 75 instead of 70. At 30, a1 (until 35) + a2 + a3 + g3 = 201 are still held.
   const Timeline late = run({Offload{"a1", "", "b3"}});
   CHECK(late.makespan == Nanoseconds{95});
   CHECK(late.devices[DeviceId{0}].peak == Bytes{201});
   CHECK(late.devices[DeviceId{1}].peak == Bytes{100});
-  // f3 waits for it: from 35 to 45; b3 to 65, a1 back from 65 to 90, b2 to 85, b1 from 90 to 110. Held while f3 runs:
-  // a2 + a3; while b2 does: a2 (60) + g3 + g2 + a1 = 162; while f2 does: a1 + a2 = 160.
+  // f3 waits for a1 to leave and runs 35-45; b3 ends at 65, a1 comes back 65-90, b2 ends at 85, b1 runs 90-110. Held:
+  // a2 + a3 during f3; a2 (60) + g3 + g2 + a1 = 162 during b2; a1 + a2 = 160 during f2.
   const Timeline waits = run({Offload{"a1", "f3", "b3"}});
   CHECK(waits.makespan == Nanoseconds{110});
   CHECK(waits.devices[DeviceId{0}].peak == Bytes{162});
   CHECK(waits.channels[ChannelId{0}].bytes == Bytes{100});
   CHECK(waits.channels[ChannelId{1}].bytes == Bytes{100});
-  // After b2, at 85, it comes back from 85 to 110; b1 ends at 130. Most is held while f2 runs, 160.
+  // a1 comes back after b2, from 85 to 110, and b1 ends at 130. The peak is 160, during f2.
   const Timeline on_demand = run({Offload{"a1", "f3", "b2"}});
   CHECK(on_demand.makespan == Nanoseconds{130});
   CHECK(on_demand.devices[DeviceId{0}].peak == Bytes{160});
@@ -114,7 +115,7 @@ TEST_CASE("two ops on the host stand between a tensor and its readers in the bac
   CHECK(after("a1/back").front() == op_named(graph, "b3"));
   CHECK(graph.phase(op_named(graph, "a1/away")) == Phase::forward);
   CHECK(graph.phase(op_named(graph, "a1/back")) == Phase::backward);
-  CHECK(three_layers().find_op("b1") == graph.find_op("b1"));  // ids stay
+  CHECK(three_layers().find_op("b1") == graph.find_op("b1"));  // op ids are kept
 }
 
 TEST_CASE("what cannot be offloaded says why, and where it stands") {
@@ -127,10 +128,10 @@ TEST_CASE("what cannot be offloaded says why, and where it stands") {
   CHECK(finding_of(graph, {Offload{"a9", "", "b3"}}).help.find("'a1'") != std::string::npos);
   CHECK(code({Offload{"a1", "f9", "b3"}}) == "unknown-op /splits/0");
   CHECK(code({Offload{"a1", "", ""}}) == "unknown-op /splits/0");
-  CHECK(code({Offload{"g3", "", "b2"}}) == "offload /splits/0");                           // of the backward pass
-  CHECK(code({Offload{"a1", "", "b3"}, Offload{"a1", "", "b2"}}) == "offload /splits/1");  // twice
-  CHECK(code({Offload{"a1", "f1", "b3"}}) == "cycle /splits/0");                           // f1 makes it
-  CHECK(code({Offload{"a1", "", "b1"}}) == "cycle /splits/0");                             // b1 reads what comes back
+  CHECK(code({Offload{"g3", "", "b2"}}) == "offload /splits/0");                           // a gradient
+  CHECK(code({Offload{"a1", "", "b3"}, Offload{"a1", "", "b2"}}) == "offload /splits/1");  // offloaded twice
+  CHECK(code({Offload{"a1", "f1", "b3"}}) == "cycle /splits/0");                           // f1 produces it
+  CHECK(code({Offload{"a1", "", "b1"}}) == "cycle /splits/0");                             // b1 reads it
   CHECK(code({Microbatch{1}, Offload{"a1~1", "", "b3"}, Offload{"a7", "", "b3"}}) == "unknown-tensor /splits/2");
   GraphBuilder builder;
   builder.add({.name = "f", .outputs = {{"kept", Bytes{1}, true}, {"unread", Bytes{1}}}});
@@ -168,13 +169,13 @@ TEST_CASE("offloading computes as much, holds no more on the GPU, and is as long
       Bytes sent{0};
       for (const TensorId tensor : graph.tensors()) {
         if (graph.phase(graph.producer(tensor)) != Phase::forward || graph.kept(tensor) || random.chance(0.5)) continue;
-        OpId first = OpId::none();  // of the backward pass, that reads it
+        OpId first = OpId::none();  // the first backward op that reads it
         for (const OpId op : graph.topological_order()) {
           const auto reads = graph.inputs(op);
           if (first.is_none() && graph.phase(op) != Phase::forward && std::ranges::count(reads, tensor)) first = op;
         }
         if (first.is_none()) continue;
-        // After any op that comes before its reader in a topological order there is no cycle.
+        // After any op that precedes its reader in topological order, the fetch closes no cycle.
         const auto& order = graph.topological_order();
         const auto at = static_cast<std::size_t>(std::ranges::find(order, first) - order.begin());
         const OpId after = order[static_cast<std::size_t>(random.below(at))];

@@ -36,7 +36,7 @@ Graph parsed_graph(const std::vector<std::string>& names, const std::vector<Pars
   return std::move(builder).build();
 }
 
-/// As in "ab c".
+/// The groups as text, such as "ab c".
 std::string parsed(const Graph& graph, std::size_t most, const IdMap<OpId, std::uint32_t>& kind = {}) {
   std::string out;
   for (const auto& ops : parse_groups(graph, most, kind).ops) {
@@ -46,19 +46,19 @@ std::string parsed(const Graph& graph, std::size_t most, const IdMap<OpId, std::
   return out;
 }
 
-// a -9-> b -5-> d and a -1-> c -7-> d: nobody is the only neighbour of another.
+// a -9-> b -5-> d and a -1-> c -7-> d: no op is another's only neighbour.
 const std::vector<ParseEdge> kDiamond{{"a", "b", 9}, {"a", "c", 1}, {"b", "d", 5}, {"c", "d", 7}};
 
 TEST_CASE("each group keeps its best edge, and what these connect is one group") {
   const Graph graph = parsed_graph({"a", "b", "c", "d"}, kDiamond);
   CHECK(parsed(graph, 4) == "a b c d");
   CHECK(parsed(graph, 3) == "ab c d");  // 9 before 7
-  CHECK(parsed(graph, 2) == "ab cd");   // a and b keep 9, c and d 7
-  CHECK(parsed(graph, 1) == "abcd");    // then 1 + 5 is the only edge
+  CHECK(parsed(graph, 2) == "ab cd");   // a and b keep edge 9, c and d keep 7
+  CHECK(parsed(graph, 1) == "abcd");    // the merged 1 + 5 is the only edge left
 }
 
 TEST_CASE("an op and its only reader, which reads nothing else, are one before any edge is weighed") {
-  // a -1-> b -1-> c, which sends 9 to d and 1 to e.
+  // a -1-> b -1-> c; c sends 9 to d and 1 to e.
   const Graph graph =
       parsed_graph({"a", "b", "c", "d", "e"}, {{"a", "b", 1}, {"b", "c", 1}, {"c", "d", 9}, {"c", "e", 1}});
   CHECK(parsed(graph, 3) == "abc d e");
@@ -89,7 +89,7 @@ TEST_CASE(
     std::vector<ParseEdge> edges;
     const auto count = static_cast<std::size_t>(random.between(1, 40));
     IdMap<OpId, std::uint32_t> kind(count);
-    std::set<std::pair<std::size_t, std::size_t>> joined;  // ends of edges between ops of a kind
+    std::set<std::pair<std::size_t, std::size_t>> joined;  // edges between ops of one kind
     for (std::size_t i = 0; i < count; ++i) {
       names.push_back("n" + std::to_string(i));
       kind[OpId{i}] = static_cast<std::uint32_t>(random.below(2));
@@ -103,7 +103,7 @@ TEST_CASE(
     const OpGroups groups = parse_groups(parsed_graph(names, edges), most, kind);
     std::size_t ops = 0;
     for (std::size_t group = 0; group < groups.ops.size(); ++group) {
-      // Reached from the first op by edges within the group: all of it.
+      // Each group is connected: all its ops are reached from its first op.
       std::set<std::size_t> reached{groups.ops[group].front().index()};
       for (std::size_t before = 0; before < reached.size();) {
         before = reached.size();

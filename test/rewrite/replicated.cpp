@@ -17,9 +17,9 @@ using namespace trainyard;
 
 namespace {
 
-/// Layers l0, l1, ... of `parameters` scalars each in mixed precision (2 bytes, gradients of 2, 12 of Adam's state),
-/// `forward` and `backward` the time of each; updates take no time and come after the whole backward pass, as an
-/// optimizer that runs at the end.
+/// Layers l0, l1, ... with `parameters` scalars each in mixed precision: 2 bytes of weights, 2 of gradients, 12 of
+/// Adam's state. `forward` and `backward` are the times of each layer. Updates take no time and follow the whole
+/// backward pass, like an optimizer that runs at the end.
 Graph layers(std::size_t count, std::int64_t parameters, std::int64_t forward, std::vector<std::int64_t> backward) {
   GraphBuilder builder{"layers"};
   const auto name = [](std::size_t i) { return "l" + std::to_string(i); };
@@ -81,18 +81,19 @@ Run run(const Graph& graph, const Replicate& options) {
   return result;
 }
 
-constexpr Bytes kEachAlone{1};  // a bucket is full at once
+constexpr Bytes kEachAlone{1};  // so small that every gradient fills a bucket
 
 }  // namespace
 
 TEST_CASE("communication overlaps the backward pass bucket by bucket: 14 where it would be 18 apart") {
-  // Forward 3, backward 2, 2, 2, and an all-reduce of 3 for each layer: with two ranks at 1 byte a nanosecond two steps
-  // of 1.5 us, 3000 bytes. c(k) = max(c(k - 1), b(k)) + 3: b = 5, 7, 9; c = 8, 11, 14. All in us; twice the times for
-  // half the batch each.
+  // Forward 3 us; backward passes of 2, 2 and 2 us; an all-reduce of 3 us for each layer, with two ranks two steps of
+  // 1.5 us (3000 bytes in all at 1 byte a nanosecond). The all-reduce of layer k ends at c(k) = max(c(k - 1), b(k)) +
+  // 3, where b(k) is its backward end: b = 5, 7, 9; c = 8, 11, 14. The times given are twice these, as each rank has
+  // half of the batch.
   const auto overlapped =
       run(layers(3, 1'500, 2'000, {4'000}), {.replicas = 2, .collective = Collective::ring, .bucket = kEachAlone});
   CHECK(overlapped.timeline.makespan == Nanoseconds{14'000});
-  // In one bucket they wait for the last gradient: 9 + 9.
+  // One bucket waits for the last gradient: 9 + 9.
   const auto apart =
       run(layers(3, 1'500, 2'000, {4'000}), {.replicas = 2, .collective = Collective::ring, .bucket = Bytes{9'000}});
   CHECK(apart.timeline.makespan == Nanoseconds{18'000});
@@ -100,7 +101,7 @@ TEST_CASE("communication overlaps the backward pass bucket by bucket: 14 where i
 
 TEST_CASE("ZeRO: what each of 64 replicas holds of 7.5 billion parameters is 120, 31.4, 16.6 and 1.875 GB") {
   const Graph graph = layers(4, 1'875'000'000, 10, {10});
-  const double expected[] = {120e9, 31.40625e9, 16.640625e9, 1.875e9};  // 16, 4 + 12/64, 2 + 14/64, 16/64 a parameter
+  const double expected[] = {120e9, 31.40625e9, 16.640625e9, 1.875e9};  // a scalar: 16, 4 + 12/64, 2 + 14/64, 16/64 B
   for (const std::size_t stage : {0u, 1u, 2u, 3u}) {
     CAPTURE(stage);
     const Graph parallel =
@@ -112,7 +113,7 @@ TEST_CASE("ZeRO: what each of 64 replicas holds of 7.5 billion parameters is 120
       held += parallel.parameter_bytes(op) + parallel.state_bytes(op);
       for (const TensorId tensor : parallel.outputs(op))
         if (parallel.kept(tensor)) held += parallel.bytes(tensor);
-      // gradients that updates hold: of stages 0 and 1 all of them
+      // Gradients that updates hold; in stages 0 and 1 all of them.
       if (parallel.phase(op) == Phase::update && parallel.name(op).find("/update@") != std::string_view::npos)
         for (const TensorId tensor : parallel.inputs(op)) held += parallel.bytes(tensor);
     }
@@ -131,7 +132,7 @@ TEST_CASE("ZeRO in simulation: the peak is the closed form and what is on its wa
     for (const auto& device : ran.timeline.devices) {
       const std::int64_t more = device.peak.count - expected[stage];
       CHECK(more >= 0);
-      // One layer's gradient and its sums on their way, 2 x 2 bytes; of stage 3 two gathered layers besides.
+      // In flight: one layer's gradient and its sums, 2 x 2 bytes a scalar; in stage 3 also two gathered layers.
       CHECK(more <= (stage == 3 ? 8 : 4) * kScalars + 2 * kLayers);
     }
   }
@@ -142,7 +143,7 @@ TEST_CASE("ZeRO: stages 0 to 2 send as much as data parallelism, stage 3 half as
   const std::int64_t gradients = 6 * 2 * 1'200;
   for (const std::size_t n : {2u, 4u}) {
     const auto ranks = static_cast<std::int64_t>(n);
-    // reduce-scatter and all-gather: (n - 1)/n of the gradients, and of the parameters, which have as many bytes
+    // Each reduce-scatter or all-gather sends (n - 1)/n of the gradients or of the parameters, which have equal bytes.
     const std::int64_t once = gradients * (ranks - 1) / ranks;
     const std::int64_t expected[] = {2 * once, 2 * once, 2 * once, 3 * once};
     for (const std::size_t stage : {0u, 1u, 2u, 3u}) {
@@ -160,7 +161,7 @@ TEST_CASE(
     "times") {
   constexpr std::int64_t kLayers = 16, kScalars = 1'200;
   const Graph graph = layers(kLayers, kScalars, 100'000, {100'000});
-  const std::int64_t once = kLayers * 2 * kScalars * 3 / 4;  // parameters, and gradients, of 2 bytes; (n - 1)/n
+  const std::int64_t once = kLayers * 2 * kScalars * 3 / 4;  // (n - 1)/n of the parameters or gradients, 2 bytes each
   for (const std::size_t stage : {1u, 2u, 3u})
     for (const std::size_t m : {2u, 4u}) {
       CAPTURE(stage);
@@ -173,18 +174,20 @@ TEST_CASE(
       schedule.priority = IdMap<OpId, double>(problem.op_count());
       for (const OpId op : problem.ops()) {
         schedule.placement[op] = DeviceId{parallel.replica[parts.original[op]]};
-        schedule.priority[op] = static_cast<double>(m - parts.microbatch[op]);  // one after the other
+        schedule.priority[op] = static_cast<double>(m - parts.microbatch[op]);  // microbatches in sequence
       }
       const Timeline timeline = simulate(problem, schedule);
       std::vector<std::int64_t> sent(4, 0);
       for (const Transfer& transfer : timeline.transfers) sent[transfer.from.index()] += transfer.bytes.count;
-      // Gradients, and weights once they are updated; of each microbatch; or of each microbatch with weights twice.
+      // Stage 1 sends gradients, and updated weights, once a step. Stage 2 sends gradients for each microbatch. Stage 3
+      // sends gradients, and weights twice, for each microbatch.
       const auto parts_of = static_cast<std::int64_t>(m);
       const std::int64_t passes = stage == 1 ? 2 : stage == 2 ? parts_of + 1 : 3 * parts_of;
       for (const std::int64_t each : sent) CHECK(each == passes * once);
-      // At the end there are shares of 2, 2 and 12 bytes a scalar, but for the weights of stages 1 and 2, and the
-      // gradients of stage 1, which add up whole. Besides: a layer's gradient before it is added, as added, and on its
-      // way; with stage 3 gradients of two layers, and two gathered layers for each pass.
+      // At the end each rank holds its shares of weights, gradients and Adam's state, 2, 2 and 12 bytes a scalar. The
+      // weights of stages 1 and 2 and the gradients of stage 1 are held whole. In flight are one layer's gradient
+      // before its addition, its sum, and its part being sent; in stage 3 gradients of two layers, and two gathered
+      // layers for each pass.
       const std::int64_t shared = stage == 1 ? 12 : stage == 2 ? 14 : 16;
       for (const auto& device : timeline.devices) {
         const std::int64_t more = device.peak.count - kLayers * ((16 - shared) * kScalars + shared * kScalars / 4);
@@ -196,9 +199,9 @@ TEST_CASE(
 
 TEST_CASE(
     "gradients that go within the pass are made once the last but one before them has gone: two are there, not ten") {
-  // A gradient takes 1 to be made, and 6 to be scattered, half of 12000 bytes. Five layers: made from 0, 1, 7, 13 and
-  // 19 on, gone at 7, 13, 19, 25 and 31. The second microbatch goes on so: 25, 31, 37, 43, 49. With stage 1 nothing
-  // waits, and both take turns. All in us.
+  // A gradient takes 1 us to compute and 6 us to scatter, half of 12000 bytes. The gradients of five layers start at 0,
+  // 1, 7, 13 and 19, and have been sent at 7, 13, 19, 25 and 31. The second microbatch continues at 25, 31, 37, 43, 49.
+  // In stage 1 nothing waits, and the microbatches take turns. Times are in us.
   constexpr std::int64_t kScalars = 6'000;
   const Graph graph = layers(5, kScalars, 0, {4'000});
   for (const Collective collective : {Collective::ring, Collective::whole})
@@ -274,7 +277,7 @@ TEST_CASE("one replica has no collectives, and every stage runs on every network
   const Graph lenet = training_graph(make_network("lenet:batch=8"));
   CHECK(data_parallel(lenet, {.replicas = 1, .collective = Collective::ring, .zero = 3}).graph.op_count() ==
         lenet.op_count());
-  // the input embedding is the output layer too: gathered for both
+  // The input embedding is also the output layer: it is gathered for both.
   for (const char* network : {"gpt2:layers=2", "rnnlm:layers=1,steps=4"}) {
     const Graph graph = training_graph(make_network(network));
     for (const std::size_t stage : {0u, 1u, 2u, 3u})

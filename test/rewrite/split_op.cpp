@@ -22,7 +22,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// LeNet's step with its weights as tensors, one replica: names end in "@1".
+/// LeNet's step with its weights as tensors and one replica, so that names end in "@1".
 Graph lenet(Granularity granularity = Granularity::op) {
   return data_parallel(training_graph(make_network("lenet:batch=64"), {.granularity = granularity}), {.replicas = 1})
       .graph;
@@ -53,13 +53,13 @@ TEST_CASE(
   CHECK_FALSE(graph.find_op("conv2/conv@1"));
   const OpId part = op_named(graph, "conv2/conv@1/part0");
   CHECK(graph.flops(part).value == 30822400.0 / 2);
-  // weights and bias, 9664 bytes, whole: 9664 + (720320 - 9664) / 2
+  // All 9664 bytes of weights and bias are read: 9664 + (720320 - 9664) / 2.
   CHECK(graph.bytes_accessed(part) == Bytes{364992});
   CHECK(graph.bytes_accessed(op_named(graph, "conv2/conv@1/concat/conv2/conv.out@1")) == Bytes{2 * 409600});
 }
 
 TEST_CASE("a convolution along output channels: weights are split, and the input goes to all") {
-  // 16 channels in 3: 5, 5 and 6
+  // 16 channels in 3 parts: 5, 5 and 6.
   const Graph graph = split(lenet(), "conv2/conv@1", SplitDimension::channel, 3);
   CHECK(inputs_of(graph, "conv2/conv@1/part2") ==
         Names{"conv1/max_pool.out@1", "conv2/conv@1/split/conv2/conv/weights:2"});
@@ -229,7 +229,7 @@ TEST_CASE("parts add up to the whole: FLOPs, times, what is read and written in 
         CHECK(flops == doctest::Approx(whole.flops(op).value));
         CHECK_NOTHROW(split(whole, std::string{whole.name(op)}, dimension, parts));
       }
-  CHECK(tried == 60);  // 5 layers, forward and gradient, 2 dimensions, 3 numbers of parts
+  CHECK(tried == 60);  // 5 layers x {forward, gradient} x 2 dimensions x 3 numbers of parts
 }
 
 TEST_CASE("an op has at most as many parts as its dimension is long, and other ops have none") {

@@ -25,7 +25,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// a -> b -> b/grad -> a/grad, and an update of each.
+/// Ops a -> b -> b/grad -> a/grad, and an update for a and for b.
 Graph chain() {
   GraphBuilder builder{"chain"};
   builder.add(
@@ -70,7 +70,7 @@ std::string refusal(const StageMeshes& meshes) {
   return "";
 }
 
-/// Stages of a few layers each, in the order of the layers' first ops.
+/// Random stages of a few layers each, in the order of the layers' first ops.
 StageMeshes random_meshes(const Graph& graph, Random& random, bool ranks) {
   std::map<std::string, std::size_t> stage_of;
   StageMeshes meshes{.stages = std::vector<StageMesh>(1), .zero = random.below(2)};
@@ -101,7 +101,7 @@ TEST_CASE("two replicas before one device: a tensor is joined on the way there a
   CHECK(inputs_of(graph, "dx/to-0/parts@1") == Names{"dx"});
   CHECK(inputs_of(graph, "a/grad@2") == Names{"dx/to-0/parts@1:1"});
   CHECK(bytes_of(graph, "dx/to-0/parts@1:1") == Bytes{48});
-  // Gradients are added among the two alone, and each has the weights.
+  // Gradients are all-reduced between the two replicas only, and each holds the weights.
   CHECK(graph.find_op("all-reduce/0/scatter@2"));
   CHECK(graph.parameter_bytes(op_named(graph, "a@2")) == Bytes{40});
   CHECK(inputs_of(graph, "b/update") == Names{"db"});
@@ -140,7 +140,7 @@ TEST_CASE("two replicas before three: sixths, of which the middle one takes one 
   CHECK(inputs_of(graph, "x@1/from-0/joined@1") == Names{"x@1/to-1/parts@1:0", "x@1/to-1/parts@1:1"});
   CHECK(inputs_of(graph, "x@2/from-0/joined@1") == Names{"x@1/to-1/parts@1:2", "x@2/to-1/parts@1:0"});
   CHECK(bytes_of(graph, "x@2/to-1/parts@1:0") == Bytes{16});
-  // Buckets are numbered on: b's is the second.
+  // Bucket numbers continue over stages: b's bucket is the second.
   CHECK(graph.find_op("all-reduce/1/scatter@3"));
 }
 
@@ -181,10 +181,10 @@ TEST_CASE("an update of another stage reads gradients as the sum of the replicas
       .stages = {{.ops = {"a", "a/grad", "a/sum"}, .replicas = 2}, {.ops = {"b", "b/grad", "b/sum"}, .replicas = 3}},
       .collective = Collective::whole};
   const Graph graph = stage_meshes(tied, meshes).graph;
-  CHECK(inputs_of(graph, "a/sum@2") == Names{"da/sum@2", "db/sum@2"});  // 2 of 3 has samples in common
+  CHECK(inputs_of(graph, "a/sum@2") == Names{"da/sum@2", "db/sum@2"});  // replica 2 of 3 shares samples
   CHECK(inputs_of(graph, "b/sum@3") == Names{"da/sum@2", "db/sum@3"});
   CHECK(bytes_of(graph, "da/sum@2") == Bytes{40});
-  // With ZeRO too: the other stage reads it whole.
+  // With ZeRO too, the other stage reads the whole gradient.
   meshes.zero = 1;
   CHECK(inputs_of(stage_meshes(tied, meshes).graph, "b/sum@3") == Names{"da/sum@2", "db/sum@3"});
 }
@@ -217,14 +217,15 @@ TEST_CASE("200 random stages of networks: work, weights and what crosses a cut a
       StageMeshGraph made;
       try {
         made = stage_meshes(graph, meshes);
-      } catch (const InputError& error) {  // tied weights
+      } catch (const InputError& error) {  // stages that share tied weights
         REQUIRE(error.findings().front().code == "stages");
         continue;
       }
       std::map<std::string, std::size_t> stage_of;
       for (std::size_t s = 0; s < meshes.stages.size(); ++s)
         for (const std::string& op : meshes.stages[s].ops) stage_of[op] = s;
-      // Without ranks a stage's forward ops have the FLOPs of the network's, and each replica all of its weights.
+      // Without tensor ranks, a stage's forward ops have the network's FLOPs, and each replica holds all weights of its
+      // stage.
       double flops = 0, whole = 0;
       std::vector<std::int64_t> held(meshes.stages.size(), 0), given(meshes.stages.size(), 0);
       for (const OpId op : graph.ops()) {
@@ -243,8 +244,8 @@ TEST_CASE("200 random stages of networks: work, weights and what crosses a cut a
         if (meshes.stages[s].ranks == 1) CHECK(held[s] == replicas * given[s]);
         if (meshes.stages[s].ranks > 1) CHECK(held[s] >= replicas * given[s]);
       }
-      // Without ranks every tensor that arrives at a stage does so once, divided among its replicas.
-      std::map<std::pair<std::string, std::size_t>, std::int64_t> arrived;  // by tensor and stage
+      // Without tensor ranks, every tensor that a stage reads arrives once, divided among its replicas.
+      std::map<std::pair<std::string, std::size_t>, std::int64_t> arrived;  // by (tensor, stage)
       for (const TensorId tensor : graph.tensors()) {
         const std::size_t from = stage_of.at(std::string{graph.name(graph.producer(tensor))});
         std::vector<bool> reads(meshes.stages.size(), false);
@@ -253,11 +254,11 @@ TEST_CASE("200 random stages of networks: work, weights and what crosses a cut a
           if (reads[to] && to != from) arrived[{std::string{graph.name(tensor)}, to}] = graph.bytes(tensor).count;
       }
       std::int64_t expected = 0, crossing = 0;
-      for (const auto& [at, bytes] : arrived)  // 8 bytes are not divided
+      for (const auto& [at, bytes] : arrived)  // tensors of up to 8 bytes are not divided
         expected += bytes * static_cast<std::int64_t>(bytes <= 8 ? meshes.stages[at.second].replicas : 1);
       for (const TensorId tensor : made.graph.tensors()) {
         const OpId maker = made.graph.producer(tensor);
-        std::set<std::pair<std::size_t, std::size_t>> to;  // stage and replica
+        std::set<std::pair<std::size_t, std::size_t>> to;  // (stage, replica)
         for (const OpId reader : made.graph.consumers(tensor))
           if (made.stage[reader] != made.stage[maker]) to.emplace(made.stage[reader], made.replica[reader]);
         crossing += static_cast<std::int64_t>(to.size()) * made.graph.bytes(tensor).count;

@@ -19,7 +19,7 @@ std::vector<std::string> names_after(const Graph& graph, std::string_view op) {
 }
 using Names = std::vector<std::string>;
 
-/// A linear layer: what reads the weight, its gradient, its update.
+/// A linear layer: the op that reads the weight, its gradient, its update.
 GraphBuilder layer() {
   GraphBuilder builder{"layer"};
   builder.add({.name = "x", .outputs = {{"x.out", Bytes{4}}}});
@@ -51,7 +51,7 @@ TEST_CASE("an op that reads a parameter waits for its update in the step before,
   CHECK(names_after(two.graph, "x@2") == Names{});
   CHECK(names_after(two.graph, "y@2") == Names{"w/update@1"});
   CHECK(names_after(two.graph, "z@2") == Names{"w/update@1"});
-  // These stand behind y@2, which waits already.
+  // These ops come after y@2, which already waits.
   CHECK(names_after(two.graph, "y/grad@2") == Names{});
   CHECK(names_after(two.graph, "w/update@2") == Names{});
   CHECK(two.ties == 2);
@@ -117,7 +117,7 @@ TEST_CASE("what is kept is kept by an op of no time that ends its step") {
   GraphBuilder builder;
   builder.add({.name = "a", .outputs = {{"t", Bytes{1}, true}, {"s", Bytes{1}}}});
   builder.add({.name = "b", .inputs = {"s"}});
-  builder.add({.name = "a/kept"});  // a name that is taken
+  builder.add({.name = "a/kept"});  // takes the keeper's first name
   const UnrolledGraph two = unroll_steps(std::move(builder).build(), 2);
   REQUIRE(two.graph.op_count() == 8);
   CHECK(names_after(two.graph, "a/kept2@2") == Names{"b@2", "a/kept@2"});
@@ -134,8 +134,8 @@ TEST_CASE("every parameter of a network ties the op that reads it, and the one t
   const Graph graph = training_graph(make_network("vgg16:batch=1"));
   std::size_t updates = 0;
   for (const OpId op : graph.ops()) updates += graph.phase(op) == Phase::update;
-  CHECK(updates == 32);                          // 13 convolutions and 3 linear layers, a weight and a bias each
-  CHECK(unroll_steps(graph, 2).ties == 64);      // Conv waits for both, and so does Conv/grad
+  CHECK(updates == 32);                          // 13 convolutions and 3 linear layers, each with a weight and a bias
+  CHECK(unroll_steps(graph, 2).ties == 64);      // Conv and Conv/grad each wait for 2 updates
   CHECK(unroll_steps(graph, 4).ties == 3 * 64);  // between 4 steps
 }
 

@@ -33,7 +33,7 @@ std::string signature(const TensorParallelGraph& parallel, const char* op) {
   return parallel.graph.signature(op_named(parallel.graph, op));
 }
 
-/// Collectives as "all-reduce 1024", how many of each in the pass.
+/// Counts the collectives of a pass by description, as in "all-reduce 1024".
 std::map<std::string, int> sums(const TensorParallelGraph& parallel, Phase phase) {
   std::map<std::string, int> counts;
   for (const RankCollective& each : parallel.collectives)
@@ -65,8 +65,8 @@ TEST_CASE("a transformer's layer is a column and a row twice, with two all-reduc
         "LinearGrad(float32[2,128,192],float32[256,192],float32[2,128,256])->"
         "float32[2,128,256],float32[256,192],float32[192]");
   CHECK(inputs_of(parallel.graph, "h.1/dropout_2^3") == Names{"h.1/linear_2.out/whole^3"});
-  // 2 x 128 x 256 numbers: 262,144 bytes, of the layers' outputs and of the embedding; three numbers of each of 256
-  // rows of logits. Back: of the layers' inputs and of the head's.
+  // 2 x 128 x 256 numbers are 262,144 bytes. Forward: all-reduces of the layers' outputs and the embedding's, and of
+  // three numbers for each of 256 rows of logits. Backward: of the layers' inputs and the head's.
   CHECK(sums(parallel, Phase::forward) == Counts{{"all-reduce 262144", 3 * 2 + 1}, {"all-reduce 3072", 1}});
   CHECK(sums(parallel, Phase::backward) == Counts{{"all-reduce 262144", 3 * 2 + 1}});
   CHECK(sums(parallel, Phase::update).empty());
@@ -84,20 +84,22 @@ TEST_CASE(
   CHECK(inputs_of(parallel.graph, "h.1/linear^3") == Names{"h.1/layer_norm.out/whole^3"});
   CHECK(inputs_of(parallel.graph, "h.1/linear/grad^3") ==
         Names{"h.1/linear.out.grad^3", "h.1/layer_norm.out/whole#2^3"});
-  // Forward: rows of each layer's two sums and of the embedding; gathered for its two columns, and for the head.
+  // Forward: rows of each layer's two sums and the embedding's are scattered, and gathered for its two column layers
+  // and the head.
   CHECK(sums(parallel, Phase::forward) ==
         Counts{{"reduce-scatter 262144", 3 * 2 + 1}, {"all-gather 262144", 3 * 2 + 1}, {"all-reduce 3072", 1}});
-  // Back: sums of the columns' operands; gradients gathered for the rows and for the two embeddings (that of the
-  // positions is of one sample), and the columns' operands again.
+  // Backward: sums of the column layers' operands are scattered. Gradients are gathered for the row layers and both
+  // embeddings (the positions' gradient is of one sample), and the column layers' operands again.
   CHECK(sums(parallel, Phase::backward) == Counts{{"reduce-scatter 262144", 3 * 2 + 1},
                                                   {"all-gather 262144", 3 * 2 + 1 + 3 * 2 + 1},
                                                   {"all-gather 131072", 1}});
 
-  // Once a step the gradients of what ranks hold whole of norms, 2 x 256 numbers each: two a layer, one of the head.
+  // Once a step, ranks all-reduce gradients of norm parameters, which each holds whole: 2 x 256 numbers, two norms a
+  // layer and one of the head.
   CHECK(sums(parallel, Phase::update) == Counts{{"all-reduce 4096", 3}, {"all-reduce 2048", 1}});
   CHECK(inputs_of(parallel.graph, "h.1/layer_norm.weight/update^3") == Names{"h.1/layer_norm.weight.grad/whole^3"});
 
-  // What is kept for the backward pass is shared by all: 1/4 of everything, but for scalars.
+  // Activations kept for the backward pass are divided: 1/4 of everything except scalars.
   const auto kept = [](const Graph& graph, const auto& counts) {
     std::int64_t bytes = 0;
     for (const TensorId tensor : graph.tensors()) {
@@ -117,7 +119,7 @@ TEST_CASE(
   CHECK(kept(parallel.graph, of_first(parallel)) == all / 4);
   const auto without = tensor_parallel(whole, {4});
   CHECK(kept(without.graph, of_first(without)) > 3 * all / 10);
-  // A gather waits for the gradient with which its op goes, rather than starting in the forward pass.
+  // A gather for the backward pass waits for the gradient that its op reads, instead of starting in the forward pass.
   for (const OpId op : parallel.graph.after(op_named(parallel.graph, "h.1/layer_norm.out#2/all-gather/wait@3")))
     CHECK(parallel.graph.name(op) == "h.1/split/grad^3");
 }
@@ -129,12 +131,12 @@ TEST_CASE("replicas add the norms' gradients by stage and rank, whole under ZeRO
                           .graph;
   const Replicate replicate{.replicas = 2, .collective = Collective::whole, .zero = 1, .stages = {"h.1/layer_norm^1"}};
   const Graph graph = data_parallel(ranks, replicate).graph;
-  // A norm has 2 x 16 numbers, 128 bytes. The first one comes before ranks share the sequence; the second stage has two
-  // and that of the head.
+  // A norm has 2 x 16 numbers, 128 bytes. The first norm comes before the ranks share the sequence. The second stage
+  // has two norms and the head's.
   const auto counts = test::collectives(graph);
-  CHECK(counts.at("all-reduce 384 of 2") == 2);          // of replicas, either rank: the second stage,
-  CHECK(counts.at("all-reduce 128 of 2") == 2 + 2 + 2);  // the first; and of ranks, in either replica: h.0, the head,
-  CHECK(counts.at("all-reduce 256 of 2") == 2);          // h.1
+  CHECK(counts.at("all-reduce 384 of 2") == 2);          // among replicas, for each rank: the second stage
+  CHECK(counts.at("all-reduce 128 of 2") == 2 + 2 + 2);  // replicas: the first; ranks, for each replica: h.0, head
+  CHECK(counts.at("all-reduce 256 of 2") == 2);          // ranks: h.1
   CHECK(inputs_of(graph, "h.0/layer_norm_2.weight.grad/all-reduce/ready@2@1") ==
         Names{"h.0/layer_norm_2.weight.grad^2/sum@1", "h.0/layer_norm_2.bias.grad^2/sum@1"});
 }
@@ -142,7 +144,7 @@ TEST_CASE("replicas add the norms' gradients by stage and rank, whole under ZeRO
 TEST_CASE("a network without a sequence has none to be shared") {
   CHECK_FALSE(shares_sequence(training_graph(make_network("resnet50")), {.ranks = 2, .sequence = true}));
   CHECK(shares_sequence(training_graph(make_network("gpt2:layers=1")), {.ranks = 2, .sequence = true}));
-  // 129 words are not divided among 2.
+  // 129 words cannot be divided by 2.
   CHECK_FALSE(shares_sequence(training_graph(make_network("gpt2:layers=1,seq=129")), {.ranks = 2, .sequence = true}));
 }
 
@@ -151,10 +153,11 @@ TEST_CASE("a rank holds its share of the weights and whole what follows a row") 
   std::map<std::string, std::int64_t> held;
   for (const OpId op : parallel.graph.ops())
     if (parallel.rank[op] == 1) held[parallel.graph.layer(op)] += parallel.graph.parameter_bytes(op).count;
-  // h = 768. Columns (h x 3h + 3h) / 2 and (h x 4h + 4h) / 2, rows h x h / 2 + h and 4h x h / 2 + h, two norms of 2h
+  // With h = 768: columns (h x 3h + 3h) / 2 and (h x 4h + 4h) / 2, rows h x h / 2 + h and 4h x h / 2 + h, two norms of
+  // 2h.
   const std::int64_t h = 768;
   CHECK(held["h.0"] == 4 * ((3 * h * h + 3 * h) / 2 + (4 * h * h + 4 * h) / 2 + h * h / 2 + h + 2 * h * h + h + 4 * h));
-  // half of 50,257 words, all of 1,024 positions
+  // Half of the 50,257 words, all of the 1,024 positions.
   CHECK(held["embedding"] == 4 * 1024 * h + 4 * 50257 * h / 2);
   CHECK(held["head"] == 4 * 2 * h);
 }
@@ -172,10 +175,10 @@ TEST_CASE("ranks divide the FLOPs of products among them") {
 }
 
 TEST_CASE("gradients of several columns of one tensor add up before their all-reduce") {
-  // BERT's query, key and value are products of their own: one all-reduce of the three, and one of the wide layer's.
+  // BERT has separate products for query, key and value: one all-reduce for the three, and one for the wide layer.
   const auto parallel = ranks_of("bert_base:layers=1", 2);
   const Counts backward = sums(parallel, Phase::backward);
-  // 16 x 384 x 768 numbers, 18,874,368 bytes: of attention, of the wide layer, and of the head's two products
+  // 16 x 384 x 768 numbers are 18,874,368 bytes: of attention, of the wide layer, and of the head's two products.
   CHECK(backward.at("all-reduce 18874368") == 4);
 }
 
@@ -196,7 +199,7 @@ TEST_CASE("of grouped queries several ranks read the keys and values of one head
   const std::string small = "layers=1,batch=1,seq=16,hidden=128,heads=8,kv_heads=2,inner=64,vocabulary=64";
   const Graph whole = training_graph(make_network("llama3_8b:" + small));
   const auto parallel = tensor_parallel(whole, {4});
-  // 4 heads of 16 rows for each of 2 keys: 2 of a key's 4 on a rank.
+  // For each of 2 keys, 4 query heads of 16 rows; a rank has 2 of a key's 4 heads.
   CHECK(signature(parallel, "layers.0/matmul^2") ==
         "MatMul(float32[1,1,32,16],float32[1,1,16,16])->float32[1,1,32,16]");
   CHECK(signature(parallel, "layers.0/matmul/grad^2") ==
@@ -204,7 +207,7 @@ TEST_CASE("of grouped queries several ranks read the keys and values of one head
         "float32[1,1,32,16],float32[1,1,16,16]");
   CHECK(signature(parallel, "layers.0/softmax^2") == "Softmax(float32[1,2,16,16])->float32[1,2,16,16]");
   CHECK(inputs_of(parallel.graph, "layers.0/matmul^2") == Names{"layers.0/add.out^2", "layers.0/add_2.out/whole^2"});
-  // 2 heads x 16 x 16 numbers of keys and of values; rows of two layers, and three numbers a row of the loss.
+  // 2 heads x 16 x 16 numbers of keys and of values, rows of two layers, and three numbers a row for the loss.
   CHECK(sums(parallel, Phase::forward) ==
         Counts{{"all-gather 2048", 2}, {"all-reduce 8192", 2}, {"all-reduce 192", 1}});
   CHECK(sums(parallel, Phase::backward) == Counts{{"reduce-scatter 2048", 2}, {"all-reduce 8192", 3}});
@@ -216,7 +219,7 @@ TEST_CASE("of grouped queries several ranks read the keys and values of one head
   CHECK(signature(fused, "layers.0/attention^1") ==
         "Attention(float32[1,2,16,16],float32[1,1,16,16],float32[1,1,16,16])->float32[1,2,16,16]");
   CHECK(sums(fused, Phase::backward) == sums(parallel, Phase::backward));
-  // 8 heads of queries are not divided among 16.
+  // 8 query heads cannot be divided among 16 ranks.
   CHECK(signature(ranks_of("llama3_8b:" + small, 16), "layers.0/softmax^2") ==
         "Softmax(float32[1,8,16,16])->float32[1,8,16,16]");
   CHECK(heads_shared(whole, {4}).whole.is_none());
@@ -227,7 +230,8 @@ TEST_CASE("of grouped queries several ranks read the keys and values of one head
 }
 
 TEST_CASE("keys with the extents of their queries are keys: ranks add up the terms of their gradient") {
-  // 2 keys, each of 4 heads of 4 rows, as many as a head is wide: queries [1,2,16,16], keys [1,2,16,4].
+  // 2 keys with 4 query heads of 4 rows each: 16 rows, equal to a head's width. Queries are [1,2,16,16], keys
+  // [1,2,16,4].
   const std::string network = "llama3_8b:layers=1,batch=1,seq=4,hidden=128,heads=8,kv_heads=2,inner=64,vocabulary=64";
   const auto parallel = ranks_of(network, 4);
   CHECK(signature(parallel, "layers.0/matmul^2") == "MatMul(float32[1,1,8,16],float32[1,1,16,4])->float32[1,1,8,4]");
@@ -235,7 +239,7 @@ TEST_CASE("keys with the extents of their queries are keys: ranks add up the ter
         "MatMulGrad(float32[1,1,8,4],float32[1,1,16,4],float32[1,1,8,16])->float32[1,1,8,16],float32[1,1,16,4]");
   CHECK(signature(parallel, "layers.0/matmul_2/grad^2") ==
         "MatMulGrad(float32[1,1,8,16],float32[1,1,4,16],float32[1,1,8,4])->float32[1,1,8,4],float32[1,1,4,16]");
-  // 2 heads x 4 x 16 numbers of keys and of values, 4 rows of 128
+  // 2 heads x 4 x 16 numbers of keys and of values, and 4 rows of 128.
   CHECK(sums(parallel, Phase::backward) == Counts{{"reduce-scatter 512", 2}, {"all-reduce 2048", 3}});
   const auto fine = ranks_of(network, 4, Granularity::fine);
   CHECK(signature(fine, "layers.0/matmul/grad_a^2") ==
@@ -246,7 +250,7 @@ TEST_CASE("keys with the extents of their queries are keys: ranks add up the ter
 }
 
 TEST_CASE("gradients of the parts of latent queries, keys and values stay shares of heads") {
-  // Gathered is that of the positions that all heads share of the keys: 4,096 of 64 numbers.
+  // Only the gradient of the key positions that all heads share is gathered: 4,096 of 64 numbers.
   CHECK(all_gathers(ranks_of("deepseek_v3:layers=1,batch=1", 4), Phase::backward) == Counts{{"all-gather 1048576", 1}});
 }
 
@@ -255,7 +259,7 @@ TEST_CASE("a bias that all samples have is no reason to gather their scores, how
     CAPTURE(batch);
     const auto parallel = ranks_of(std::string{"t5_small:layers=2,seq=64,targets=16,batch="} + batch, 2);
     CHECK(all_gathers(parallel, Phase::forward).empty());
-    // The gradients of the encoder's and the decoder's: 8 heads x 64 x 64, 8 x 16 x 16
+    // Gradients of the biases of encoder and decoder: 8 heads x 64 x 64 and 8 x 16 x 16 numbers.
     CHECK(all_gathers(parallel, Phase::backward) == Counts{{"all-gather 131072", 1}, {"all-gather 8192", 1}});
   }
 }
@@ -265,7 +269,7 @@ TEST_CASE("a cross entropy of images adds up three numbers a pixel") {
   const ValueId x = net.input("x", {2, 3, 16, 16});
   const Graph graph =
       training_graph(net.finish({net.node("Conv", {x, net.parameter("w", {8, 3, 1, 1})}, {2, 8, 16, 16})}));
-  // 2 x 16 x 16 rows of three numbers of 4 bytes
+  // 2 x 16 x 16 rows of three 4-byte numbers.
   CHECK(sums(tensor_parallel(graph, {2}), Phase::forward) == Counts{{"all-reduce 6144", 1}});
 }
 
@@ -273,7 +277,7 @@ TEST_CASE("heads that ranks cannot share are gathered, and attention is whole") 
   const auto parallel = ranks_of("gpt2:layers=1,hidden=48,heads=3,seq=16,batch=1,positions=16", 2);
   CHECK(signature(parallel, "h.0/linear^1") == "Linear(float32[1,16,48],float32[48,72],float32[72])->float32[1,16,72]");
   CHECK(signature(parallel, "h.0/matmul^1") == "MatMul(float32[1,3,16,16],float32[1,3,16,16])->float32[1,3,16,16]");
-  CHECK(sums(parallel, Phase::forward).at("all-gather 3072") == 4);  // query, key, value, and the product after them
+  CHECK(sums(parallel, Phase::forward).at("all-gather 3072") == 4);  // query, key, value and the last product
 }
 
 TEST_CASE("what a rank reads and writes has the extents of its signature") {
@@ -290,7 +294,7 @@ TEST_CASE("what a rank reads and writes has the extents of its signature") {
       const auto parallel = tensor_parallel(whole, {.ranks = 4, .sequence = sequence});
       for (const OpId op : parallel.graph.ops()) {
         const OpId from = parallel.original[op];
-        if (parallel.graph.type(op) != whole.type(from)) continue;  // of a collective
+        if (parallel.graph.type(op) != whole.type(from)) continue;  // an op of a collective
         const auto before = detail::parse_signature(whole.signature(from));
         const auto after = detail::parse_signature(parallel.graph.signature(op));
         const auto outputs = whole.outputs(from);
@@ -321,7 +325,7 @@ TEST_CASE("one rank is the graph itself, and a graph without signatures is whole
   const auto parallel = tensor_parallel(std::move(builder).build(), {2});
   CHECK(parallel.collectives.empty());
   CHECK(parallel.graph.op_count() == 4);
-  CHECK_FALSE(shares_parameters(lenet, {11}));  // of 6, 16, 120, 84 and 10 features
+  CHECK_FALSE(shares_parameters(lenet, {11}));  // 6, 16, 120, 84 and 10 features
   CHECK(shares_parameters(lenet, {2}));
 }
 

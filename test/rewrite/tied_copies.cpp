@@ -18,8 +18,8 @@ using test::op_named;
 
 namespace {
 
-/// An embedding of 40 bytes with a state of 80, the head that reads it too, and, if `twice`, another lookup beside the
-/// head: a second term of the gradient.
+/// An embedding of 40 bytes with 80 of state, and a head that reads it too. If `twice`, another lookup beside the head
+/// adds a second term to the gradient.
 Graph tied(bool twice = false) {
   GraphBuilder builder{"tied"};
   const auto add = [&](OpSpec op) {
@@ -71,7 +71,7 @@ TEST_CASE("a head has a copy of the embedding, and both are updated by the sum o
   CHECK(graph.parameter_bytes(head) == Bytes{40});
   CHECK(graph.state_bytes(head) == Bytes{80});
   CHECK(graph.parameter_bytes(op_named(graph, "embed")) == Bytes{40});
-  // In one order on both, so that the copies stay alike.
+  // Both copies add in one order, so that they stay equal.
   CHECK(inputs_of(graph, "sum") == Names{"de", "dh"});
   CHECK(inputs_of(graph, "sum/copy-1") == Names{"de", "dh"});
   CHECK(graph.phase(op_named(graph, "sum")) == Phase::update);
@@ -84,7 +84,7 @@ TEST_CASE("a head has a copy of the embedding, and both are updated by the sum o
 
 TEST_CASE("terms that one copy makes are added there, in the backward pass") {
   const Graph graph = tie_copies(tied(true), {{{"again", "head", "head/grad", "again/grad"}}}).graph;
-  // dh and da are of the copy: (dh + de) + da becomes de + (dh + da).
+  // dh and da belong to the copy: (dh + de) + da becomes de + (dh + da).
   CHECK(inputs_of(graph, "sum2/own-1") == Names{"dh", "da"});
   CHECK(graph.phase(op_named(graph, "sum2/own-1")) == Phase::backward);
   CHECK(inputs_of(graph, "sum2") == Names{"de", "sum2/own-1"});
@@ -92,7 +92,7 @@ TEST_CASE("terms that one copy makes are added there, in the backward pass") {
   CHECK(graph.parameter_bytes(op_named(graph, "again")) == Bytes{40});
   CHECK(graph.parameter_bytes(op_named(graph, "head")) == Bytes{0});
   CHECK_FALSE(graph.find_op("sum"));
-  // Two copies, of which each has a term.
+  // Two copies, each with one term.
   const Graph two = tie_copies(tied(true), {{{"again", "again/grad"}, {"head", "head/grad"}}}).graph;
   CHECK(inputs_of(two, "sum2") == Names{"de", "da", "dh"});
   CHECK(inputs_of(two, "sum2/copy-2") == Names{"de", "da", "dh"});
@@ -104,7 +104,8 @@ TEST_CASE("copies send each other their sums once a step, and replicas share the
   const Graph graph = apply_rewrites(tied(), parts);
   CHECK(inputs_of(graph, "sum") == Names{"de/accumulate~4", "dh/accumulate~4"});
   CHECK(inputs_of(graph, "sum/copy-1") == Names{"de/accumulate~4", "dh/accumulate~4"});
-  // Replicas add each on the devices that make it; with ZeRO 1 half of each, by which each updates half.
+  // Each replica adds both gradients on the devices that produce them. With ZeRO 1 a replica adds half of each and
+  // updates that half.
   const std::vector<Rewrite> whole{TiedCopies{{{"head", "head/grad"}}},
                                    Replicate{.replicas = 2, .collective = Collective::ring}};
   const Graph all = apply_rewrites(tied(), whole);
@@ -126,7 +127,7 @@ TEST_CASE("copies are found where a group's ops are in several places") {
   CHECK(copies_by_place(graph, place).copies.empty());
   for (const char* name : {"head", "head/grad"}) place[op_named(graph, name)] = 3;
   CHECK(copies_by_place(graph, place) == TiedCopies{{{"head", "head/grad"}}});
-  // BERT's head holds a bias besides, which goes with it, 4 bytes for each of 30,522 words.
+  // BERT's head also holds a bias, 4 bytes for each of 30,522 words, which moves with the copy.
   const Graph bert = training_graph(make_network("bert_base:layers=1"));
   place.assign(bert.op_count(), 0);
   for (const OpId op : bert.ops()) place[op] = bert.layer(op) == "head" ? 1 : 0;
@@ -136,7 +137,7 @@ TEST_CASE("copies are found where a group's ops are in several places") {
   CHECK(copied.parameter_bytes(op_named(copied, "head/linear_2")) == Bytes{4 * 30'522 * (768 + 1)});
   CHECK(copied.colocation_group(op_named(copied, "head/bias/update")) == "embedding/words/copy-1");
   CHECK(inputs_of(copied, "embedding/words/update/copy-1") == Names{"embedding/words.grad#2/copy-1"});
-  // T5: the embedding of both encoder and decoder, and the head.
+  // T5: encoder, decoder and head share one embedding.
   const Graph t5 = training_graph(make_network("t5_small:layers=1"));
   IdMap<OpId, std::size_t> layers;
   std::vector<std::string> names;

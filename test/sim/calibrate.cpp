@@ -8,8 +8,8 @@ using namespace trainyard::test;
 
 namespace {
 
-/// gpu0 and gpu1 of the class gpu: op a takes 700 ns; the link 200 ns + 2 ns/B, at `sizes` sizes, one of them `factor`
-/// times as long.
+/// A profile of gpu0 and gpu1, class gpu. Op a takes 700 ns; the link takes 200 ns + 2 ns/B at `sizes` sizes, one of
+/// which takes `factor` times as long.
 std::string profile(int sizes = 6, int factor = 1) {
   std::string text = R"({"format": "trainyard-profile/1", "name": "bench", "created": "2026-07-01T12:00:00Z",
  "devices": [{"name": "gpu0", "class": "gpu"}, {"name": "gpu1", "class": "gpu"}],
@@ -24,7 +24,7 @@ std::string profile(int sizes = 6, int factor = 1) {
   return text + "]}]}";
 }
 
-/// Ops a and b with FLOPs, 1000 bytes between them.
+/// Ops a and b with FLOPs, and 1000 bytes between them.
 const char* const kGraph = R"({"format": "trainyard-graph/1", "name": "two", "ops": [
  {"name": "a", "flops": 1e6, "outputs": [{"name": "ab", "bytes": 1000}]},
  {"name": "b", "flops": 1e6, "inputs": ["ab"], "outputs": []}]})";
@@ -58,7 +58,7 @@ TEST_CASE("calibrate and simulate --costs close the loop by files alone") {
   CAPTURE(run.error);
   REQUIRE(run.exit_code == 0);
   const auto json = json_of(run);
-  // a as measured 700; 200 + 1000 x 2 = 2200; b by the roofline: 1e6 / (1e9 x 0.3) = 3,333,333
+  // a as measured: 700. Transfer: 200 + 1000 x 2 = 2200. b by the roofline: 1e6 / (1e9 x 0.3) = 3,333,333.
   CHECK(json["makespan_ns"] == 700 + 2'200 + 3'333'333);
   CHECK(json["cost_sources"]["calibrated-op"]["ops"] == 1);
   CHECK(json["cost_sources"]["calibrated-op"]["evidence"] == "measured");

@@ -22,7 +22,7 @@ std::string example_in(const std::string& help) {
 
 struct Wrong {
   const char* words;
-  const char* said;  // part of the message or the help
+  const char* said;  // text in the message or the help
 };
 
 }  // namespace
@@ -44,7 +44,7 @@ TEST_CASE("the example in the help of every verb works") {
     CHECK(contains(example, std::string{"trainyard "} + verb));
     const auto result =
         run_command("cd '" + folder.path().string() + "' && PATH='" + tools.path().string() + "':$PATH && " + example);
-    if (name == "validate")  // whatever this machine is like: pass, fail or inconclusive
+    if (name == "validate")  // pass, fail or inconclusive, depending on the machine
       CHECK((result.exit_code == 0 || result.exit_code == 1 || result.exit_code == 5));
     else
       CHECK(result.exit_code == 0);

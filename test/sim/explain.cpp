@@ -33,7 +33,7 @@ TEST_CASE("explain says what the step is made of, and what a faster link or devi
   CHECK(object["what_if"][0]["what_if"] == "all 2 gpu 2x as fast");
   CHECK(object["what_if"][0]["saved_ns"] == 1500);
   CHECK(object["what_if"][1]["what_if"] == "gpu0 2x as fast");
-  CHECK(object["what_if"][2]["what_if"] == "wire 2x as fast");  // a tie: as listed
+  CHECK(object["what_if"][2]["what_if"] == "wire 2x as fast");  // ties are in listed order
   CHECK(object["what_if"][2]["makespan_ns"] == 4000);
 
   const json asked = json_of(
@@ -62,7 +62,7 @@ TEST_CASE("explain with a placer can place again on each changed machine") {
 
 TEST_CASE("explain says whether more memory would help what does not fit") {
   const TemporaryFolder folder;
-  write_chain_inputs(folder, "5 kB");  // gpu0 holds 5000 bytes of parameters, and a tensor of 1000
+  write_chain_inputs(folder, "5 kB");  // gpu0 holds 5000 bytes of parameters and a tensor of 1000
   const auto result = run_trainyard(folder.path(), "explain chain.json --cluster pair.toml --schedule s.json");
   CHECK(result.exit_code == 1);
   CHECK(contains(result.output, "all 2 gpu with 2x memory"));
@@ -102,7 +102,7 @@ TEST_CASE("--slow makes a device or a link slow, and the placer knows it") {
   CHECK(step(fixed + "--slow gpu1=1.5") == 5500);
   CHECK(step(fixed + "--slow gpu0=1.5") == 6000);             // a and c
   CHECK(step(fixed + "--slow wire=3") == 9000);               // two transfers
-  CHECK(step(fixed + "--slow gpu0-gpu1=3,gpu1=2") == 10000);  // and b
+  CHECK(step(fixed + "--slow gpu0-gpu1=3,gpu1=2") == 10000);  // two transfers and b
   CHECK(step(fixed + "--slow gpu0-gpu1=3 --slow gpu1=2") == 10000);
   CHECK(step(fixed + "--slow devices=2 --scale compute=2") == 5000);
   CHECK(step("--placer heft") == 3000);
@@ -135,7 +135,7 @@ TEST_CASE("compare --slow-one tells what each schedule loses to a slow device, a
   const auto& back = all["results"][1]["slow_one"];
   CHECK(back["makespan_ns"] == json({{"gpu0", 7000}, {"gpu1", 6000}}));
   CHECK(back["mean"].get<double>() == doctest::Approx(1.3));                      // (7 + 6) / (2 x 5)
-  CHECK(back["regret"].get<double>() == doctest::Approx((7.0 / 6 + 2) / 2 - 1));  // 6000 / 3000 with gpu1
+  CHECK(back["regret"].get<double>() == doctest::Approx((7.0 / 6 + 2) / 2 - 1));  // with gpu1 slow, 6000 / 3000
   CHECK(contains(read_text(folder.path() / "t.csv"), "slow_factor,slow_mean,slow_worst,slow_regret"));
   const auto text = run_trainyard(folder.path(), run);
   CHECK(contains(text.output, "one slow, mean"));
@@ -143,7 +143,7 @@ TEST_CASE("compare --slow-one tells what each schedule loses to a slow device, a
   const auto again = json_of(run_trainyard(folder.path(), run + "--place-again --json --csv a.csv"))["results"];
   CHECK(again[0]["slow_one"]["placed_again_ns"].size() == 2);
   CHECK(again[0]["slow_one"]["known"] >= 1);
-  CHECK_FALSE(again[1]["slow_one"].contains("known"));  // a schedule that is given
+  CHECK_FALSE(again[1]["slow_one"].contains("known"));  // known only for placers, not for given schedules
   CHECK(contains(read_text(folder.path() / "a.csv"), "slow_known,slow_regret"));
   CHECK(contains(run_trainyard(folder.path(), run + "--place-again").output, "if known"));
   CHECK(run_trainyard(folder.path(), "compare chain.json --cluster pair.toml --place-again").exit_code == 2);
@@ -161,7 +161,7 @@ TEST_CASE("a folded schedule made without --slow is refused with it") {
   const auto refused = run_trainyard(folder.path(), "simulate" + of + "--schedule folded.json --slow gpu3=2");
   CHECK(refused.exit_code == 2);
   CHECK(contains(refused.error, "the schedule is folded"));
-  // Made with it, the slow replica is a class of its own.
+  // A schedule placed with the slow device in view has the slow replica in a separate class.
   const auto step = [&](const std::string& words) {
     return json_of(run_trainyard(folder.path(), "simulate" + of + plan + words + " --json"))["makespan_ns"];
   };

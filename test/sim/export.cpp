@@ -125,7 +125,7 @@ TEST_CASE("a schedule is written as a device map, read in its place, and takes t
   CHECK(json_of(same)["read_back_ns"] == json_of(simulated)["makespan_ns"]);
   CHECK(json_of(same)["lost"].empty());
 
-  // A schedule says of which model and cluster it is.
+  // A schedule names its model and cluster.
   REQUIRE(run_trainyard(folder.path(), "place " + of + " --placer heft -o heft.json").exit_code == 0);
   const auto lossy = run_trainyard(folder.path(), "export heft.json --to device-map -o heft-map.json");
   CHECK(lossy.exit_code == 0);
@@ -227,7 +227,7 @@ TEST_CASE("traces that are cut short or damaged in their gzip data are refused b
     for (const auto& [text, says] :
          {std::pair<std::string, const char*>{whole.substr(0, whole.size() - 12), "is cut short"},
           {whole + "x", "has something after its gzip data"},
-          {wrong, "is damaged: incorrect data check"}}) {  // the checksum
+          {wrong, "is damaged: incorrect data check"}}) {  // wrong checksum
       write_text(folder.path() / "bad.json.gz", text);
       const auto refused = run_trainyard(folder.path(), words + "bad.json.gz");
       CHECK(refused.exit_code == 3);
@@ -297,7 +297,7 @@ TEST_CASE("the plan of a graph file, which does not say its batch, says for how 
       run_trainyard(folder.path(),
                     "place graph.json --cluster 2xV100 --placer megatron --plan-out plan.json -o schedule.json --json");
   REQUIRE(placed.exit_code == 0);
-  CHECK(contains(placed.error + placed.output, "the plan is for 32"));  // 16 for each of two devices
+  CHECK(contains(placed.error + placed.output, "the plan is for 32"));  // 16 samples for each of two devices
   CHECK(nlohmann::json::parse(read_text(folder.path() / "plan.json"))["batch"] == 32);
   const auto same = run_trainyard(
       folder.path(), "export plan.json --model graph.json --cluster 2xV100 --to megatron -o arguments.sh --json");

@@ -12,7 +12,7 @@ namespace {
 
 TEST_CASE("goodput tells the best interval, the closed form and the Monte Carlo beside it") {
   const TemporaryFolder folder;
-  // 18,000 h over 1000 devices: a failure every 18 h, 64,800 s. sqrt(2 x 60 x 64,800) = 2788.5 s
+  // 18,000 h / 1000 devices: a failure every 18 h = 64,800 s. Young's interval: sqrt(2 x 60 x 64,800) = 2788.5 s.
   const std::string run = "goodput --step 10s --devices 1000 --mtbf 18kh --checkpoint 60s --restart 0s ";
   const auto json = json_of(run_trainyard(folder.path(), run + "--json"));
   CHECK(json["verb"] == "goodput");
@@ -21,7 +21,7 @@ TEST_CASE("goodput tells the best interval, the closed form and the Monte Carlo 
   const double exact = json["best"]["exact_s"];
   CHECK(exact == doctest::Approx(json["best"]["higher_order_s"].get<double>()).epsilon(1e-4));
   const double tau = json["interval_s"];
-  CHECK(std::abs(tau - exact) < 10);  // to a whole step
+  CHECK(std::abs(tau - exact) < 10);  // rounded to a whole step
   CHECK(json["interval_steps"].get<double>() * 10 == tau);
   const double goodput = json["goodput"];
   CHECK(goodput == doctest::Approx(tau / (64'800 * std::expm1((tau + 60) / 64'800))));
@@ -36,7 +36,7 @@ TEST_CASE("goodput tells the best interval, the closed form and the Monte Carlo 
   const auto text = run_trainyard(folder.path(), run + "--interval 1000steps");
   CHECK(contains(text.output, "every 1,000 steps, 2.78 h"));
   CHECK(contains(text.output, "best interval"));
-  // To the nearest step, of which there is at least one.
+  // Intervals are rounded to the nearest step and are at least one step.
   CHECK(json_of(run_trainyard(folder.path(), run + "--json --interval 26s"))["interval_steps"] == 3);
   CHECK(json_of(run_trainyard(folder.path(), run + "--json --interval 1s"))["interval_steps"] == 1);
 }
@@ -58,7 +58,7 @@ TEST_CASE("goodput simulates the step, and counts the devices that the schedule 
   CHECK(two["job_mtbf_s"] == 3600);
   const auto more = json_of(run_trainyard(folder.path(), "goodput chain.json --placer single --devices 8" + failures));
   CHECK(more["job_mtbf_s"] == 900);
-  // Under noise the step is the mean of the samples.
+  // With noise, the step is the mean of the samples.
   const std::string noisy = "chain.json --placer single --noise 20% --samples 50 --cluster pair.toml --json ";
   CHECK(json_of(run_trainyard(folder.path(), "goodput --mtbf 2h --checkpoint 10s " + noisy))["step_ns"] ==
         std::floor(json_of(run_trainyard(folder.path(), "simulate " + noisy))["noise"]["mean_ns"].get<double>() + 0.5));

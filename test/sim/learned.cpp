@@ -27,7 +27,7 @@ TEST_CASE("a policy that train writes places other graphs on as many devices, an
   const auto facts = json_of(trained);
   CHECK(facts["placer"] == "placeto");
   CHECK(facts["updates"] == 2);
-  CHECK(facts["episodes"] == 17);  // 2 x 8, and what the policy decides in the end
+  CHECK(facts["episodes"] == 17);  // 2 x 8, and the policy's final decisions
   CHECK(facts["models"][0]["best_ns"] <= facts["models"][0]["start_ns"]);
   const auto placed = run_trainyard(folder.path(), "place alexnet:batch=4 --cluster 2xV100 --policy p.json --json");
   CHECK(placed.exit_code == 0);
@@ -74,7 +74,7 @@ TEST_CASE("a policy file that is damaged, or of something else, is refused with 
 TEST_CASE("an interrupted training writes the policy that it has, and exits 130") {
   const TemporaryFolder folder;
   const std::string program = (build_dir() / "sim" / "trainyard").string();
-  // Asked before the first update it has none to write: on a busy machine it is asked again, later.
+  // An interrupt before the first update leaves no policy, so on a busy machine the test retries with a longer time.
   for (int seconds = 2; seconds <= 64 && !std::filesystem::exists(folder.path() / "p.json"); seconds *= 2) {
     const auto result =
         run_command("cd '" + folder.path().string() + "' && timeout --preserve-status -s INT " +

@@ -17,7 +17,7 @@ TEST_CASE("the open dimensions of an ONNX file are given by name, and the batch 
   REQUIRE(by_batch.exit_code == 0);
   CHECK(by_batch.output == by_name.output);
   CHECK(json_of(by_batch)["name"] == "bert_base_dyn.train");
-  // The explicit size wins.
+  // --bind overrides --batch.
   CHECK(run_trainyard(folder.path(), "import " + file + " --batch 7 --bind N=2 --bind S=32 --json").output ==
         by_name.output);
 

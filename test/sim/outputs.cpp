@@ -26,9 +26,9 @@ TEST_CASE("a bad input exits 3, says where and what, and leaves no output") {
     CHECK(result.error.starts_with(file + ":" + std::to_string(input.line) + ":"));
     CHECK(contains(result.error, ": error["));
     for (const char* word : input.words) CHECK_MESSAGE(contains(result.error, word), word);
-    CHECK(file_count(folder.path()) == 3);  // the inputs, and nothing beside them
+    CHECK(file_count(folder.path()) == 3);  // only the inputs
 
-    // A schedule, and what says that it is one, is checked with --model and --cluster only.
+    // Schedules, and texts that claim to be one, are checked only with --model and --cluster.
     if (input.kind == InputKind::schedule || contains(input.text, "trainyard-schedule")) continue;
     const auto checked = run_trainyard(folder.path(), "check " + file + " toy.json toy.toml --json");
     CHECK(checked.exit_code == 3);
@@ -61,15 +61,15 @@ TEST_CASE("check finds the kind of each file and says all that is wrong") {
   const auto nameless = run_trainyard(folder.path(), "check s.json chain.json");
   CHECK(nameless.exit_code == 3);
   CHECK(contains(nameless.error, "does not say of which model it is"));
-  CHECK(contains(nameless.output, "chain.json: a graph without errors"));  // the other file is checked all the same
+  CHECK(contains(nameless.output, "chain.json: a graph without errors"));  // the other file is still checked
   const auto schedule = run_trainyard(folder.path(), "check s.json --model chain.json --cluster pair.toml");
   CHECK(schedule.exit_code == 3);
   CHECK(contains(schedule.error, "gpu9"));
-  CHECK(contains(schedule.error, "'b'"));  // not only the first problem
+  CHECK(contains(schedule.error, "'b'"));  // every problem is reported
   CHECK(run_trainyard(folder.path(), "check nothing.json").exit_code == 3);
   CHECK(run_trainyard(folder.path(), "place chain.json --cluster pair.toml -o p.json -q").exit_code == 0);
   CHECK(run_trainyard(folder.path(), "check p.json --model chain.json --cluster pair.toml").exit_code == 0);
-  const auto unnamed = run_trainyard(folder.path(), "check p.json");  // of a file, which it knows by its graph's name
+  const auto unnamed = run_trainyard(folder.path(), "check p.json");  // the schedule names its graph, but not the file
   CHECK(unnamed.exit_code == 3);
   CHECK(contains(unnamed.error, "give --model and --cluster"));
   const auto graph = run_trainyard(folder.path(), "check chain.json --cluster pair.toml --slow gpu0=2");
@@ -86,7 +86,7 @@ TEST_CASE(
   REQUIRE(run("simulate alexnet --cluster 2xV100 --schedule dp.json --steps 2 -o two.json").exit_code == 0);
   CHECK(run("check dp.json").output == "dp.json: a schedule without errors: fits alexnet and 2xV100\n");
   const auto alone = json_of(run("check one.json --json"));
-  REQUIRE(alone["errors"].size() == 1);  // not one for each op
+  REQUIRE(alone["errors"].size() == 1);  // one error, not one for each op
   CHECK(alone["errors"][0]["code"] == "other-graph");
   CHECK(contains(alone["errors"][0]["help"], "give --schedule FILE"));
   CHECK(run("check one.json --schedule dp.json").exit_code == 0);
@@ -108,12 +108,12 @@ TEST_CASE("an output is no input of the same run and no other output") {
   }
   CHECK(read_text(folder.path() / "chain.json") == kChainGraph);
   CHECK(file_count(folder.path()) == 2);
-  // What options name is read as well, and so is what a schedule names.
+  // Files named by options, and by a schedule, count as inputs too.
   write_text(folder.path() / "f.json", "as it was");
   write_text(folder.path() / "s.json", R"({"format": "trainyard-schedule/1", "graph": "chain.json",
     "cluster": "pair.toml", "placement": {"a": "gpu0", "b": "gpu0", "c": "gpu0"}})");
   std::filesystem::copy(folder.path() / "s.json",
-                        folder.path() / "f.0.json");  // what --to kineto would write for the first rank
+                        folder.path() / "f.0.json");  // the output of --to kineto for the first rank
   for (const char* words :
        {"place chain.json --cluster pair.toml --policy f.json -o f.json",
         "train chain.json --cluster pair.toml --costs f.json -o f.json",
@@ -134,7 +134,7 @@ TEST_CASE("an output is no input of the same run and no other output") {
   CHECK(contains(nowhere.error, "missing"));
   const auto onto_folder = run_trainyard(folder.path(), "place chain.json --cluster pair.toml -o .");
   CHECK(onto_folder.exit_code == 3);
-  CHECK_FALSE(contains(onto_folder.error, "warning"));  // known before the work begins
+  CHECK_FALSE(contains(onto_folder.error, "warning"));  // refused before the work begins
 }
 
 TEST_CASE("files are compressed by their names, and - is the standard stream") {
@@ -154,7 +154,7 @@ TEST_CASE("files are compressed by their names, and - is the standard stream") {
 TEST_CASE("an interrupt exits 130 and leaves no output") {
   const TemporaryFolder folder;
   if (run_command("timeout --version").exit_code != 0) return report_skipped("no timeout");
-  // The model never comes: nobody writes to the pipe before the interrupt.
+  // The model never arrives: nothing is written to the pipe before the interrupt.
   const auto result =
       run_command("cd '" + folder.path().string() + "' && sleep 1 | timeout --preserve-status -s INT 0.3 '" +
                   (build_dir() / "sim" / "trainyard").string() + "' import - -o x.json");
@@ -175,7 +175,7 @@ TEST_CASE("a measurement that is killed leaves its file as it was, or whole") {
     const std::string text = read_text(file);
     if (text != "as it was") CHECK(nlohmann::json::parse(text)["format"] == "trainyard-profile/1");
   }
-  // A request to end is obeyed in order: nothing stays beside the file either.
+  // SIGTERM ends the program in order: no temporary file stays behind.
   const TemporaryFolder other;
   const auto result = run_command("cd '" + other.path().string() + "' && timeout --preserve-status 0.3 '" +
                                   (build_dir() / "sim" / "trainyard").string() +
@@ -192,11 +192,11 @@ TEST_CASE("colour follows --color, then NO_COLOR, then CLICOLOR_FORCE, then the 
             .error,
         "\033[");
   };
-  CHECK_FALSE(colored("", ""));  // a file, no terminal
+  CHECK_FALSE(colored("", ""));  // output to a file, not a terminal
   CHECK(colored("", "CLICOLOR_FORCE=1"));
   CHECK_FALSE(colored("", "CLICOLOR_FORCE=0"));
   CHECK_FALSE(colored("", "NO_COLOR=1 CLICOLOR_FORCE=1"));
-  CHECK(colored("", "NO_COLOR= CLICOLOR_FORCE=1"));  // empty means not set
+  CHECK(colored("", "NO_COLOR= CLICOLOR_FORCE=1"));  // an empty variable is not set
   CHECK(colored("--color always", "NO_COLOR=1"));
   CHECK_FALSE(colored("--color never", "CLICOLOR_FORCE=1"));
 }
@@ -214,14 +214,14 @@ TEST_CASE("the bash completion completes verbs, options and values") {
   CHECK(completed("simulate --clu", 2) == " --cluster \n");
   CHECK(contains(completed("simulate resnet50 --cluster dgx1", 4), " dgx1-v100 "));
   CHECK(contains(completed("simulate resnet5", 2), " resnet50 "));
-  CHECK(contains(completed("place scr", 2), " script "));  // a file
+  CHECK(contains(completed("place scr", 2), " script "));  // a file name
   CHECK(completed("simulate resnet50 --training ad", 4) == " adam \n");
   CHECK(contains(completed("placers he", 2), " heft "));
   CHECK(contains(completed("compare lenet --cluster dg", 4), " dgx1-v100 "));
   CHECK(contains(completed("compare lenet --placers heft,exp", 4), " heft,expert "));
   CHECK(contains(completed("compare lenet --cluster 2xV100,4xA", 4), " 2xV100,4xA100 "));
   CHECK(contains(completed("place lenet --placer heft --parameter ord", 6), " order= "));
-  CHECK(contains(completed("simulate lenet : ba", 4), " batch= "));  // bash breaks words at colons
+  CHECK(contains(completed("simulate lenet : ba", 4), " batch= "));  // bash splits words at colons
 }
 
 TEST_CASE("the zsh completion is one that zsh accepts") {
@@ -286,8 +286,8 @@ TEST_CASE("a search that is asked to end exits with 128 and the signal") {
   if (run_command("timeout --version").exit_code != 0) return report_skipped("no timeout");
   for (const auto& [signal, code] : {std::pair{"INT", 130}, std::pair{"TERM", 143}}) {
     const std::filesystem::path best = folder.path() / "s.json";
-    // A loaded machine may need seconds until it has a first schedule: asked again, later, until it had one. `timeout`
-    // sends the signal twice, to the program and to its group.
+    // A busy machine may need seconds for a first schedule, so the test retries with a longer time until one was
+    // written. `timeout` sends the signal twice, to the program and to its group.
     for (int seconds = 1; seconds <= 32 && !exists(best); seconds *= 2) {
       const auto result =
           run_command("cd '" + folder.path().string() + "' && timeout --preserve-status -s " + signal + " " +
@@ -295,7 +295,7 @@ TEST_CASE("a search that is asked to end exits with 128 and the signal") {
                       "' place lenet --cluster 4xV100 --placer flexflow --time 60s -q -o s.json");
       CHECK(result.exit_code == code);
     }
-    CHECK(file_count(folder.path()) == 1);  // the best so far
+    CHECK(file_count(folder.path()) == 1);  // the best schedule so far
     std::filesystem::remove(best);
   }
 }
@@ -319,7 +319,7 @@ TEST_CASE(
 
 TEST_CASE("no name of a file speaks to the terminal or forges a line") {
   const TemporaryFolder folder;
-  // ESC, BEL, the C1 control U+009B, the turn of U+202E, a line of its own.
+  // ESC, BEL, the C1 control U+009B, the bidi override U+202E, and a new line.
   const std::string evil = R"(\u001b]0;t\u0007\u009b31m\u202e\nerror[fake]: x)";
   const auto named = [&](std::string text, std::initializer_list<const char*> names) {
     for (const std::string name : names)

@@ -22,7 +22,7 @@ nlohmann::json page_data(const std::filesystem::path& file) {
 
 TEST_CASE("the page of a validation shows the times that are judged, and the communication that was exposed") {
   const TemporaryFolder folder;
-  // What is recorded takes the simulated times: the measured run is the predicted one.
+  // The recording backend takes the simulated times, so the measured run equals the predicted one.
   const auto ran = run_trainyard(folder.path(),
                                  "validate lenet:batch=8 --placer round-robin --cluster 2xcpu-core --backend recording "
                                  "--report page.html --json");
@@ -72,7 +72,7 @@ TEST_CASE("what is drawn of a real run takes the time that its verdict is about"
                                  "page.html --json");
   if (ran.exit_code == 4) return report_skipped("needs two cores");
   const auto object = json_of(ran), data = page_data(folder.path() / "page.html");
-  // Whether other work disturbed the steps or not.
+  // Holds with and without disturbance by other work.
   const bool disturbed = object["basis"] == "ops";
   CHECK(data["runs"][1]["makespan_ns"] == (disturbed ? object["undisturbed_ns"] : object["measured_ns"]["p50"]));
   CHECK(contains(data["runs"][1]["label"], "undisturbed (simulated)") == disturbed);

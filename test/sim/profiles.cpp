@@ -16,7 +16,7 @@ TEST_CASE("a PipeDream profile and a dnn-partitioning workload are models, the w
          "\ta -- b\n";
   const auto profile = run_trainyard(folder.path(), "simulate two.graph.txt --cluster 2xV100 --placer single --json");
   REQUIRE(profile.exit_code == 0);
-  CHECK(json_of(profile)["makespan_ns"] == 4'000'000);  // 1 + 0.5 + 0.5 + 2 ms
+  CHECK(json_of(profile)["makespan_ns"] == 4'000'000);  // forward 1 + 0.5, backward 0.5 + 2 ms
 
   std::ofstream{folder.path() / "work.json"} << R"({"maxSizePerFPGA": 1e9, "maxFPGAs": 1, "maxCPUs": 1, "nodes": [
            {"id": 1, "supportedOnFpga": 1, "cpuLatency": 9, "fpgaLatency": 2, "isBackwardNode": 0, "size": 40},

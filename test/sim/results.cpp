@@ -15,7 +15,7 @@ namespace {
 void write_split_inputs(const std::filesystem::path& folder, const std::string& memory = "1 GB") {
   write_text(folder / "chain.json", kChainGraph);
   write_text(folder / "pair.toml", pair_cluster(memory));
-  // a and c on gpu0, b on gpu1
+  // a and c on gpu0, b on gpu1.
   write_text(folder / "split.json", R"({"format": "trainyard-schedule/1", "policy": "fifo",
     "placement": {"a": "gpu0", "b": "gpu1", "c": "gpu0"}})");
 }
@@ -33,22 +33,23 @@ TEST_CASE("import says what a network comes to") {
   const json object = json_of(result);
   check_keys(object, {"name", "ops", "tensors", "parameters", "forward_flops", "backward_flops", "saved_bytes",
                       "parameter_bytes"});
-  // 6x1x5x5+6 + 16x6x5x5+16 + 400x120+120 + 120x84+84 + 84x10+10 = 156 + 2416 + 48120 + 10164 + 850
+  // Convolutions 6x1x5x5+6 = 156 and 16x6x5x5+16 = 2416; linear layers 400x120+120 = 48120, 120x84+84 = 10164 and
+  // 84x10+10 = 850.
   CHECK(object["parameters"] == 61706);
   CHECK(object["parameter_bytes"] == 4 * 61706);
   CHECK(object["state_bytes"] == 2 * 4 * 61706);
 
-  // The file gives the same numbers back, but for those that a graph does not hold.
+  // Importing the written file gives equal numbers, except those that a graph does not hold.
   const json again = json_of(run_trainyard(folder.path(), "import lenet.json --json"));
   for (const char* key : {"name", "ops", "tensors", "forward_total_flops", "backward_total_flops", "parameter_bytes"})
     CHECK(again[key] == object[key]);
   CHECK(again["parameters"].is_null());
 
-  // 28x28x6 outputs of 25 products, 10x10x16 of 150, and the dense layers; a product and a sum are two.
+  // 28x28x6 outputs of 25 multiply-adds, 10x10x16 of 150, and the linear layers; a multiply-add counts as two FLOPs.
   CHECK(object["forward_flops"] == 2 * (28 * 28 * 6 * 25 + 10 * 10 * 16 * 150 + 400 * 120 + 120 * 84 + 84 * 10));
   CHECK(object["forward_total_flops"] > object["forward_flops"]);
 
-  // --batch is the network's own number; the graph's name says which.
+  // --batch sets the network's batch, which the graph's name then contains.
   CHECK(json_of(run_trainyard(folder.path(), "import lenet --batch 4 --json"))["forward_flops"] >
         3 * object["forward_flops"].get<double>());
   CHECK(json_of(run_trainyard(folder.path(), "import lenet:batch=1 --training none --json"))["backward_flops"] == 0);
@@ -96,7 +97,7 @@ TEST_CASE("what-if options change devices, links and memory") {
 TEST_CASE("--sharing says how transfers get along on links") {
   const TemporaryFolder folder;
   write_split_inputs(folder.path());
-  // a ends at 1000 and sends two tensors of 1000 ns each to b and c on the other device, which take 1000 each.
+  // a ends at 1000 and sends two tensors of 1000 ns each to b and c, which take 1000 each on the other device.
   write_text(folder.path() / "fork.json", R"({"format": "trainyard-graph/1", "ops": [
  {"name": "a", "times_ns": {"gpu": 1000}, "outputs": [{"name": "ab", "bytes": 1000}, {"name": "ac", "bytes": 1000}]},
  {"name": "b", "times_ns": {"gpu": 1000}, "inputs": ["ab"], "outputs": []},
@@ -104,11 +105,11 @@ TEST_CASE("--sharing says how transfers get along on links") {
   write_text(folder.path() / "fork-split.json", R"({"format": "trainyard-schedule/1",
  "placement": {"a": "gpu0", "b": "gpu1", "c": "gpu1"}})");
   const std::string run = "simulate fork.json --cluster pair.toml --schedule fork-split.json --json ";
-  CHECK(json_of(run_trainyard(folder.path(), run))["makespan_ns"] == 4000);  // b from 2000, c from 3000
+  CHECK(json_of(run_trainyard(folder.path(), run))["makespan_ns"] == 4000);  // b starts at 2000, c at 3000
   CHECK(json_of(run_trainyard(folder.path(), run + "--sharing serial"))["makespan_ns"] == 4000);
-  CHECK(json_of(run_trainyard(folder.path(), run + "--sharing fair"))["makespan_ns"] == 5000);  // both from 3000
-  CHECK(json_of(run_trainyard(folder.path(), run + "--sharing none"))["makespan_ns"] == 4000);  // both from 2000
-  // Three devices on links of one bus, b and c on two of them: the bus makes one of the transfers wait.
+  CHECK(json_of(run_trainyard(folder.path(), run + "--sharing fair"))["makespan_ns"] == 5000);  // both start at 3000
+  CHECK(json_of(run_trainyard(folder.path(), run + "--sharing none"))["makespan_ns"] == 4000);  // both start at 2000
+  // Three devices on two links of one bus; b and c are at the ends. The bus makes one transfer wait for the other.
   std::string bus;
   for (const char* name : {"gpu0", "gpu1", "gpu2"})
     bus += "[[device]]\nname = \"" + std::string{name} + "\"\nclass = \"gpu\"\n";
@@ -119,8 +120,8 @@ TEST_CASE("--sharing says how transfers get along on links") {
   write_text(folder.path() / "bus-split.json", R"({"format": "trainyard-schedule/1",
  "placement": {"a": "gpu0", "b": "gpu1", "c": "gpu2"}})");
   const std::string on_bus = "simulate fork.json --cluster bus.toml --schedule bus-split.json --json ";
-  CHECK(json_of(run_trainyard(folder.path(), on_bus))["makespan_ns"] == 4000);                     // c from 3000
-  CHECK(json_of(run_trainyard(folder.path(), on_bus + "--sharing none"))["makespan_ns"] == 3000);  // both from 2000
+  CHECK(json_of(run_trainyard(folder.path(), on_bus))["makespan_ns"] == 4000);                     // c starts at 3000
+  CHECK(json_of(run_trainyard(folder.path(), on_bus + "--sharing none"))["makespan_ns"] == 3000);  // both start at 2000
   write_text(folder.path() / "egress.toml", R"([[device]]
 name = "a"
 class = "gpu"
@@ -177,7 +178,7 @@ TEST_CASE("compare is the same from run to run but for the time of the search") 
   CHECK(first == second);
   CHECK(first.contains("lower_bound_ns"));
 
-  // Each model's rows go from the fastest to the slowest, which is what the ratio says.
+  // A model's rows are sorted from the fastest to the slowest.
   CHECK(first["results"][0]["ratio_to_best"] == 1.0);
   CHECK(first["results"][1]["ratio_to_best"] >= 1.0);
 
@@ -203,7 +204,7 @@ TEST_CASE("devices that run nothing are warned of") {
 
 TEST_CASE("a placement that does not fit exits 1 and says what is held") {
   const TemporaryFolder folder;
-  write_split_inputs(folder.path(), "5500 B");  // a's 5000 of parameters and its output of 1000 do not fit
+  write_split_inputs(folder.path(), "5500 B");  // a needs 5000 of parameters + an output of 1000
   const std::string run = "simulate chain.json --cluster pair.toml --schedule split.json -o t.json ";
   const auto result = run_trainyard(folder.path(), run);
   CHECK(result.exit_code == 1);
@@ -212,7 +213,7 @@ TEST_CASE("a placement that does not fit exits 1 and says what is held") {
   CHECK(contains(result.error, "parameters 5.00 kB"));
   CHECK(contains(result.error, "largest then held: "));
   CHECK(contains(result.error, "help: "));
-  CHECK(std::filesystem::exists(folder.path() / "t.json"));  // the run was done: what it found is written
+  CHECK(std::filesystem::exists(folder.path() / "t.json"));  // the run's results are written nevertheless
 
   const auto machine = run_trainyard(folder.path(), run + "--json");
   CHECK(machine.exit_code == 1);
@@ -225,7 +226,7 @@ TEST_CASE("a placement that does not fit exits 1 and says what is held") {
 TEST_CASE("a comparison in which nothing fits exits 1, and calls nothing optimal") {
   const TemporaryFolder folder;
   const std::string run =
-      "compare gpt2_large --cluster 1xV100 --placers single ";  // 3.1 GB of parameters, twice that of state
+      "compare gpt2_large --cluster 1xV100 --placers single ";  // 3.1 GB of parameters, twice that of optimizer state
   const auto result = run_trainyard(folder.path(), run);
   CHECK(result.exit_code == 1);
   CHECK(contains(result.output, "single does not fit in memory"));
@@ -252,7 +253,7 @@ TEST_CASE("clusters -o writes the named cluster as a file, which describes the s
   const TemporaryFolder folder;
   const auto described = [&](const std::string& name) {
     json cluster = json_of(run_trainyard(folder.path(), "clusters " + name + " --json"))["clusters"][0];
-    cluster.erase("name"), cluster.erase("summary"), cluster.erase("source");  // a file's are its path and none
+    cluster.erase("name"), cluster.erase("summary"), cluster.erase("source");  // these differ for a file
     return cluster;
   };
   for (const std::string name : {"dgx1-v100", "4xV100", "2xcpu-core", "4x8xH100"}) {
@@ -264,7 +265,7 @@ TEST_CASE("clusters -o writes the named cluster as a file, which describes the s
   CHECK(run_trainyard(folder.path(), "clusters --here 2xV100").exit_code == 2);
   CHECK(run_trainyard(folder.path(), "clusters --here -o here.toml").exit_code == 0);
   CHECK(run_trainyard(folder.path(), "check here.toml").exit_code == 0);
-  CHECK(run_trainyard(folder.path(), "clusters box.toml -o box.toml").exit_code == 2);  // it is what the run reads
+  CHECK(run_trainyard(folder.path(), "clusters box.toml -o box.toml").exit_code == 2);  // the output is also an input
 }
 
 TEST_CASE("diff exits 1 where two files differ, and asks the schedule what it is of") {
@@ -280,7 +281,7 @@ TEST_CASE("diff exits 1 where two files differ, and asks the schedule what it is
   CHECK(object["kind"] == "schedule");
   CHECK(std::ranges::count_if(object["differences"], [](const json& row) { return row["what"] == "layer"; }) > 0);
   const auto other = run_trainyard(folder.path(), "diff single.json round-robin.json --model alexnet");
-  CHECK(other.exit_code == 3);  // it is not of that graph
+  CHECK(other.exit_code == 3);  // the schedules are not of that graph
   CHECK(run_trainyard(folder.path(), "diff single.json").exit_code == 2);
   CHECK(run_trainyard(folder.path(), "clusters 2xV100 -o a.toml").exit_code == 0);
   CHECK(run_trainyard(folder.path(), "clusters 3xV100 -o b.toml").exit_code == 0);
@@ -294,7 +295,7 @@ TEST_CASE("models, clusters and placers list what is built in, and describe one"
   const TemporaryFolder folder;
   CHECK(json_of(run_trainyard(folder.path(), "models --json"))["models"].size() >= 20);
   const json one = json_of(run_trainyard(folder.path(), "models resnet50:batch=8 --json"))["models"][0];
-  CHECK(one["parameters"] == 25557032);  // as torchvision counts
+  CHECK(one["parameters"] == 25557032);  // torchvision's count
   CHECK(one["batch"] == 8);
   CHECK(contains(run_trainyard(folder.path(), "models").output, "resnet50"));
   CHECK(contains(run_trainyard(folder.path(), "clusters").output, "dgx1-v100"));
@@ -331,7 +332,7 @@ TEST_CASE("--no-splits: schedules of the graph as it is, and the placer that has
   CHECK(json_of(pipeline)["ops"] == json_of(run_trainyard(folder.path(), place + "heft"))["ops"]);
   CHECK(json::parse(read_text(folder.path() / "s.json"))["splits"].empty());
   const auto parallel = run_trainyard(folder.path(), place + "data-parallel");
-  CHECK(parallel.exit_code == 1);  // the answer is no
+  CHECK(parallel.exit_code == 1);  // exit code 1: no such schedule
   CHECK(json_of(parallel)["errors"][0]["code"] == "no-rewrites");
 }
 
@@ -375,7 +376,7 @@ TEST_CASE("a batch in parts that are no whole samples is warned of") {
   const std::string run = "simulate lenet:batch=6 --placer data-parallel --json --cluster ";
   CHECK(json_of(run_trainyard(folder.path(), run + "2xV100"))["warnings"].empty());
   const json warnings = json_of(run_trainyard(folder.path(), run + "4xV100"))["warnings"];
-  REQUIRE(warnings.size() == 1);  // 6 / 4 = 1.5
+  REQUIRE(warnings.size() == 1);  // 6 / 4 = 1.5 samples
   CHECK(contains(warnings[0], "a batch of 6 in 4 parts makes 1.5 samples each"));
   CHECK(contains(warnings[0], "--batch 8 makes 2"));
 }
@@ -400,8 +401,9 @@ TEST_CASE("fused kernels shorten a step by what passes between ops, and leave me
   };
   const json eager = run(" --kernels eager"), fused = run(" --kernels fused");
   CHECK(eager["makespan_ns"] == run("")["makespan_ns"]);
-  // A layer's scores are scaled, masked, made a softmax and dropped: 8 x 12 x 1024^2 floats, 403 MB, which three of the
-  // four ops neither write nor read, forward and backward: at 0.88 of 1,555 GB/s at least 2 x 2 x 403 MB / 1.37 TB/s.
+  // A layer's scores are scaled, masked, passed through a softmax and dropped out: 8 x 12 x 1024^2 floats, 403 MB.
+  // Fused, three of the four ops neither write nor read them in either pass, which saves at least 2 x 2 x 403 MB at
+  // 0.88 of 1,555 GB/s (1.37 TB/s).
   const double saved = eager["makespan_ns"].get<double>() - fused["makespan_ns"].get<double>();
   CHECK(saved > 2 * 4 * 403e6 / 1.37e12 * 1e9);
   CHECK(saved < 0.4 * eager["makespan_ns"].get<double>());
@@ -419,7 +421,7 @@ TEST_CASE("every result says what its times rest on, and how far off published s
     double shares = 0;
     for (const auto& use : each["evidence"]) shares += use["op_time_share"].get<double>();
     CHECK(shares == doctest::Approx(1));
-    CHECK(each["cost_sources"].contains("form-transferred"));  // P100's convolutions
+    CHECK(each["cost_sources"].contains("form-transferred"));  // the P100's convolutions
     CHECK(each["expected_error"].get<double>() > 0.05);
   }
   for (const char* words : {"simulate lenet --placer single", "place lenet --placer single",
@@ -447,7 +449,7 @@ TEST_CASE("compare takes lists: each batch, cluster and factor is a case, with o
   CHECK(contains(read_text(folder.path() / "all.svg"), "lenet, batch"));
   CHECK(contains(read_text(folder.path() / "all.md"), "## Step times"));
   CHECK(contains(read_text(folder.path() / "all.tex"), "\\caption{Step times}"));
-  // A batch is the network's: the same run by its name.
+  // --batch gives the results of the network's own parameter.
   const auto named = run_trainyard(folder.path(), "compare lenet:batch=16 --cluster 1xV100 --placers single --json");
   const std::string step = json_of(named)["results"][0]["makespan_ns"].dump();
   CHECK(contains(csv, "\"lenet, batch 16\",\"1xV100, link x1\",single," + step + ","));
@@ -468,8 +470,8 @@ TEST_CASE("simulate --csv writes four tables of the run, or none") {
 
 TEST_CASE("a precision changes parameters, optimizer state, tensors and the update's traffic together") {
   const TemporaryFolder folder;
-  // LeNet has 61,706 parameters; the last weight 10 x 84 = 840. Adam has two moments of 4 bytes; short precisions keep
-  // the weights in float32 beside them, and float16 reads and writes each gradient once more to unscale it.
+  // LeNet has 61,706 parameters; its last weight has 10 x 84 = 840. Adam keeps two 4-byte moments. 16-bit precisions
+  // also keep the weights in float32. float16 reads and writes each gradient once more to unscale it.
   const auto sums = [&](const std::string& precision) {
     const std::string command = "import lenet:batch=16 --precision " + precision + " -o " + precision + ".json --json";
     const json facts = json_of(run_trainyard(folder.path(), command));
@@ -490,8 +492,8 @@ TEST_CASE("a precision changes parameters, optimizer state, tensors and the upda
                                      precision))["makespan_ns"]
         .get<std::int64_t>();
   };
-  CHECK(step("tf32") < step("float32"));  // 156 TFLOP/s in place of 19.5
-  CHECK(step("float16") < step("tf32"));  // 312, and half of the bytes
+  CHECK(step("tf32") < step("float32"));  // 156 TFLOP/s instead of 19.5
+  CHECK(step("float16") < step("tf32"));  // 312 TFLOP/s, and half of the bytes
 }
 
 TEST_CASE(
@@ -504,7 +506,7 @@ TEST_CASE(
      "flops": 65536, "bytes_accessed": 524288, "inputs": ["ab"], "outputs": []}]})");
   const std::string run = "simulate two.json --cluster 1xV100 --placer single --json";
   const json roofline = json_of(run_trainyard(folder.path(), run + " --costs roofline"));
-  // 4 us + 134,217,728 / (0.7 x 15.7e12) = 16,213 ns; 4 us + 524,288 / (0.8 x 900e9) = 4,728 ns
+  // Linear: 4 us + 134,217,728 / (0.7 x 15.7e12) = 16,213 ns. Relu: 4 us + 524,288 / (0.8 x 900e9) = 4,728 ns.
   CHECK(roofline["makespan_ns"] == 16'213 + 4'728);
   CHECK(roofline["cost_sources"]["roofline"]["ops"] == 2);
   const json forms = json_of(run_trainyard(folder.path(), run));
@@ -524,10 +526,10 @@ TEST_CASE("attention whose heads ranks do not share is warned of on the stages t
     const std::size_t at = result.error.find("tensor ranks do not share the heads of ");
     return at == std::string::npos ? "" : result.error.substr(at - 2, result.error.find(',', at) - at + 2);
   };
-  // Three heads: of three ranks each has one, two share none.
+  // With three heads, each of three ranks has one head; two ranks cannot divide them.
   CHECK(warned(R"([{"tensor": 3}, {"from": "h.1", "tensor": 2}])") ==
         "2 tensor ranks do not share the heads of 'h.1/matmul'");
-  CHECK(warned(R"([{"tensor": 2}, {"from": "h.0", "data": 2}])") == "");  // there is no attention before h.0
+  CHECK(warned(R"([{"tensor": 2}, {"from": "h.0", "data": 2}])") == "");  // before h.0 no layer has attention
   CHECK(warned(R"([{"tensor": 2}, {"from": "h.0", "tensor": 2}])") ==
         "2 tensor ranks do not share the heads of 'h.0/matmul'");
 }

@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Fig. 1 of Talos: milliseconds on a CPU and a GPU.
+/// Figure 1 of Talos, with times in milliseconds on a CPU and a GPU.
 const std::string kModelA = R"({"format": "trainyard-graph/1", "name": "A", "ops": [
   {"name": "op1", "times_ns": {"cpu": 5000000, "gpu": 1000000}, "outputs": [{"name": "t1", "bytes": 0}]},
   {"name": "op2", "times_ns": {"cpu": 1000000, "gpu": 3000000}, "inputs": ["t1"], "outputs": [{"name": "t2", "bytes": 0}]},
@@ -112,10 +112,10 @@ TEST_CASE("compare --schedule: rows named after their files, beside the placers'
   CHECK(row("mine")["lower_bound_ns"] == row("heft")["lower_bound_ns"]);
   CHECK(row("mine")["search_seconds"].is_null());
   CHECK(row("mine")["noise"]["p50_ns"] > 0);
-  CHECK(row("heft.json")["placer"] == "heft.json");  // "heft" is the placer's
+  CHECK(row("heft.json")["placer"] == "heft.json");  // the name "heft" is the placer's
   CHECK(contains(read_text(path / "t.csv"), ",mine,"));
   CHECK(contains(read_text(path / "page.html"), ">mine</button>"));
-  // A schedule goes to the one of two models that it is of.
+  // A schedule is used for the one of two models that it belongs to.
   const json both = json_of(
       run_trainyard(path, "compare A.json B.json --cluster pair.toml --placers heft --schedule mine.json --json"));
   CHECK(both["results"].size() == 3);

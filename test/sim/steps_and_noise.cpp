@@ -6,7 +6,7 @@ using namespace trainyard::test;
 
 namespace {
 
-/// One layer: what reads the weight on a device of 1000 ns, and its update.
+/// One layer: an op of 1000 ns that reads the weight, and the weight's update.
 const char* const kLayerGraph = R"({"format": "trainyard-graph/1", "name": "layer", "ops": [
  {"name": "f", "type": "Conv", "colocate": "w", "parameter_bytes": 100, "times_ns": {"gpu": 1000},
   "outputs": [{"name": "t", "bytes": 10}]},
@@ -65,14 +65,14 @@ TEST_CASE("simulate --steps with --noise tells how the time per step scatters") 
   const auto noise = [&](const std::string& words) {
     return json_of(run_trainyard(folder.path(), run + words + " --json"))["steps"]["noise"];
   };
-  // One device: every step takes 1000 + 500, and nothing overlaps.
+  // On one device every step takes 1000 + 500, without overlap.
   CHECK(noise("0%")["p50_ns"] == 1500);
   CHECK(noise("0%")["deviation"] == 0);
   const auto one = noise("5% --threads 1");
   CHECK(one["samples"] == 50);
   CHECK(one["deviation"] > 0);
   CHECK(noise("5% --threads 3") == one);
-  // The mean of three steps scatters less than one step.
+  // The mean of three steps has a smaller deviation than one step.
   const auto json = json_of(run_trainyard(folder.path(), run + "5% --json"));
   CHECK(json["noise"]["deviation"] > one["deviation"]);
 }
@@ -83,8 +83,8 @@ TEST_CASE("compare --noise tells how often a schedule beats the best") {
   const std::string run = "compare chain.json --cluster pair.toml --placers single,round-robin --noise 5% ";
   const auto results = json_of(run_trainyard(folder.path(), run + "--samples 20 --json --csv table.csv"))["results"];
   REQUIRE(results.size() == 2);
-  CHECK(results[0]["noise"]["beats_best"] == 0.5);  // of itself: all ties
-  CHECK(results[1]["noise"]["beats_best"] == 0);    // 3 ops on one device, against two transfers more
+  CHECK(results[0]["noise"]["beats_best"] == 0.5);  // against itself every sample is a tie
+  CHECK(results[1]["noise"]["beats_best"] == 0);    // 3 ops on one device, against 3 ops and 2 transfers
   CHECK(results[1]["noise"]["beats_best_interval"][0] == 0);
   CHECK(contains(read_text(folder.path() / "table.csv"), ",p95_ns,"));
   const auto text = run_trainyard(folder.path(), run).output;
@@ -120,19 +120,19 @@ TEST_CASE("what is wrong with --steps and --noise is said") {
 TEST_CASE("--jitter makes devices slow as in the record, in simulate, compare and goodput") {
   const TemporaryFolder folder;
   write_layer_inputs(folder);
-  write_text(folder.path() / "j.txt", "# ms\n10\n10\n30\n");  // 1, 1 and 3 times the median
+  write_text(folder.path() / "j.txt", "# ms\n10\n10\n30\n");  // factors 1, 1 and 3 of the median
   const std::string of = " layer.json --cluster pair.toml --json --jitter j.txt --samples 300 ";
   const auto noise = json_of(run_trainyard(folder.path(), "simulate --placer single" + of))["noise"];
   CHECK(noise["p50_ns"] == 1500);
   CHECK(noise["p99_ns"] == 4500);
   const double mean = noise["mean_ns"];
-  CHECK(mean == doctest::Approx(2500).epsilon(0.15));  // 1500 x 5 / 3; an error of 1414 / sqrt(300) = 82
+  CHECK(mean == doctest::Approx(2500).epsilon(0.15));  // 1500 x 5 / 3; standard error 1414 / sqrt(300) = 82
   CHECK(json_of(run_trainyard(folder.path(), "simulate --placer single --threads 3" + of))["noise"] == noise);
   CHECK(json_of(run_trainyard(folder.path(), "compare --placers single" + of))["results"][0]["noise"]["mean_ns"] ==
         mean);
   const auto goodput = json_of(run_trainyard(folder.path(), "goodput --placer single --mtbf 1h --checkpoint 1s" + of));
   CHECK(goodput["step_ns"].get<double>() == doctest::Approx(mean).epsilon(0.001));
-  // Three steps in sequence have each factor once: of four, the last two are 1 + 1, 1 + 3 or 3 + 1.
+  // Three consecutive steps have each factor once, so the last two of four have the factors 1 + 1, 1 + 3 or 3 + 1.
   const auto steps = json_of(run_trainyard(folder.path(), "simulate --placer single --steps 4" + of))["steps"]["noise"];
   CHECK(steps["p99_ns"] == 3000);
   write_text(folder.path() / "bad.txt", "10\nslow\n");

@@ -21,7 +21,7 @@ seed = [1, 2]
 model = ["lenet", "lenett"]
 placer = "pipeline"
 parameter = ["microbatches=2", ["microbatches=4", "schedule=gpipe"]]
-)";  // 2 x 2 x 3 x 2 + 2 x 2 x 2 = 32 rows, 4 of them without a model
+)";  // 2 x 2 x 3 x 2 + 2 x 2 x 2 = 32 rows, 4 without a model
 
 std::size_t lines_of(const std::string& text) { return static_cast<std::size_t>(std::ranges::count(text, '\n')); }
 
@@ -70,7 +70,7 @@ TEST_CASE("a sweep in three shards, merged, is the sweep in one") {
   for (const char* shard : {"1/3", "2/3", "3/3"})
     REQUIRE(run_trainyard(folder.path(), std::string{"sweep study.toml --shard "} + shard + " -o part-" + shard[0])
                 .exit_code == 0);
-  CHECK(lines_of(read_text(folder.path() / "part-1/results.jsonl")) == 11);  // rows 0, 3, ... 30
+  CHECK(lines_of(read_text(folder.path() / "part-1/results.jsonl")) == 11);  // rows 0, 3, ..., 30
   REQUIRE(run_trainyard(folder.path(), "merge part-1 part-2 part-3 -o merged").exit_code == 0);
   check_equal(folder.path() / "whole", folder.path() / "merged");
 }
@@ -82,7 +82,7 @@ TEST_CASE("a sweep that is killed again and again loses no row and runs none twi
   for (int seed = 2; seed <= 200; ++seed) study += ", " + std::to_string(seed);
   write_text(folder.path() / "study.toml", study + "]\n");  // 2 x 2 x 200 rows
   REQUIRE(run_trainyard(folder.path(), "sweep study.toml -o whole").exit_code == 0);
-  for (int i = 1; i <= 8; ++i)  // the shell kills at another moment each time
+  for (int i = 1; i <= 8; ++i)  // each run is killed at another moment
     run_trainyard(folder.path(), "sweep study.toml -o killed --resume -q",
                   "timeout -s KILL 0.0" + std::to_string(3 + i));
   REQUIRE(run_trainyard(folder.path(), "sweep study.toml -o killed --resume").exit_code == 0);
@@ -92,7 +92,7 @@ TEST_CASE("a sweep that is killed again and again loses no row and runs none twi
 
 namespace {
 
-/// As root and with more ranks than cores, and without what MPI leaks for good.
+/// Allows running as root and more ranks than cores, and ignores MPI's permanent leaks.
 const std::string kRanks =
     "ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n ";
 
@@ -122,7 +122,7 @@ TEST_CASE("a sweep on 1, 2 and 4 ranks is the sweep of one process, also after a
     CHECK(json_of(run)["done_now"] == 32);
     check_equal(folder.path() / "whole", folder.path() / out);
   }
-  // One of four journals is lost, another cut short.
+  // Removes one of four journals and truncates another.
   fs::remove(folder.path() / "ranks-4/journal-1.log");
   std::string journal = read_text(folder.path() / "ranks-4/journal-2.log");
   if (!journal.empty()) journal.pop_back();
@@ -220,7 +220,7 @@ TEST_CASE("what is wrong with a study, or with its folder, is told by name") {
   CHECK(contains(run_trainyard(folder.path(), "sweep study.toml -o out").error, "--resume"));
   CHECK(contains(refused("model = \"lenet\"\n", sweep + " --resume"), "another study"));
   CHECK(contains(run_trainyard(folder.path(), "merge out nowhere -o all").error, "'nowhere' holds no sweep"));
-  // Another process holds the lock for as long as the shell runs.
+  // flock holds the lock as another process would, as long as the shell runs.
   const auto second = run_trainyard(folder.path(), "sweep study.toml -o out --resume", "flock out/lock");
   CHECK(second.exit_code == 3);
   CHECK(contains(second.error, "another sweep writes into 'out'"));

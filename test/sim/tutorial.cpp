@@ -11,7 +11,7 @@ using namespace trainyard::test;
 
 namespace {
 
-/// A command of the page with the lines below it, without their indentation.
+/// A command of the page and the output lines below it, without their indentation.
 struct Shown {
   std::string command;
   std::vector<std::string> lines;
@@ -29,14 +29,14 @@ std::vector<Shown> tutorial_commands() {
   return all;
 }
 
-/// Times of this machine: the processor's name and each number with its unit.
+/// Replaces measurements of this machine: the processor's name, and each number with its unit.
 std::string without_measurements(const std::string& line) {
   static const std::regex number{"[-+]?[0-9][0-9,.]*( (ns|us|ms|s|%))?"}, processor{"measured on .*:"};
   return std::regex_replace(std::regex_replace(line, processor, "measured on #:"), number, "#");
 }
-/// What a search took is of this machine; and microseconds of what it found, which are below a thousandth of these
-/// steps, are of the solvers that are here: METIS, SCOTCH and Clp bring other candidates. The rest of a comparison is
-/// not.
+/// Removes search times, which depend on the machine, and microseconds of results, which are below a thousandth of
+/// these steps and depend on the installed solvers (METIS, SCOTCH and Clp give other candidates). The rest of a
+/// comparison is deterministic.
 std::string without_search(const std::string& line) {
   static const std::regex search{" +(search|[0-9.]+ (ns|us|ms|s))$"}, microseconds{" +[0-9.]+ us"};
   if (!line.starts_with(" ")) return line;
@@ -58,13 +58,13 @@ TEST_CASE("the tutorial's commands print what it shows, those that measure but f
     REQUIRE(command.starts_with("trainyard "));
     const std::string line_of_shell = "cd '" + folder.path().string() + "' && " + program + command.substr(9);
     auto run = run_command(line_of_shell);
-    // Links measured beside other work may be far from their fit: the page's next commands go on with what there is.
+    // Links measured beside other work may be far from their fit. The page's next commands then use what was measured.
     if (run.error.find("error[bad-fit]") != std::string::npos) run = run_command(line_of_shell + " --accept");
     INFO(run.error);
-    // Other work that takes the cores all the time leaves nothing to calibrate by.
+    // If other work takes the cores all the time, no sample is good enough to calibrate.
     if (run.exit_code != 0 && run.error.find("no good sample") != std::string::npos)
       return report_skipped("other work takes the cores");
-    const bool runs = command.starts_with("trainyard validate");  // fails and inconclusive runs are answers too
+    const bool runs = command.starts_with("trainyard validate");  // "fail" and "inconclusive" are valid answers
     CHECK((run.exit_code == 0 || (runs && (run.exit_code == 1 || run.exit_code == 5))));
     const bool measures =
         runs || command.find("profile") != std::string::npos || command.find("--costs") != std::string::npos;
@@ -83,8 +83,9 @@ TEST_CASE("the tutorial's commands print what it shows, those that measure but f
         continue;
       }
       const std::string shown = seen(line);
-      if (measures && shown.starts_with("a step on")) continue;  // none may count on a busy machine
-      // What was measured, which steps were dropped, and why, are this run's; a busy machine has a line more to say.
+      if (measures && shown.starts_with("a step on")) continue;  // on a busy machine no step may count
+      // Measured values, and which steps were dropped and why, vary from run to run; a busy machine prints one more
+      // line.
       const auto same = [&](const std::string& own) {
         return own == shown || (runs && own.substr(0, 10) == shown.substr(0, 10));
       };

@@ -25,7 +25,7 @@ TEST_CASE("a run of the Yard has a row for each instance, placer, seed and budge
   const TemporaryFolder folder;
   const auto run = run_trainyard(folder.path(), words_of_run("one", "--threads 1 --json"));
   REQUIRE(run.exit_code == 0);
-  CHECK(json_of(run)["rows"] == 3 * (1 + 2 + 4));  // heft; random's seeds; auto's seeds and budgets
+  CHECK(json_of(run)["rows"] == 3 * (1 + 2 + 4));  // heft; random x 2 seeds; auto x 2 seeds x 2 budgets
   const auto check = run_trainyard(folder.path(), "yard check one --json");
   CHECK(check.exit_code == 0);
   CHECK(json_of(check)["checked"] == 21);
@@ -42,11 +42,11 @@ TEST_CASE("a run of the Yard goes on where it ended, and shards are the whole") 
   const TemporaryFolder folder;
   REQUIRE(run_trainyard(folder.path(), words_of_run("whole")).exit_code == 0);
   REQUIRE(run_trainyard(folder.path(), words_of_run("parts", "--shard 1/2")).exit_code == 0);
-  CHECK(run_trainyard(folder.path(), words_of_run("parts")).exit_code == 3);  // there are results
+  CHECK(run_trainyard(folder.path(), words_of_run("parts")).exit_code == 3);  // the folder has results already
   const auto rest = run_trainyard(folder.path(), words_of_run("parts", "--resume --json"));
   REQUIRE(rest.exit_code == 0);
-  CHECK(json_of(rest)["done_before"] == 11);  // rows 0, 2, ... 20
-  // With other options they are other results.
+  CHECK(json_of(rest)["done_before"] == 11);  // rows 0, 2, ..., 20
+  // Runs with other options are another study.
   for (const char* options : {"--no-schedules", "--splits"})
     CHECK(contains(run_trainyard(folder.path(), words_of_run("parts", std::string{options} + " --resume")).error,
                    "other-study"));
@@ -95,7 +95,7 @@ TEST_CASE("the table of a submission as text, CSV, JSON and page; lists, and wor
   CHECK(contains(read_text(folder.path() / "table.csv"), "stg-rand0000.2xV100,small,stg,auto,"));
   CHECK(contains(read_text(folder.path() / "page.html"), "\"curves\":[{\"placer\":\"auto\""));
   CHECK(json_of(run_trainyard(folder.path(), "yard table mine --json"))["placers"].size() == 3);
-  // Claims of another folder are another placer's, whatever it is called.
+  // Claims of another folder count as another placer's, whatever its name.
   fs::create_directory(folder.path() / "theirs");
   write_text(folder.path() / "theirs/results.jsonl",
              "{\"instance\": \"stg-rand0000.2xV100\", \"placer\": \"auto\", \"seed\": 1, \"budget\": 1000000, "
@@ -128,11 +128,11 @@ TEST_CASE("the table of a submission as text, CSV, JSON and page; lists, and wor
   }
   const auto failed = run_trainyard(folder.path(),
                                     "yard run --instances stg-rand0000.2xV100 --placers data-parallel,heft,etf "
-                                    "--shard 1/3 -o failed");  // copies of the graph alone
+                                    "--shard 1/3 -o failed");  // the shard of data-parallel, which finds no schedule
   CHECK(contains(failed.output, "1 of 3 rows are in failed, 1 without an answer (first: row 0: "));
   const auto merged = run_trainyard(folder.path(), "merge failed -o shards");
   CHECK(contains(merged.error, "(1 of 3 rows, 1 without an answer (first: row 0: "));
-  // Schedules that cannot be written are no answers: nothing is journaled, and the run goes on from there.
+  // If schedules cannot be written, nothing is journaled, and the run can be resumed.
   const std::string rows = words_of_run("full", "");
   fs::create_directory(folder.path() / "full");
   write_text(folder.path() / "full/schedules", "a file in the place of the folder");
@@ -152,7 +152,7 @@ TEST_CASE("instances of one's own, and claims of searches within a time, are run
               .exit_code == 0);
   CHECK(run_trainyard(folder.path(), "yard check --set own.toml mine").exit_code == 0);
   CHECK(contains(run_trainyard(folder.path(), "yard table --set own.toml mine").output, "kept-back"));
-  CHECK(run_trainyard(folder.path(), "yard check mine").exit_code == 1);  // no instances of the built-in set
+  CHECK(run_trainyard(folder.path(), "yard check mine").exit_code == 1);  // its instances are not in the built-in set
   REQUIRE(run_trainyard(folder.path(),
                         "yard run --set own.toml --placers data-parallel,auto --evaluations 30 --splits -o split")
               .exit_code == 0);

@@ -30,7 +30,7 @@ bool keeps_bounds(const LinearProgram& program, const std::vector<double>& x, do
   return true;
 }
 
-/// The solution of a square system by elimination with pivoting; none where it is singular.
+/// The solution of a square system by elimination with pivoting; nothing if the system is singular.
 std::optional<std::vector<double>> solve_square(std::vector<std::vector<double>> a) {
   const std::size_t n = a.size();
   for (std::size_t k = 0; k < n; ++k) {
@@ -48,11 +48,11 @@ std::optional<std::vector<double>> solve_square(std::vector<std::vector<double>>
   return x;
 }
 
-/// The least value over all points where as many bounds as there are columns hold with equality: right where all
-/// columns have finite bounds. None where no such point keeps the other bounds.
+/// The minimum over all vertices, that is, feasible points where as many bounds as there are columns hold with
+/// equality. This is the optimum if all columns have finite bounds. Nothing if there is no vertex.
 std::optional<double> least_over_corners(const LinearProgram& program) {
   const std::size_t n = program.columns();
-  std::vector<std::vector<double>> planes;  // coefficients, right-hand side
+  std::vector<std::vector<double>> planes;  // coefficients, then the right-hand side
   const auto add = [&](std::vector<double> plane, double right) {
     if (!std::isfinite(right)) return;
     plane.push_back(right);
@@ -91,7 +91,7 @@ std::optional<double> least_over_corners(const LinearProgram& program) {
   return least;
 }
 
-/// Small whole numbers, so that corners coincide and rows depend on each other.
+/// A program with small whole numbers, so that vertices coincide and rows are linearly dependent.
 LinearProgram random_program(Random& random, std::size_t most_columns, std::size_t most_rows) {
   LinearProgram program;
   const auto columns = static_cast<std::size_t>(random.between(1, static_cast<std::int64_t>(most_columns)));
@@ -123,7 +123,7 @@ LinearProgram random_program(Random& random, std::size_t most_columns, std::size
 }  // namespace
 
 TEST_CASE("the simplex method solves a textbook program") {
-  // maximize 3 x + 5 y with x <= 4, 2 y <= 12, 3 x + 2 y <= 18: x 2, y 6, value 36
+  // Maximize 3 x + 5 y with x <= 4, 2 y <= 12, 3 x + 2 y <= 18. Optimum: x = 2, y = 6, value 36.
   LinearProgram program;
   program.add_column(-3, 0, kInfinity);
   program.add_column(-5, 0, kInfinity);
@@ -136,7 +136,8 @@ TEST_CASE("the simplex method solves a textbook program") {
   CHECK(solution.value == doctest::Approx(-36));
   CHECK(solution.x[0] == doctest::Approx(2));
   CHECK(solution.x[1] == doctest::Approx(6));
-  // With 13 in the second row y is 6.5 and x 5/3: 5/2 - 1 more; with 19 in the third x is 7/3, 1 more.
+  // Dual prices: with 13 in the second row, y = 6.5 and x = 5/3, so the value grows by 5/2 - 1; with 19 in the third, x
+  // = 7/3, so it grows by 1.
   REQUIRE(solution.prices.size() == 3);
   CHECK(solution.prices[0] == doctest::Approx(0));
   CHECK(solution.prices[1] == doctest::Approx(-1.5));
@@ -153,7 +154,7 @@ TEST_CASE("a program without rows sits at its bounds") {
 }
 
 TEST_CASE("a free column may go either way") {
-  // minimize |y - 3| as u: u >= y - 3, u >= 3 - y; then minimize u + 2 y with y >= -10: y -10, u 13, value -7
+  // Minimize |y - 3| as u with u >= y - 3 and u >= 3 - y, plus 2 y, with y >= -10: y = -10, u = 13, value -7.
   using Terms = std::vector<LinearProgram::Term>;
   LinearProgram program;
   program.add_column(1, -kInfinity, kInfinity);
@@ -184,14 +185,14 @@ TEST_CASE("contradicting rows are infeasible, and a ray without end is unbounded
 
 TEST_CASE("the programs of Beale and of Kuhn, on which the largest reduced cost cycles, end at their optima") {
   using Terms = std::vector<LinearProgram::Term>;
-  LinearProgram beale;  // -1/20
+  LinearProgram beale;  // optimum -1/20
   for (const double cost : {-0.75, 150.0, -0.02, 6.0}) beale.add_column(cost, 0, kInfinity);
   beale.add_row(-kInfinity, 0, Terms{{0, 0.25}, {1, -60}, {2, -0.04}, {3, 9}});
   beale.add_row(-kInfinity, 0, Terms{{0, 0.5}, {1, -90}, {2, -0.02}, {3, 3}});
   beale.add_row(-kInfinity, 1, Terms{{2, 1}});
   CHECK(solve_by_simplex(beale).value == doctest::Approx(-0.05));
 
-  LinearProgram kuhn;  // -2
+  LinearProgram kuhn;  // optimum -2
   for (const double cost : {-2.0, -3.0, 1.0, 12.0}) kuhn.add_column(cost, 0, kInfinity);
   kuhn.add_row(-kInfinity, 0, Terms{{0, -2}, {1, -9}, {2, 1}, {3, 9}});
   kuhn.add_row(-kInfinity, 0, Terms{{0, 1.0 / 3}, {1, 1}, {2, -1.0 / 3}, {3, -2}});
@@ -245,7 +246,7 @@ TEST_CASE("columns and rows that no program has are refused as they are added") 
                        "a basis of 2 columns and 0 rows is of no linear program of 1 and 0", InputError);
   CHECK_THROWS_WITH_AS(solve_by_simplex(program, {.start = {{}, {At::lower}}}),
                        "a basis of 0 columns and 1 rows is of no linear program of 1 and 0", InputError);
-  CHECK(solve_by_simplex(program, {.start = {{At::basic}, {}}}).value == doctest::Approx(0));  // there is no row for it
+  CHECK(solve_by_simplex(program, {.start = {{At::basic}, {}}}).value == doctest::Approx(0));  // no row for it
 }
 
 TEST_CASE("an integer program has the columns that are to be whole, and those of its start") {
@@ -273,7 +274,7 @@ TEST_CASE("an integer program that is stopped keeps its start, and claims no pro
   const IntegerSolution whole = solve_by_cbc(program, options);
   int asked = 0;
   options.stop = [&] { return ++asked < 0; };
-  const IntegerSolution same = solve_by_cbc(program, options);  // asked, and never stopped
+  const IntegerSolution same = solve_by_cbc(program, options);  // `stop` is called, but never stops the search
   CHECK(asked > 0);
   CHECK(same.x == whole.x);
   CHECK(same.nodes == whole.nodes);
@@ -327,12 +328,13 @@ TEST_CASE("on random programs, many degenerate, the simplex method finds the bes
 
 TEST_CASE("a program without a least value is unbounded to every solver, also where Clp alone finds none or one") {
   using Terms = std::vector<LinearProgram::Term>;
-  LinearProgram rises;  // minimize -2 x, x in no row: Clp says that nothing is feasible
+  LinearProgram rises;  // minimize -2 x with x in no row: Clp reports infeasible
   rises.add_column(-2, 0, kInfinity);
   rises.add_column(-2, 0, 4);
   rises.add_column(-1, 0, 4);
   rises.add_row(-1, 1, Terms{{1, 2}, {2, 3}});
-  LinearProgram falls;  // y, z to y - 1, z - 2: 2 y + z falls, and both rows stay. Clp says -2
+  // Unbounded: with y and z changed to y - 1 and z - 2, 2 y + z falls and both rows stay. Clp reports -2.
+  LinearProgram falls;
   falls.add_column(-3, 0, 4);
   falls.add_column(2, -kInfinity, 4);
   falls.add_column(1, -kInfinity, 4);
@@ -386,7 +388,7 @@ TEST_CASE("Clp ends when it is stopped, and finds the same where it is asked in 
     CHECK(watched.x == alone.x);
     CHECK(watched.pivots == alone.pivots);
     const LinearSolution stopped = solve_by_clp(program, [] { return true; });
-    if (stopped.status != Status::stopped) continue;  // without an iteration
+    if (stopped.status != Status::stopped) continue;  // ended without an iteration
     ++ended;
     CHECK_FALSE(stopped.feasible);
     CHECK(stopped.pivots <= alone.pivots);
