@@ -11,7 +11,8 @@
 
 namespace trainyard::test {
 
-/// What a script of the tests ("report/page_held") sees of the page in a browser; null, and said so, where there is
+/// The JSON that a script of the tests ("report/page_held") reports about the page in a browser. Null if node or a
+/// browser is missing; the case is then reported as skipped.
 /// none.
 inline nlohmann::json seen_in_browser(const std::string& script, const std::string& page,
                                       const std::string& more = "") {

@@ -10,7 +10,7 @@
 
 namespace trainyard::test {
 
-/// A model written down by hand, shapes included.
+/// A model built by hand, with given shapes.
 ///
 ///     ModelSketch net;
 ///     const ValueId x = net.input("x", {2, 3});
@@ -36,7 +36,7 @@ class ModelSketch {
     model_.values[id].contents_known = true;
     return id;
   }
-  /// The node's first output. It is named after its type and number: "Gemm2" is the third node.
+  /// Adds a node and returns its first output. The name is the type and the node's number: "Gemm2" is the third node.
   ValueId node(std::string type, std::vector<ValueId> inputs, Shape shape,
                std::map<std::string, Attribute> attributes = {}, DataType output = DataType::float32) {
     return nodes(std::move(type), std::move(inputs), {std::move(shape)}, std::move(attributes), output)[0];

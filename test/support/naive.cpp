@@ -16,24 +16,24 @@ namespace {
 __extension__ using Wide = __int128;
 
 struct Task {
-  // What it is.
+  // Description of the task:
   bool is_op = true;
-  OpId op;                // the op; of a transfer: the producer
-  TensorId tensor;        // of a transfer
-  DeviceId device;        // the op's device; of a transfer: where it comes from
-  std::set<DeviceId> to;  // of a transfer
+  OpId op;                // an op, or the producer of a transfer
+  TensorId tensor;        // of a transfer only
+  DeviceId device;        // device of an op, source of a transfer
+  std::set<DeviceId> to;  // destinations of a transfer
   Nanoseconds duration{};
   double priority = 0;
-  std::set<std::pair<int, std::size_t>> resources;  // (0, device) or (1, channel): serial ones
-  std::multiset<std::size_t> shared;                // fair channels, as often as it passes them at once
+  std::set<std::pair<int, std::size_t>> resources;  // serial: (0, device) or (1, channel)
+  std::multiset<std::size_t> shared;                // fair channels, with their number of simultaneous passes
   Nanoseconds latency{};
-  double slowest = 0;           // bytes per second of the route
-  std::vector<Transfer> parts;  // of a collective
+  double slowest = 0;           // bottleneck of the route in bytes per second
+  std::vector<Transfer> parts;  // transfers of a collective
   std::map<ChannelId, Bytes> bytes_over;
-  std::set<std::size_t> needs;  // tasks that must have ended
-  // What became of it.
+  std::set<std::size_t> needs;  // tasks that must end first
+  // State of the task:
   std::optional<Nanoseconds> ready, start, end;
-  Wide left = -1;  // of a flow, and of an op that copies slow, in units of rate times nanoseconds; -1: not begun
+  Wide left = -1;  // of a flow or a slowed op, in rate x nanoseconds; -1: not begun
   std::int64_t rate = -1;
 
   bool is_collective() const { return !is_op && tensor.is_none(); }
@@ -58,7 +58,7 @@ class World {
     for (const TensorId tensor : graph.tensors()) add_transfers(tensor);
     for (const OpId op : graph.ops()) {
       if (graph.collective(op)) {
-        tasks_[op.index()].needs = {tasks_.size()};  // it ends when the collective does
+        tasks_[op.index()].needs = {tasks_.size()};  // the op ends with the collective
         add_collective(op);
         continue;
       }
@@ -91,7 +91,7 @@ class World {
     const Cluster& cluster = problem_.cluster();
     const OpId producer = graph.producer(tensor);
     const DeviceId from = schedule_.placement[producer];
-    // Destinations that share one transfer.
+    // Sets of destinations that are served by one transfer.
     std::vector<std::set<DeviceId>> sets;
     std::set<DeviceId> broadcast, destinations;
     for (const OpId consumer : graph.consumers(tensor)) destinations.insert(schedule_.placement[consumer]);
@@ -133,12 +133,13 @@ class World {
     }
   }
 
-  /// A ring for each network card of a host, through each host's devices from that card's first one on; every other
-  /// host is passed the opposite way. One ring, unless all hosts have as many of the devices, in the same places.
+  /// The rings of a collective over hosts: one for each network card of a host. A ring passes each host's devices
+  /// starting at that card's first one, and every other host in the opposite direction. There is only one ring unless
+  /// all hosts have equally many devices at equal positions.
   std::vector<std::vector<DeviceId>> rings_over_hosts(const std::vector<DeviceId>& order) const {
     const auto& fabric = problem_.cluster().spec().fabric;
     if (!fabric) return {order};
-    std::vector<std::vector<std::size_t>> places;  // by host, in order
+    std::vector<std::vector<std::size_t>> places;  // positions in each host, hosts in order
     std::vector<std::size_t> hosts;
     for (const DeviceId device : order) {
       const std::size_t host = device.index() / fabric->devices_per_host;
@@ -152,7 +153,7 @@ class World {
     for (const auto& host : places)
       if (host != places.front() || host.size() == 1) return {order};
     std::vector<std::vector<DeviceId>> rings;
-    const std::size_t cards = std::min(fabric->nics_per_host, fabric->devices_per_host);  // or bundles of them
+    const std::size_t cards = std::min(fabric->nics_per_host, fabric->devices_per_host);  // cards, or bundles of cards
     const std::size_t a_card = fabric->devices_per_host / cards;
     for (std::size_t card = 0; card < cards; ++card) {
       std::vector<std::size_t> way = places.front();
@@ -170,11 +171,12 @@ class World {
 
   using Rings = std::vector<std::vector<DeviceId>>;
 
-  /// The rings of a box in a torus, by dimension: every line of it, both ways. None where it is no box.
+  /// The rings of a box in a torus, for each dimension: every line of the box, in both directions. Empty if the devices
+  /// form no box.
   std::vector<Rings> rings_of_box(const std::vector<DeviceId>& order) const {
     const auto& fabric = problem_.cluster().spec().fabric;
     if (!fabric || fabric->torus.empty() || order.size() < 2) return {};
-    std::map<std::vector<std::size_t>, DeviceId> at;  // by host, then place in each dimension
+    std::map<std::vector<std::size_t>, DeviceId> at;  // (host, position in each dimension) -> device
     std::vector<std::set<std::size_t>> places(fabric->torus.size() + 1);
     for (const DeviceId device : order) {
       std::vector<std::size_t> place{device.index() / fabric->devices_per_host};
@@ -208,7 +210,7 @@ class World {
     return dimensions;
   }
 
-  /// A collective step by step: what each device sends to which other, and how long the step takes.
+  /// Adds a collective, step by step: the bytes that each device sends to another, and the duration of the step.
   void add_collective(OpId op) {
     const Graph& graph = problem_.graph();
     const Cluster& cluster = problem_.cluster();
@@ -241,7 +243,7 @@ class World {
     const std::vector<Rings> box = rings ? rings_of_box(order) : std::vector<Rings>{};
     const Rings orders = rings && n > 1 ? rings_over_hosts(order) : Rings{order};
     const auto parts = n * static_cast<std::int64_t>(orders.size());
-    // Steps: bytes of each hop, and the stride at which devices send.
+    // Each step has the bytes of a hop and the stride from sender to receiver.
     std::vector<std::pair<std::int64_t, std::int64_t>> steps;
     const std::int64_t share = shift ? collective.bytes.count : (collective.bytes.count + n - 1) / n;
     const std::int64_t of_ring = (collective.bytes.count + parts - 1) / parts;
@@ -250,14 +252,14 @@ class World {
       if (collective.kind == Kind::all_reduce) steps.emplace_back(of_ring, 1);
     }
     const bool chain = collective.kind == Kind::broadcast;
-    std::map<ChannelId, std::int64_t> passed;  // fair channels, in all steps
+    std::map<ChannelId, std::int64_t> passed;  // hops over each fair channel in all steps
     std::int64_t counted = 0;
-    Nanoseconds bytes_alone{0};  // what those of a step take, without latencies
+    Nanoseconds bytes_alone{0};  // byte time of a step, without latencies
     const auto add_step_of = [&](const Rings& rounds, std::int64_t bytes, std::int64_t stride, bool counts) {
       counted += counts;
       Nanoseconds longest{0}, latency{0};
       bytes_alone = Nanoseconds{0};
-      std::map<ChannelId, Nanoseconds> flows, waits;  // of all rings; of the ring that waits longest
+      std::map<ChannelId, Nanoseconds> flows, waits;  // sum over all rings; maximum over rings
       for (const std::vector<DeviceId>& each : rounds) {
         std::map<ChannelId, Nanoseconds> in_turn;
         const auto length = static_cast<std::int64_t>(each.size());
@@ -309,7 +311,7 @@ class World {
       task.latency += latency;
     }
     if (collective.kind == Kind::all_reduce && cluster.spec().fabric && n > 1 && box.empty()) {
-      // Trees: a way from the last device of a host to its first, up the levels of hosts, and down again.
+      // Trees: the path goes from the last device of a host to its first, up the levels of hosts, and back down.
       const std::size_t of_host = cluster.spec().fabric->devices_per_host;
       std::map<std::size_t, std::int64_t> hosts;
       Nanoseconds within{0}, between{0};
@@ -331,7 +333,7 @@ class World {
       }
     }
     const std::int64_t passes = collective.kind == Kind::all_reduce ? 2 : 1;
-    // Every part of a box goes along every dimension; all at once, each along another one.
+    // Each part of the data passes all dimensions of a box. All parts move at once, each along another dimension.
     for (std::size_t phase = 0; phase < box.size(); ++phase) {
       Nanoseconds longest{0}, latency{0};
       for (std::size_t part = 0; part < box.size(); ++part) {
@@ -372,7 +374,7 @@ class World {
     tasks_.push_back(task);
   }
 
-  /// The task that makes the tensor present for the consumer.
+  /// The task that makes `tensor` present for `consumer`.
   std::size_t bringer(TensorId tensor, OpId consumer) const {
     const OpId producer = problem_.graph().producer(tensor);
     const DeviceId at = schedule_.placement[consumer];
@@ -386,7 +388,7 @@ class World {
     return std::ranges::all_of(task.needs, [&](std::size_t need) { return ended_.contains(need); });
   }
 
-  /// Phase one, until nothing changes any more.
+  /// Phase one: ends and readies tasks until nothing changes.
   void complete(Nanoseconds now) {
     for (bool changed = true; changed;) {
       changed = false;
@@ -416,7 +418,7 @@ class World {
 
   static bool is_waiting(const Task& task) { return task.ready && !task.start; }
 
-  /// First of those that wait for the resource.
+  /// Whether the task is the first that waits for the resource.
   bool is_first(const Task& task, std::pair<int, std::size_t> resource) const {
     if (schedule_.policy == Policy::strict && task.is_op) {
       for (const OpId op : schedule_.order[task.device])
@@ -433,7 +435,7 @@ class World {
     });
   }
 
-  /// Phase two.
+  /// Phase two: starts the waiting tasks whose resources are idle and whose turn it is.
   void dispatch(Nanoseconds now) {
     for (Task& task : tasks_) {
       if (!is_waiting(task)) continue;
@@ -449,7 +451,8 @@ class World {
     }
   }
 
-  // Fair sharing. Bandwidths in units: doubled or halved until the largest fair one lies in [2^62, 2^63), then cut.
+  // Fair sharing. Bandwidths are integers: scaled by powers of two until the largest fair one is in [2^62, 2^63), then
+  // truncated.
 
   std::int64_t units(double bandwidth) const {
     double largest = 0;
@@ -463,7 +466,7 @@ class World {
                                               : static_cast<std::int64_t>(bandwidth);
   }
 
-  /// The rate of a flow by itself.
+  /// The rate of a flow without competing flows.
   std::int64_t rate_alone(const Task& task) const {
     std::int64_t rate = units(task.slowest);
     for (const std::size_t channel : task.shared)
@@ -478,12 +481,13 @@ class World {
         task.left = static_cast<Wide>((task.duration - task.latency).count) * rate_alone(task);
   }
 
-  /// Progressive filling over all flows, one share at a time, which all that offer it give at once.
+  /// Progressive filling: finds the smallest share that a channel or flow offers, fixes the rate of all flows limited
+  /// by it, and repeats.
   void give_rates() {
     for (Task& task : tasks_) task.rate = -1;
     while (true) {
       std::int64_t least = std::numeric_limits<std::int64_t>::max();
-      std::set<std::size_t> full, fastest;  // channels that offer it, and flows
+      std::set<std::size_t> full, fastest;  // channels and flows with this share
       const auto offer = [&](std::int64_t share, std::set<std::size_t>& of, std::size_t which) {
         if (share < least) {
           full.clear();
@@ -515,8 +519,8 @@ class World {
     }
   }
 
-  /// By the copies, and the ops of devices with the same memory, that run from now on: 2^40 / (1 + sensitivity x share
-  /// of the memory's bandwidth) a nanosecond.
+  /// Sets the rates of running ops that copies, or ops of devices with the same memory, slow down: 2^40 / (1 +
+  /// sensitivity x share of the memory's bandwidth) a nanosecond.
   void slow_ops() {
     for (Task& op : tasks_) {
       if (!op.is_op || !op.start || op.end || !problem_.copies_slow_ops()) continue;
@@ -553,7 +557,7 @@ class World {
     }
   }
 
-  /// One nanosecond, which ends now.
+  /// Moves the bytes of the nanosecond that ends at `now`.
   void move_bytes(Nanoseconds now) {
     for (Task& task : tasks_) {
       if (!task.flows() && !task.is_slowed()) continue;
@@ -562,7 +566,7 @@ class World {
     }
   }
 
-  /// The next time at which something ends or a gap does; where bytes flow, the next nanosecond.
+  /// The next time at which a task or a gap ends; while bytes flow, the next nanosecond.
   std::optional<Nanoseconds> next_instant(Nanoseconds now) const {
     std::optional<Nanoseconds> next;
     const auto offer = [&](Nanoseconds time) {
@@ -625,7 +629,7 @@ class World {
       use.busy += *task.end - *task.start;
       resident += problem_.resident_bytes(task.op);
     }
-    // Memory: the sum over the holdings, at every instant at which it can rise.
+    // Memory: the sum of all holdings, at every instant at which it can rise.
     const auto holds = holdings(device, timeline.makespan);
     use.peak = Bytes{-1};
     for (const Nanoseconds at : instants) {
@@ -637,7 +641,7 @@ class World {
         use.peak_at = at;
       }
     }
-    // Between two instants everything stays as it is.
+    // Between two instants nothing changes.
     for (auto at = instants.begin(); std::next(at) != instants.end(); ++at) {
       bool runs = false, moves = false;
       for (const Task& task : tasks_) {

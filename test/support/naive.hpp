@@ -6,9 +6,9 @@
 
 namespace trainyard::test {
 
-/// The rules of simulate/simulate.hpp a second time, as plainly as they can be written and as slowly: it walks from
-/// instant to instant and looks at every task at each; where bytes flow on fair channels, from nanosecond to
-/// nanosecond. Shares no code with the engine. The diagnosis of memory shortage is left out.
+/// A second implementation of the rules of simulate/simulate.hpp, as plain as possible and slow. It advances from
+/// instant to instant and examines every task at each; while bytes flow on fair channels, it advances by one
+/// nanosecond. It shares no code with the engine. It does not diagnose memory shortage.
 Timeline naive_simulate(const Problem& problem, const Schedule& schedule);
 
 }  // namespace trainyard::test

@@ -11,7 +11,7 @@
 namespace trainyard::test {
 namespace {
 
-// 1 byte takes one unit of time on a link of speed 1: 1e9 bytes per second at a unit of 1 ns.
+// A byte takes one unit of time on a link of speed 1: 1e9 bytes per second if the unit is 1 ns.
 BytesPerSecond random_bandwidth(Random& random, const RandomProblemOptions& options) {
   return BytesPerSecond{1e9 / static_cast<double>(options.unit_ns) * (random.chance(0.8) ? 1 : 0.5)};
 }
@@ -59,7 +59,7 @@ ClusterSpec random_cluster(Random& random, const RandomProblemOptions& options) 
     spec.devices.push_back(device);
   }
   const std::uint64_t shape = options.closed_links ? 3 * random.below(2) : random.below(4);
-  if (shape == 0) {  // a link per pair
+  if (shape == 0) {  // a link for each pair
     for (std::size_t i = 0; i < count; ++i)
       for (std::size_t k = i + 1; k < count; ++k)
         spec.links.push_back(
@@ -73,7 +73,7 @@ ClusterSpec random_cluster(Random& random, const RandomProblemOptions& options) 
   } else if (shape == 2) {  // a chain
     for (std::size_t i = 0; i + 1 < count; ++i)
       spec.links.push_back(random_link(random, numbered("l", i), numbered("d", i), numbered("d", i + 1), options));
-  } else {  // an egress per device, and a few links beside
+  } else {  // an egress for each device, and a few links
     for (std::size_t i = 0; i < count; ++i)
       spec.egresses.push_back({numbered("d", i), random_bandwidth(random, options), few(random, 0.6, 2, options),
                                few(random, 0.7, 2, options), !options.closed_links && random.chance(0.6)});
@@ -95,7 +95,7 @@ std::vector<GivenTime> random_times(Random& random, bool one_class, const Random
   return times;
 }
 
-/// Between the ops up to a position and those behind it, where there are some of both.
+/// Adds a collective between random ops up to a position and random ops after it, if there are any before it.
 void add_collective(Random& random, std::vector<OpSpec>& ops, const std::vector<std::size_t>& position,
                     const std::string& name) {
   OpSpec collective{.name = name, .type = "Collective"};
@@ -125,7 +125,7 @@ Problem random_problem(Random& random, const RandomProblemOptions& options) {
   const std::size_t count = 1 + random.below(options.most_ops);
   const double density = random.uniform() * 5 / static_cast<double>(count);
   std::vector<OpSpec> ops(count);
-  std::vector<std::size_t> position(count);  // of the op in an order that all edges follow
+  std::vector<std::size_t> position(count);  // position of each op in an order that respects all edges
   for (std::size_t i = 0; i < count; ++i) position[i] = i;
   if (random.chance(0.5)) random.shuffle(position);
   for (std::size_t i = 0; i < count; ++i) {
@@ -173,7 +173,7 @@ Schedule random_schedule(Random& random, const Problem& problem) {
     for (std::size_t i = 0; i < problem.op_count(); ++i)
       schedule.priority.push_back(static_cast<double>(random.between(-most, most)) / 2);
   schedule.order.assign(problem.device_count(), {});
-  // A random order that all edges follow: no deadlock.
+  // A random order that respects all edges: no deadlock.
   std::vector<OpId> waiting(problem.ops().begin(), problem.ops().end());
   IdMap<OpId, bool> done(problem.op_count(), false);
   while (!waiting.empty()) {

@@ -12,21 +12,22 @@ namespace trainyard::test {
 std::filesystem::path source_dir();
 /// The top of the build tree, from TRAINYARD_BUILD_DIR, else `build` in the source tree.
 std::filesystem::path build_dir();
-/// Reference answers that do not ship with the project: $TRAINYARD_REFERENCE_DATA / `relative`, where both exist.
+/// Reference answers that are not part of the project: $TRAINYARD_REFERENCE_DATA / `relative`, if both exist.
 std::optional<std::filesystem::path> reference_data(const std::string& relative);
-/// Under sanitizers, which take 40 times as long for searches, and reserve terabytes of addresses (.ci/run tells).
+/// Whether this is a sanitized build (set by .ci/run). Sanitizers slow searches 40-fold and reserve terabytes of
+/// address space.
 bool is_sanitized();
-/// How many of `usual` random instances a test looks at: all, or a tenth (rounded up) under sanitizers. `usual` may
-/// also be how many of them a test expects to meet a case.
+/// The number of random instances to test: all `usual`, or a tenth (rounded up) under sanitizers. `usual` may also be
+/// the number of instances that a test expects to meet a case.
 template <std::integral Count>
 Count rounds(Count usual) {
   return is_sanitized() ? (usual + 9) / 10 : usual;
 }
-/// Every how many cases of a list a test looks at one: `usual`, or five times that under sanitizers.
+/// The stride at which a test visits a list of cases: `usual`, or five times that under sanitizers.
 inline std::size_t stride(std::size_t usual) { return is_sanitized() ? 5 * usual : usual; }
-/// Tells the runner that the current test case did not run, and why. Return from the test case after it.
+/// Reports to the runner that the current test case was skipped, and why. Return from the test case afterwards.
 void report_skipped(const std::string& why);
-/// A new empty folder, removed when the object goes.
+/// A new empty folder, removed when the object is destroyed.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -40,10 +41,10 @@ class TemporaryFolder {
 };
 std::string read_text(const std::filesystem::path& file);
 void write_text(const std::filesystem::path& file, const std::string& text);
-/// `text` with `by` in place of the first `what`, which it has.
+/// `text` with the first `what`, which must occur, replaced by `by`.
 std::string replaced(std::string text, const std::string& what, const std::string& by);
 
-/// What a command did, run by the shell. Standard input is empty.
+/// The result of a shell command that ran with empty standard input.
 struct CommandResult {
   int exit_code = 0;
   std::string output, error;

@@ -9,7 +9,7 @@
 
 namespace trainyard::test {
 
-/// A cluster of such a fabric, of plain devices "d0", "d1", ...
+/// A cluster with the given fabric and plain devices "d0", "d1", ...
 inline ClusterSpec cluster_of(const FabricSpec& fabric) {
   ClusterSpec spec;
   spec.name = "fabric";
@@ -19,8 +19,8 @@ inline ClusterSpec cluster_of(const FabricSpec& fabric) {
   return spec;
 }
 
-/// A fabric's cluster with every link, switch and route in words, from the definition in cluster/fabric.hpp.
-/// (Not of devices with several cards: a route in words is one way.)
+/// A fabric's cluster with every link, switch and route spelled out, from the definition in cluster/fabric.hpp. Devices
+/// with several cards are not supported, as a given route is a single path.
 inline ClusterSpec written_out(const ClusterSpec& of) {
   const FabricSpec& fabric = *of.fabric;
   ClusterSpec spec = of;
@@ -29,7 +29,7 @@ inline ClusterSpec written_out(const ClusterSpec& of) {
   const bool rail = fabric.leaf == FabricSpec::Leaf::rail, shared = hosts > 1 && nics < here;
   const auto named = [](const char* word, std::size_t number) { return word + std::to_string(number); };
   const auto device = [&](std::size_t host, std::size_t j) { return of.devices[host * here + j].name; };
-  const auto nic = [&](std::size_t j) { return j / (here / nics); };  // of the host
+  const auto nic = [&](std::size_t j) { return j / (here / nics); };  // the card's number in its host
   const auto card = [&](std::size_t host, std::size_t j) {
     return shared ? named("nic", host * nics + nic(j)) : device(host, j);
   };
@@ -37,7 +37,7 @@ inline ClusterSpec written_out(const ClusterSpec& of) {
     const std::size_t group = host / fabric.hosts_per_leaf;
     return named("leaf", rail ? group * nics + nic(j) : group);
   };
-  // Pods, if there are several; spines and cores of one pod.
+  // Number of pods; leaves, spines and cores of one pod.
   const std::size_t of_pod = fabric.hosts_per_pod.value_or(hosts), pods = (hosts + of_pod - 1) / of_pod;
   const std::size_t leaves = pods > 1 ? of_pod / fabric.hosts_per_leaf * (rail ? nics : 1) : fabric.leaf_count();
   const std::size_t spines = fabric.spine_count() / pods;
@@ -46,7 +46,8 @@ inline ClusterSpec written_out(const ClusterSpec& of) {
     return (rail ? within : within * nics + nic(j)) % spines;
   };
   const auto core_of = [&](std::size_t host, std::size_t j) {
-    // All cards of a pod in turn that have that spine, the first of each leaf, the second, ...
+    // Assigns the cores of a spine in turn to all cards of the pod on that spine: each leaf's first such card, then
+    // each leaf's second, ...
     const std::size_t spine = spine_of(host, j), within = host % fabric.hosts_per_leaf;
     const std::size_t cores = fabric.core_count() / spines, turn = rail ? within : within * nics + nic(j);
     const std::size_t group = host % of_pod / fabric.hosts_per_leaf, own_leaf = rail ? group * nics + nic(j) : group;
@@ -60,7 +61,7 @@ inline ClusterSpec written_out(const ClusterSpec& of) {
     spec.links.push_back(
         {.name = from + "-" + to, .from = from, .to = to, .bandwidth = rate, .latency = latency, .sharing = sharing});
   };
-  // The device of a host at so many places further on in dimension k of its torus.
+  // The device of a host that is `places` further in dimension k of its torus.
   const auto further = [&](std::size_t j, std::size_t k, std::size_t places) {
     std::size_t stride = 1;
     for (std::size_t i = 0; i < k; ++i) stride *= fabric.torus[i];
@@ -153,7 +154,7 @@ inline ClusterSpec written_out(const ClusterSpec& of) {
   return spec;
 }
 
-/// Small fabrics of every form; times and rates in small numbers, so that ties abound.
+/// Small fabrics of every form, with small times and rates so that ties are common.
 inline std::vector<FabricSpec> small_fabrics() {
   using Leaf = FabricSpec::Leaf;
   const FabricSpec base{.hosts = 1,
@@ -180,17 +181,17 @@ inline std::vector<FabricSpec> small_fabrics() {
   add(1, 1, 1, Leaf::rail, 1, 1);
   add(1, 4, 4, Leaf::rail, 1, 1);  // one host: no network
   add(4, 1, 1, Leaf::rack, 4, 1);  // one leaf: no spines
-  add(4, 1, 1, Leaf::rail, 1, 1);  // a leaf to a host
-  add(2, 2, 2, Leaf::rail, 2, 1);  // two rails, which meet at the spines only
+  add(4, 1, 1, Leaf::rail, 1, 1);  // a leaf for each host
+  add(2, 2, 2, Leaf::rail, 2, 1);  // two rails, joined only by the spines
   add(2, 2, 2, Leaf::rack, 2, 1);
   add(4, 2, 2, Leaf::rail, 2, 1);
   add(4, 2, 2, Leaf::rail, 2, 2);
-  add(4, 4, 2, Leaf::rail, 2, 1);  // two devices to a card
+  add(4, 4, 2, Leaf::rail, 2, 1);  // two devices on a card
   add(4, 4, 2, Leaf::rack, 2, 4);
-  add(5, 2, 1, Leaf::rack, 2, 1.5);  // the last leaf has one host; 2 cards / 1.5: two spines
+  add(5, 2, 1, Leaf::rack, 2, 1.5);  // the last leaf has one host; 2 cards / 1.5 = 2 spines
   add(3, 4, 1, Leaf::rail, 2, 1);
   all.push_back(all.back());
-  all.back().port_latency = Nanoseconds{2};  // as far within a host as within a leaf, and as wide: one class
+  all.back().port_latency = Nanoseconds{2};  // a host's latency and bandwidth equal a leaf's: one route class
   all.back().port_bandwidth = BytesPerSecond{1e9};
   const auto add_torus = [&](std::size_t hosts, std::vector<std::size_t> torus, std::size_t nics) {
     std::size_t devices = 1;
@@ -209,7 +210,7 @@ inline std::vector<FabricSpec> small_fabrics() {
     all.back().core_oversubscription = oversubscription;
     all.back().core_latency = Nanoseconds{3};
   };
-  add(4, 1, 1, Leaf::rail, 1, 1);  // two leaves to a pod, of one host each
+  add(4, 1, 1, Leaf::rail, 1, 1);  // a pod has two leaves of one host each
   pods(2, 1);
   add(6, 2, 2, Leaf::rail, 1, 1);
   pods(2, 2);
@@ -217,9 +218,9 @@ inline std::vector<FabricSpec> small_fabrics() {
   pods(4, 1);
   add(4, 4, 2, Leaf::rack, 1, 1);
   pods(2, 3);                      // fewer cores than leaves, rounded up
-  add(7, 2, 1, Leaf::rack, 2, 1);  // the last pod has three hosts, of which one has a leaf alone
+  add(7, 2, 1, Leaf::rack, 2, 1);  // the last pod has 3 hosts, so a leaf of one host
   pods(4, 1.5);
-  add(3, 2, 2, Leaf::rail, 1, 1);  // a leaf of each rail to a pod
+  add(3, 2, 2, Leaf::rail, 1, 1);  // a pod has one leaf for each rail
   pods(1, 2);
   const std::size_t serial = all.size();
   for (std::size_t i = 1; i < serial; ++i) {
@@ -229,13 +230,13 @@ inline std::vector<FabricSpec> small_fabrics() {
   return all;
 }
 
-/// These, and such whose devices have several cards.
+/// The small fabrics, and fabrics whose devices have several cards.
 inline std::vector<FabricSpec> all_fabrics() {
   std::vector<FabricSpec> all = small_fabrics();
   for (const Sharing sharing : {Sharing::serial, Sharing::fair})
     for (const FabricSpec::Leaf leaf : {FabricSpec::Leaf::rail, FabricSpec::Leaf::rack})
       for (const std::size_t cards : {std::size_t{2}, std::size_t{3}}) {
-        FabricSpec fabric = small_fabrics()[6];  // 4 hosts of 2 devices, 2 hosts to a leaf
+        FabricSpec fabric = small_fabrics()[6];  // 4 hosts of 2 devices, 2 hosts on a leaf
         fabric.nics_per_host = 2 * cards;
         fabric.leaf = leaf;
         fabric.oversubscription = 1.5;

@@ -1,4 +1,5 @@
-// Loss and gradients of a recipe's step by the cpu backend's kernels: what profiler/torch is held against.
+// Computes the loss and gradients of a recipe's step with the cpu backend's kernels, as the reference for
+// profiler/torch.
 //
 //     cpu_gradients MODEL FILE     writes each parameter's name, count and gradient (32-bit floats) to FILE; prints the
 //     loss
@@ -33,7 +34,7 @@ int main(int argc, char** argv) {
       if (how.kind != OpRecipe::Kind::update) continue;
       const Value& value = recipe.model.values[how.value];
       const Operand& read = how.reads[0];
-      if (!read.views.empty()) continue;  // seen otherwise than it lies
+      if (!read.views.empty()) continue;  // read through a view, not as stored
       out << value.name << '\n' << elements(value.shape) << '\n';
       out.write(reinterpret_cast<const char*>(tensors[read.tensor.index()]),
                 static_cast<std::streamsize>(elements(value.shape)) * 4);

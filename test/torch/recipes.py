@@ -31,7 +31,7 @@ from recipe import Recipe, RecipeError, first_state, random_bits
 
 torch.set_num_threads(1)
 RUN = source / "profiler" / "torch" / "run.py"
-NETWORKS = {  # small ones of each family
+NETWORKS = {  # small networks of each family
     "lenet": "lenet:batch=2",
     "resnet18": "resnet18:batch=4,image=64",
     "transformer": "transformer:batch=2,layers=1,hidden=16,heads=2,inner=32,vocabulary=20,seq=4",
@@ -39,7 +39,7 @@ NETWORKS = {  # small ones of each family
     "nmt": "nmt:batch=2,steps=3,hidden=8,layers=2,vocabulary=20,fused=1",
 }
 
-# Operators with a gradient of their own: shapes of the inputs, attributes, and which gradients are asked for.
+# Operators with separate gradients: input shapes, attributes, and the inputs whose gradients are checked.
 TWO, PAD = [2, 2], [1, 1, 1, 1]
 OPERATORS = [
     ("Relu", [[3, 4]], {}), ("Sigmoid", [[3, 4]], {}), ("Tanh", [[3, 4]], {}), ("Exp", [[3, 4]], {}), ("Neg", [[3, 4]], {}),
@@ -78,7 +78,7 @@ def operator(kind, shapes, attributes):
         c.inputs[0] = (c.inputs[0] > 0).float()
     try:
         size = kernels.FORWARD[kind](c)[0].shape
-    except IndexError:  # an output's shape that padding goes by
+    except IndexError:  # padding needs the output's shape
         size = [2, 4, 3, 3]
     OneNode.values.append({"shape": list(size), "type": "float32"})
     return c
@@ -166,7 +166,7 @@ class Recipes(unittest.TestCase):
             s[0] ^= s[3]
             s[2] ^= t
             s[3] = rotated(s[3], 45)
-        for count in (0, 1, 7, 1000):  # of any length, the same stream
+        for count in (0, 1, 7, 1000):  # any length gives this stream
             self.assertEqual([x & mask for x in random_bits(1, 5, count).tolist()], expected[:count])
 
     def test_dropout_keeps_what_the_cpu_backend_keeps(self):
@@ -194,7 +194,8 @@ class Recipes(unittest.TestCase):
                 expected = kernels.by_autograd(c)
                 for i in c.wants:
                     self.assertLess(float((own[i] - expected[i]).abs().max()), 1e-5, i)
-                if kind == "Conv" and "auto_pad" not in attributes:  # one gradient at a time, from what it reads
+                # One gradient at a time, given only the arrays that it reads.
+                if kind == "Conv" and "auto_pad" not in attributes:
                     whole = list(c.inputs)
                     for i, unread in ((0, 0), (1, 1)):
                         c.wants, c.kept, c.inputs = [i], kept, [None if at == unread else x for at, x in enumerate(whole)]
@@ -218,7 +219,7 @@ class Recipes(unittest.TestCase):
                         count = int(file.readline())
                         expected = torch.frombuffer(bytearray(file.read(4 * count)), dtype=torch.float32)
                         got = named[line.decode().rstrip("\n")]
-                        # Sums of another order: 1e-4 of the largest gradient of the parameter.
+                        # Sums in another order: within 1e-4 of the parameter's largest gradient.
                         self.assertLessEqual(float((got - expected).abs().max()), 1e-4 * float(expected.abs().max()) + 1e-7, line)
                         seen += 1
                 self.assertEqual(seen, len(named))
@@ -226,7 +227,7 @@ class Recipes(unittest.TestCase):
     def test_gradients_are_those_of_autograd(self):
         for name, model in NETWORKS.items():
             with self.subTest(name):
-                # In one op each, and with the gradients of data, weights and bias apart.
+                # Gradients of an op in one op, and separately for data, weights and bias.
                 for granularity in ("op", "fine"):
                     here = measure.Machine(Recipe(self.export(model, "--granularity", granularity)))
                     loss, expected = autograd_gradients(here.program)
@@ -245,7 +246,7 @@ class Recipes(unittest.TestCase):
         self.assertIn("forward only", run("check", self.export("lenet:batch=2", "--training", "none"), status=3).stderr)
 
     def test_optimizers_make_the_steps_that_torch_optim_makes(self):
-        # The rule on one parameter, three steps: those of torch.optim with the same constants.
+        # Three steps on one parameter must equal those of torch.optim with equal constants.
         makers = {"sgd": lambda p: torch.optim.SGD(p, 1e-3), "momentum": lambda p: torch.optim.SGD(p, 1e-3, 0.9),
                   "adam": lambda p: torch.optim.Adam(p, 1e-3, (0.9, 0.999), 1e-8)}
         for optimizer, make in makers.items():
@@ -273,7 +274,7 @@ class Recipes(unittest.TestCase):
         said = json.loads(trainyard("simulate", "lenet:batch=8", "--cluster", "2xcpu-core", "--placer", "single", "--costs",
                                     self.folder / "calibration.json", "--json").stdout)
         step = json.loads(profile.read_text())["steps"][0]["samples_ns"]
-        # The sum of its parts, with the gaps between them: that of the step, but for what else this machine does.
+        # The step as the sum of its ops and gaps: near the measured one, except for other work on this machine.
         self.assertLess(min(step) / 3, said["makespan_ns"])
         self.assertLess(said["makespan_ns"], 3 * max(step))
 
@@ -290,10 +291,10 @@ class Recipes(unittest.TestCase):
         self.assertTrue(found["order_kept"] and found["outputs_agree"], found["why"])
         self.assertEqual(found["steps"], 12)  # 4 rounds of 3
         self.assertEqual([each["name"] for each in found["placements"]], [each["schedule"] for each in told["runs"]])
-        # Its median is that of the file: the page and the ranks are of these steps.
+        # The median is that of a step in the file: the page and the ranking are about these steps.
         clean = sorted(step["makespan_ns"] for step in told["runs"][0]["steps"])
         self.assertIn(found["measured_ns"]["p50"], clean)
-        # What no op was timed in is told beside it.
+        # Steps without timed ops are reported beside it.
         told["runs"][0]["plain_ns"] = [2_000_000, 3_000_000, 4_000_000]
         plain = self.folder / "plain.json"
         plain.write_text(json.dumps(told))
@@ -309,7 +310,8 @@ class Recipes(unittest.TestCase):
     def test_placers_that_agree_are_run_once(self):
         recipe, runs = self.export("lenet:batch=2", "--rank", 3, devices=1), self.folder / "runs.json"
         run("execute", recipe, "-o", runs, "--rounds", 4)
-        self.assertEqual([each["schedule"] for each in json.loads(runs.read_text())["runs"]], ["heft", "single"])  # a third is as single
+        # The third placer's schedule equals that of single.
+        self.assertEqual([each["schedule"] for each in json.loads(runs.read_text())["runs"]], ["heft", "single"])
         done = subprocess.run([build / "sim" / "trainyard", "validate", "lenet:batch=2", "--cluster", "1xcpu-core", "--rank", "3",
                                "--backend", "recorded", "--runs", runs, "--json"], capture_output=True, text=True)
         self.assertEqual(len(json.loads(done.stdout)["placements"]), 3)
@@ -335,16 +337,16 @@ class Recipes(unittest.TestCase):
             self.assertEqual(measure.difference(expected, measure.outputs_of(machine.program)), 0)
             self.assertEqual(taken.dropped, "")
             for task, (begin, end) in zip(step.tasks, taken.spans):
-                if not task.before_step:  # after all that it needs
+                if not task.before_step:  # after all tasks that it waits for
                     self.assertTrue(all(taken.spans[other][1] <= begin < end for other in task.waits))
             crossing = sum(step.tasks[other].line != task.line for task in step.tasks for other in task.waits)
-            self.assertEqual(len(streams.waits), 2 * len(lines) + crossing)  # the fork, the join, and between lines
+            self.assertEqual(len(streams.waits), 2 * len(lines) + crossing)  # fork, join, and between lines
             step.begin()
-            self.assertEqual(executor.plain(5), [2000] * 5)  # a replay, and the event after it
+            self.assertEqual(executor.plain(5), [2000] * 5)  # a replay and its final event
             executor.close()
 
     def test_parts_of_a_gpu_have_streams_of_their_own_and_links_what_they_leave(self):
-        # cuda-bindings as far as green contexts call it: 132 SMs, parts of eight.
+        # The part of cuda-bindings that green contexts need: 132 SMs, in parts of eight.
         class Resource:
             def __init__(self, sms):
                 self.sm = types.SimpleNamespace(smCount=sms)
@@ -420,7 +422,7 @@ class Recipes(unittest.TestCase):
             change(data)
             return json.dumps(data)
 
-        def late(data):  # the first op with an operand, before all others
+        def late(data):  # the first op with an operand, moved to the front
             tasks = data["schedules"][0]["tasks"]
             tasks.insert(0, tasks.pop(tasks.index(reads)))
 

@@ -106,7 +106,7 @@ def trainyard(folder, *words):
 
 
 NETWORKS = {
-    # Parameters: 11,689,512 of torchvision's ResNet-18; 128,000 + 4 x 132,480 + 129,000 of the transformer.
+    # Parameters: 11,689,512 for torchvision's ResNet-18; 128,000 + 4 x 132,480 + 129,000 for the transformer.
     "resnet18": (resnet18, lambda: torch.randn(2, 3, 64, 64), 11_689_512),
     "transformer": (transformer, lambda: torch.randint(0, 1000, (2, 16)), 786_920),
 }
@@ -159,12 +159,12 @@ class Trip(unittest.TestCase):
 
         flops = {op["type"]: op.get("flops") for op in self.ops_of(Square(), torch.zeros(64, 64), optimizer="none")}
         self.assertEqual((flops["mm"], flops["mv"]), (2 * 64**3, 2 * 64**2))
-        # Each of 32 x 32 elements of 64 channels times 64 x 2 x 2 weights; its gradients by the input and by the weights.
+        # 32 x 32 elements of 64 channels, each times 64 x 2 x 2 weights; then gradients of input and weights.
         up = nn.Sequential(nn.Conv2d(3, 64, 1), nn.ConvTranspose2d(64, 64, 2, stride=2))
         forward = [op["flops"] for op in self.ops_of(up, torch.zeros(1, 3, 32, 32)) if op["type"] == "convolution"]
         back = [op["flops"] for op in self.ops_of(up, torch.zeros(1, 3, 32, 32)) if op["type"] == "convolution_backward"]
         self.assertEqual(forward, [2 * 32 * 32 * 64 * 3, 2 * 32 * 32 * 64 * 256])
-        self.assertEqual(back, [2 * forward[1], forward[0]])  # nobody wants the gradient by the picture
+        self.assertEqual(back, [2 * forward[1], forward[0]])  # no gradient of the image
 
     def test_parameters_that_are_not_trained_take_their_memory(self):
         model = nn.Sequential(*(nn.Linear(64, 64, bias=False) for _ in range(4)))
@@ -241,7 +241,7 @@ class Trip(unittest.TestCase):
         self.assertEqual(devices["9.bn2.bias"], "meta")
         self.assertEqual(devices["9.conv2.weight"], "cpu")
         meta = trainyard_torch.apply(resnet18(), {"": 0}, devices=["meta"])
-        self.assertEqual(meta(torch.zeros(2, 3, 64, 64)).shape, (2, 1000))  # inputs follow
+        self.assertEqual(meta(torch.zeros(2, 3, 64, 64)).shape, (2, 1000))  # inputs are moved along
 
     def test_a_plan_splits_a_model_into_stages_that_give_the_same_loss(self):
         for name, split in (("resnet18", "8"), ("transformer", "3")):

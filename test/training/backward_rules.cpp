@@ -16,7 +16,7 @@ using namespace trainyard::test;
 
 namespace {
 
-/// Attributes of a Slice of the first columns.
+/// The attributes of a Slice that takes the first `count` columns.
 std::map<std::string, Attribute> columns(std::int64_t count) {
   using Integers = std::vector<std::int64_t>;
   return {{"starts", Integers{0}}, {"ends", Integers{count}}, {"axes", Integers{1}}};
@@ -89,7 +89,7 @@ TEST_CASE("the steps of a sequence are gathered into one gradient, or added up a
   const TrainingStep eager = training_step(model, {.eager_slices = true});
   CHECK(eager.summary.gradient_adds == 2);
   CHECK(outputs(eager.graph, "Gather3/grad") == Names{"Linear0.out.grad#2:96"});
-  CHECK(eager.summary.backward_ops == gathered.summary.backward_ops + 4);  // two more zeroed tensors, two additions
+  CHECK(eager.summary.backward_ops == gathered.summary.backward_ops + 4);  // 2 more zeroed tensors, 2 additions
 }
 
 TEST_CASE("the gradient of an operand that was broadcast is summed") {
@@ -103,7 +103,7 @@ TEST_CASE("the gradient of an operand that was broadcast is summed") {
     CHECK(graph.flops(find(graph, "Add1/grad")) == Flops{24});
     CHECK(outputs(graph, "Add1/grad") == Names{"p.grad:48"});
     CHECK(group(graph, "Add1/grad") == "p");
-    CHECK(input_names(graph, "Linear0/grad") == Names{"Add1.out.grad", "x"});  // dA is dY
+    CHECK(input_names(graph, "Linear0/grad") == Names{"Add1.out.grad", "x"});  // dA equals dY
   }
   SUBCASE("Mul") {
     const ValueId y = net.node("Mul", {h, net.parameter("p", {4})}, {2, 3, 4});
@@ -136,13 +136,13 @@ TEST_CASE("the gradient of an operand of an Einsum is one more of its size, that
       net.node("Einsum", {x, net.parameter("w", {4, 5})}, {2, 3, 5}, {{"equation", std::string{"bik,kj->bij"}}});
   const Model model = net.finish({y});
   const TrainingStep fine = training_step(model, {.granularity = Granularity::fine});
-  CHECK(input_names(fine.graph, "Einsum1/grad_a") == Names{"Einsum1.out.grad"});  // and w, which is no tensor
+  CHECK(input_names(fine.graph, "Einsum1/grad_a") == Names{"Einsum1.out.grad"});  // w is not a tensor
   CHECK(input_names(fine.graph, "Einsum1/grad_b") == Names{"Einsum1.out.grad", "Linear0.out"});
   for (const char* op : {"Einsum1", "Einsum1/grad_a", "Einsum1/grad_b"})  // 2 x 2 x 3 x 4 x 5
     CHECK(fine.graph.flops(find(fine.graph, op)) == Flops{240});
   const TrainingStep step = training_step(model);
   CHECK(step.graph.flops(find(step.graph, "Einsum1/grad")) == Flops{480});
-  // And 2 x 24 x 4 for the weights of the Linear: its input needs no gradient.
+  // Plus 2 x 24 x 4 for the Linear's weights; its input needs no gradient.
   CHECK(step.summary.backward_matmul_flops == Flops{480 + 192});
 }
 
@@ -156,8 +156,8 @@ TEST_CASE("attention saves queries, keys, values and weights") {
   const ValueId turned = net.node("Transpose", {k}, {2, 8, 6}, {{"perm", std::vector<std::int64_t>{0, 2, 1}}});
   const ValueId weights = net.node("Softmax", {net.node("MatMul", {q, turned}, {2, 6, 6})}, {2, 6, 6});
   const TrainingSummary sum = training_step(net.finish({net.node("MatMul", {weights, v}, {2, 6, 8})})).summary;
-  CHECK(sum.saved_bytes == Bytes{3 * 384 + 288 + 384});            // q, k, v, the softmax, log-probabilities
-  CHECK(sum.forward_matmul_flops == Flops{3 * 1536 + 2 * 1152});   // 2 x 96 x 8 each; 2 x 72 x 8 and 2 x 96 x 6
+  CHECK(sum.saved_bytes == Bytes{3 * 384 + 288 + 384});            // q, k, v, softmax, log-probabilities
+  CHECK(sum.forward_matmul_flops == Flops{3 * 1536 + 2 * 1152});   // each 2 x 96 x 8; matmuls 2 x 72 x 8, 2 x 96 x 6
   CHECK(sum.backward_matmul_flops == Flops{3 * 1536 + 4 * 1152});  // x needs no gradient
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("fused attention keeps its output and a number a row, no scores, and c
                      plain = training_step(make_network(network + "0"));
   CHECK(outputs(fused.graph, "layers.0/attention") ==
         Names{"layers.0/attention.out:8192", "layers.0/attention.out.logsumexp:1024"});
-  // 4 heads x 64 x 64 / 2 = 8192 pairs; of 8 numbers each 3 products for queries and keys, 2 for values.
+  // 4 heads x 64 x 64 / 2 = 8192 pairs of 8 numbers each: 3 products for queries and keys, 2 for values.
   CHECK(fused.graph.flops(find(fused.graph, "layers.0/attention/grad")).value == 8192 * (2 * 5 * 8 + 8));
   const auto largest = [](const Graph& graph) {
     Bytes most{0};
@@ -202,7 +202,7 @@ TEST_CASE("fused attention keeps its output and a number a row, no scores, and c
   CHECK(largest(plain.graph) == Bytes{4 * 4 * 64 * 64});  // scores of 4 heads
   CHECK(largest(fused.graph) == Bytes{4 * 64 * 48});      // the feed-forward layer
   CHECK(fused.summary.saved_bytes == plain.summary.saved_bytes - Bytes{4 * 4 * 64 * 64} + Bytes{4 * 4 * 64});
-  // With a dropout of the weights, which one op leaves out, also the mask and what it passes on: 4 + 1 + 4 bytes.
+  // With dropout of the attention weights, fusion also saves the mask and the dropped weights: 4 + 1 + 4 bytes.
   for (const std::string with_dropout : {"gpt2:positions=64,", "bert_base:positions=64,inner=48,"}) {
     CAPTURE(with_dropout);
     const auto saved = [&](const char* fused_parameter) {
@@ -218,13 +218,13 @@ TEST_CASE("fused attention keeps its output and a number a row, no scores, and c
 TEST_CASE("gradients of a mixture of experts: each choice is weighed once, and multiplied with its output once") {
   const Graph graph = training_graph(make_network(
       "mixtral_8x7b:batch=2,seq=8,layers=1,hidden=16,heads=2,kv_heads=1,inner=24,experts=4,chosen=2,vocabulary=32"));
-  // 2 x 8 tokens of 2 choices, 16 numbers: dy = w dY, dw = y dY; a token's gradient is the sum of its copies'.
+  // 2 x 8 tokens with 2 choices of 16 numbers: dy = w dY, dw = y dY. A token's gradient is the sum over its copies.
   CHECK(graph.flops(find(graph, "layers.0/combine/grad")).value == 2 * 8 * 2 * 16 * 3);
   CHECK(graph.flops(find(graph, "layers.0/dispatch/grad")).value == 2 * 8 * 2 * 16);
   CHECK(input_names(graph, "layers.0/combine/grad").size() == 4);  // dY, slots, weights, y
   CHECK(outputs(graph, "layers.0/combine/grad") ==
         Names{"layers.0/experts_3.out.grad:2048", "layers.0/softmax_2.out.grad:128"});
-  // 4 experts of 8 rows: 2 x 4 x 8 x 16 x 24 each way.
+  // 4 experts of 8 rows: 2 x 4 x 8 x 16 x 24 for the data, and as much for the weights.
   CHECK(graph.flops(find(graph, "layers.0/experts/grad")).value == 2 * 2 * 4 * 8 * 16 * 24);
 }
 

@@ -30,7 +30,7 @@ inline Names input_names(const Graph& graph, const std::string& op) {
   return names;
 }
 
-/// "name:bytes" of what the op produces.
+/// The op's outputs as "name:bytes".
 inline Names outputs(const Graph& graph, const std::string& op) {
   Names names;
   for (const TensorId tensor : graph.outputs(find(graph, op)))

@@ -20,14 +20,14 @@ struct Row {
   std::map<std::string, std::int64_t> bind;
   std::int64_t parameters;
   double forward_gflop, backward_gflop;  // convolutions and matrix products, to three decimals
-  std::int64_t saved_bytes;              // what PyTorch's own graph of the step saves
-  double saved_tolerance;                // relative: layout copies that PyTorch makes and an ONNX file does not show
+  std::int64_t saved_bytes;              // saved by PyTorch's own graph of the step
+  double saved_tolerance;                // relative: PyTorch's layout copies, which an ONNX file does not show
   std::int64_t gradient_adds;
-  bool first_convolution;  // the network begins with one, whose gradient of the image is not needed
+  bool first_convolution;  // it comes first, so the image's gradient is not needed
 };
 
-/// FLOPs, saved bytes and gradient additions of the graphs that make_fx records of forward, loss and
-/// torch.autograd.grad (PyTorch 1.13), dropout masks of 4 bytes as on a CPU; parameters of torchvision's models.
+/// FLOPs, saved bytes and gradient additions of the graphs that make_fx records of forward pass, loss and
+/// torch.autograd.grad (PyTorch 1.13), with dropout masks of 4 bytes as on a CPU. Parameters of torchvision's models.
 const std::vector<Row>& rows() {
   static const std::vector<Row> kRows{
       {"alexnet_b64", {}, 61100840, 91.416, 173.837, 201156616, 0, 0, true},
@@ -46,7 +46,7 @@ const std::vector<Row>& rows() {
   return kRows;
 }
 
-/// PyTorch keeps two scalars of the loss besides: its value, and the sum of the class weights.
+/// PyTorch also keeps two scalars of the loss: its value and the sum of the class weights.
 constexpr std::int64_t kLossScalars = 8;
 
 Model read(const Row& row) {
@@ -75,7 +75,7 @@ TEST_CASE("the training steps of twelve exported networks have the FLOPs and the
     CHECK(whole.summary.parameter_bytes == Bytes{4 * row.parameters});
     CHECK(std::abs(whole.summary.forward_matmul_flops.value / 1e9 - row.forward_gflop) <= 0.0005);
     CHECK(std::abs(whole.summary.backward_matmul_flops.value / 1e9 - row.backward_gflop) <= 0.0005);
-    // Every product is done twice more on the way back, but for the gradient of the image.
+    // The backward pass has each product twice, except the gradient of the image.
     const double skipped = row.first_convolution ? first_convolution(model) : 0;
     CHECK(whole.summary.backward_matmul_flops.value == 2 * whole.summary.forward_matmul_flops.value - skipped);
     const auto saved = static_cast<double>(whole.summary.saved_bytes.count + kLossScalars),
@@ -114,7 +114,7 @@ TEST_CASE("on CUDA a dropout mask takes one byte per element") {
     return 0.0;
   };
   CHECK(saved_megabytes("bert_large_dyn") == doctest::Approx(19004).epsilon(0.0001));
-  // 32 steps x 64 rows x 2048 elements dropped at two places, 3 bytes less each: 399.639 - 25.166
+  // 32 steps x 64 rows x 2048 elements are dropped out at two places and save 3 bytes each: 399.639 - 25.166.
   CHECK(saved_megabytes("rnnlm2x2048_unroll_b64_t32") == doctest::Approx(374.473).epsilon(0.00001));
   CHECK(saved_megabytes("transformer6_b64_s32") == doctest::Approx(1402.470).epsilon(0.00001));
 }

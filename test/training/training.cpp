@@ -28,12 +28,12 @@ TEST_CASE("a perceptron's training step adds up by hand") {
   const TrainingStep step = training_step(perceptron(), {.optimizer = Optimizer::adam});
   CHECK(step.summary ==
         TrainingSummary{
-            .forward_flops = Flops{56 + 8 + 90 + 52},  // 48 + 8 bias, relu, 80 + 10 bias, loss 5 x 10 + 2
+            .forward_flops = Flops{56 + 8 + 90 + 52},  // Gemm 48 + 8, Relu, Gemm 80 + 10, loss 5 x 10 + 2
             .backward_flops = Flops{50 + 170 + 8 + 56},
             .update_flops = Flops{12 * 41},
             .forward_matmul_flops = Flops{128},        // 2 x 8 x 3 + 2 x 10 x 4
             .backward_matmul_flops = Flops{160 + 48},  // no gradient of x: 2 x 128 - 48
-            .saved_bytes = Bytes{32 + 40},             // relu's output once, log-probabilities
+            .saved_bytes = Bytes{32 + 40},             // Relu's output (once), log-probabilities
             .parameters = 41,
             .parameter_bytes = Bytes{164},
             .state_bytes = Bytes{328},
@@ -126,7 +126,7 @@ TEST_CASE("a small convolutional net saves what its backward pass reads, each st
   ModelSketch net;
   const ValueId x = net.input("x", {2, 3, 8, 8});
   const ValueId conv = net.node("Conv", {x, net.parameter("conv.w", {4, 3, 3, 3})}, {2, 4, 8, 8},
-                                {{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}});  // 512 elements
+                                {{"pads", std::vector<std::int64_t>{1, 1, 1, 1}}});  // 512 elements out
   const ValueId norm = net.nodes("BatchNormalization",
                                  {conv, net.parameter("bn.w", {4}), net.parameter("bn.b", {4}),
                                   net.buffer("bn.mean", {4}), net.buffer("bn.var", {4})},
@@ -141,12 +141,12 @@ TEST_CASE("a small convolutional net saves what its backward pass reads, each st
 
   const TrainingStep step = training_step(model, {.optimizer = Optimizer::momentum});
   CHECK(step.summary.forward_matmul_flops == Flops{27648 + 1280});       // 2 x 512 x 27 + 2 x 10 x 64
-  CHECK(step.summary.backward_matmul_flops == Flops{27648 + 2 * 1280});  // the first convolution needs no gradient of x
-  // input of the norm 2048, its statistics 8 x 4, relu's output 2048 (also held for the pool), indices 8 x 128,
-  // the flattened pool output 512, log-probabilities 40
+  CHECK(step.summary.backward_matmul_flops == Flops{27648 + 2 * 1280});  // no gradient of x for the convolution
+  // Saved: input of the norm 2048, its statistics 8 x 4, Relu's output 2048 (also for the pool), indices 8 x 128, the
+  // flattened output of the pool 512, log-probabilities 40.
   CHECK(step.summary.saved_bytes == Bytes{2048 + 32 + 2048 + 1024 + 512 + 40});
   CHECK(step.summary.parameters == 108 + 4 + 4 + 320 + 5);
-  CHECK(step.summary.state_bytes == Bytes{4 * 441 + 4 * 8});  // momentum, and two buffers of the norm
+  CHECK(step.summary.state_bytes == Bytes{4 * 441 + 4 * 8});  // momentum, and the norm's two buffers
   CHECK(outputs(step.graph, "BatchNormalization1") ==
         Names{"BatchNormalization1.out:2048", "BatchNormalization1.out.stats:32"});
   CHECK(outputs(step.graph, "MaxPool3") == Names{"MaxPool3.out:512", "MaxPool3.out.indices:1024"});
@@ -154,7 +154,7 @@ TEST_CASE("a small convolutional net saves what its backward pass reads, each st
   CHECK(input_names(step.graph, "Gemm5") == Names{"MaxPool3.out"});  // the Flatten is no op
   CHECK(group(step.graph, "BatchNormalization1") == "bn.w");
   CHECK(step.graph.type(find(step.graph, "BatchNormalization1/grad")) == "BatchNormGrad");
-  // dY and X twice, statistics, scale; dX, dscale, dbias
+  // dY and X twice each, statistics, scale; dX, dscale, dbias.
   CHECK(step.graph.bytes_accessed(find(step.graph, "BatchNormalization1/grad")) ==
         Bytes{4 * 2048 + 32 + 16 + 2048 + 32});
   CHECK(op_names(step.graph, Phase::backward) ==
@@ -173,7 +173,7 @@ TEST_CASE("where a residual branch meets its trunk one gradient addition is made
   CHECK(input_names(step.graph, "Gemm0.out/add_grad") == Names{"Add2.out.grad", "Gemm0.out.grad"});
   CHECK(step.graph.flops(find(step.graph, "Gemm0.out/add_grad")) == Flops{8});
   CHECK(step.graph.bytes_accessed(find(step.graph, "Gemm0.out/add_grad")) == Bytes{3 * 32});
-  CHECK(step.summary.saved_bytes == Bytes{32 + 32});  // relu's output, log-probabilities; the Add saves nothing
+  CHECK(step.summary.saved_bytes == Bytes{32 + 32});  // Relu's output, log-probabilities; Add saves nothing
 }
 
 TEST_CASE("a weight used three times is held once, and its gradients are added twice") {
@@ -205,10 +205,10 @@ TEST_CASE("a table tied to the output layer through a transpose is one parameter
   for (const char* op : {"Gather0", "MatMul2", "MatMul2/grad", "Gather0/grad", "table/add_grad", "table/update"})
     CHECK(group(step.graph, op) == "table");
   CHECK(step.summary.saved_bytes ==
-        Bytes{96 + 240});  // the words, log-probabilities; ids are an input, the table no tensor
+        Bytes{96 + 240});  // word vectors, log-probabilities; ids are an input, the table a parameter
   CHECK(step.graph.type(find(step.graph, "Gather0/grad")) == "EmbeddingGrad");
   CHECK(outputs(step.graph, "Gather0/grad") == Names{"table.grad:160"});  // dense
-  CHECK(outputs(step.graph, "labels") == Names{"labels:48"});             // one per row: 2 x 3
+  CHECK(outputs(step.graph, "labels") == Names{"labels:48"});             // one a row: 2 x 3
 }
 
 TEST_CASE("what the loss does not depend on has no backward ops and no update") {
@@ -224,7 +224,7 @@ TEST_CASE("what the loss does not depend on has no backward ops and no update") 
 }
 
 TEST_CASE("half-precision parameters keep an fp32 copy in the optimizer's state") {
-  // 16 bytes a parameter in all: weight 2, gradient 2, and 12 of state. Traffic: gradient 2, weight written 2, copy and
+  // 16 bytes a parameter: weight 2, gradient 2, state 12. Traffic: gradient read 2, weight written 2, fp32 copy and
   // both moments read and written 24.
   CHECK(update_cost(Optimizer::adam, 10, 2) == UpdateCost{Flops{120}, Bytes{280}, Bytes{120}});
   CHECK(update_cost(Optimizer::adam, 10, 4) == UpdateCost{Flops{120}, Bytes{280}, Bytes{80}});

@@ -34,7 +34,7 @@ TEST_CASE("the memory of a perceptron's step on one device peaks in the backward
   const Graph graph = training_graph(net.finish({y}));
   const Timeline timeline = run_on_one_device(graph);
 
-  // Bytes held while each op runs, beside 4 x 41 = 164 of parameters (x 24, labels 16):
+  // Bytes held while each op runs, on top of 4 x 41 = 164 of parameters (x 24, labels 16):
   //   Gemm0       x 24, labels 16, out 32                                             72
   //   Relu1       x 24, labels 16, in 32, out 32                                     104
   //   Gemm2       x 24, labels 16, in 32, out 40                                     112

@@ -18,7 +18,7 @@ using trainyard::test::ModelSketch;
 
 namespace {
 
-/// A network of rows: products, activations, sums, normalizations, splits and joins of what came before, with some
+/// A random network on rows: products, activations, sums, normalizations, splits and joins of earlier values, with some
 /// weights shared.
 Model random_model(std::uint64_t seed) {
   using Integers = std::vector<std::int64_t>;
@@ -26,7 +26,7 @@ Model random_model(std::uint64_t seed) {
   ModelSketch net;
   const std::int64_t rows = random.between(1, 4);
   std::vector<ValueId> made{net.input("x", {rows, random.between(1, 6)})};
-  std::map<std::pair<std::int64_t, std::int64_t>, ValueId> weights;  // by shape, to share some
+  std::map<std::pair<std::int64_t, std::int64_t>, ValueId> weights;  // by shape, for sharing
   int parameters = 0;
   const auto parameter = [&](Shape shape) {
     return net.parameter("p" + std::to_string(parameters++), std::move(shape));
@@ -78,7 +78,7 @@ Model random_model(std::uint64_t seed) {
                                   {{"starts", Integers{0}}, {"ends", Integers{n - 1}}, {"axes", Integers{1}}}));
     }
   }
-  // Everything that nobody read goes into the output.
+  // All unread values go into the output.
   std::set<ValueId> read;
   for (const Node& node : net.model().nodes) read.insert(node.inputs.begin(), node.inputs.end());
   std::vector<ValueId> ends;
@@ -116,7 +116,7 @@ TEST_CASE("random networks: the step is one graph whose parts add up at either g
     CHECK(whole.summary.parameters == model.parameter_count());
     CHECK(parameter_bytes(whole.graph) == 4 * whole.summary.parameters);
     CHECK(parameter_bytes(fine.graph) == 4 * whole.summary.parameters);
-    CHECK(whole.summary.state_bytes == whole.summary.parameter_bytes);  // momentum: as large again
+    CHECK(whole.summary.state_bytes == whole.summary.parameter_bytes);  // momentum has the parameters' size
     for (const Phase phase : {Phase::forward, Phase::backward, Phase::update})
       CHECK(flops(whole.graph, phase) == flops(fine.graph, phase));
     CHECK(whole.summary.backward_flops.value == flops(whole.graph, Phase::backward));
@@ -137,7 +137,7 @@ TEST_CASE("random networks: no gradient is lost, none is made twice") {
       if (graph.phase(op) != Phase::backward) continue;
       for (const TensorId tensor : graph.outputs(op)) {
         CAPTURE(graph.name(tensor));
-        CHECK(graph.consumers(tensor).size() >= 1);  // every gradient is wanted
+        CHECK(graph.consumers(tensor).size() >= 1);  // every gradient is read
       }
     }
     for (const TensorId tensor : graph.tensors()) CHECK(graph.bytes(tensor).count > 0);
@@ -173,7 +173,7 @@ TEST_CASE("random networks: the ops of a parameter are in one group with its upd
         if (std::find(node.inputs.begin(), node.inputs.end(), id) == node.inputs.end()) continue;
         CHECK(graph.colocation_group(*index.find(node.name)) == group);
       }
-      // The gradient is made in the group, so it never crosses a link.
+      // The gradient is produced in the group, so it never crosses a link.
       for (const TensorId gradient : graph.inputs(*update))
         CHECK(graph.colocation_group(graph.producer(gradient)) == group);
     }

@@ -46,7 +46,7 @@ TEST_CASE("members of a family stay within what the family says, and differ") {
         least = std::min(least, number_in(member, name));
         most = std::max(most, number_in(member, name));
       }
-      // 200 draws reach within 5 % of the ends
+      // 200 draws come within 5 % of both ends.
       CHECK(least >= range.first);
       CHECK(least <= range.first + (range.second - range.first) / 20 + 1);
       CHECK(most <= range.second);
@@ -85,7 +85,7 @@ TEST_CASE("the wiring of a cell is all that its number changes, and each number 
   std::set<std::map<std::string, int>> seen;
   for (int wiring = 0; wiring < 20; ++wiring) seen.insert(cells(wiring));
   CHECK(seen.size() > 15);
-  // 6 normal cells and 2 that halve, 5 nodes of one sum each.
+  // 6 normal and 2 reduction cells, each with 5 nodes of one sum.
   CHECK(cells(5)["Add"] == 8 * 5);
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("a recurrent cell of one node and one step takes its products and noth
   CHECK(types["Sigmoid"] >= 1);
   CHECK(types["Sub"] == 1);
   CHECK(types["Mul"] == 1);
-  // The mean is there only where several nodes are left unread.
+  // A Mean is added only if several nodes are unread.
   CHECK(types["Mean"] == 0);
   // Parameters: embedding 20 x 8, node 16 x 16, head 8 x 5 + 5.
   CHECK(make_network("enas_ptb:nodes=1,steps=1,batch=4,hidden=8,vocabulary=20,sampled=5").parameter_count() ==

@@ -16,7 +16,7 @@ double matmul_flops(const std::string& spec) {
   return sum.value;
 }
 
-/// Multiply-adds of one sample in units of 10^9.
+/// Multiply-adds of one sample, in units of 10^9.
 double gmacs(const std::string& network) { return matmul_flops(network + ":batch=1") / 2e9; }
 
 }  // namespace
@@ -44,8 +44,8 @@ TEST_CASE("NASNet-A takes the multiply-adds of its paper") {
 }
 
 TEST_CASE("a GPT-2 step takes the products of its layers") {
-  // Per layer 12 d^2 multiply-adds a token, and 2 S d for the scores and their use; the output V d. d = 64, S = 16, V =
-  // 100.
+  // A layer takes 12 d^2 multiply-adds a token, and 2 S d for the scores and their use; the output takes V d. Here d =
+  // 64, S = 16, V = 100.
   const double tokens = 2 * 16;
   const double per_token = 3 * (12 * 64 * 64 + 2 * 16 * 64) + 100 * 64;
   CHECK(matmul_flops("gpt2:batch=2,seq=16,layers=3,hidden=64,heads=4,vocabulary=100") == 2 * tokens * per_token);
@@ -59,8 +59,8 @@ TEST_CASE("GELU in parts is eight nodes in place of one, and no products more") 
 }
 
 TEST_CASE("large language models take the published FLOPs a token") {
-  // Without the causal mask: 2 x matrix parameters and 4 S d for the scores and their use, a layer; 2 V d for the
-  // output.
+  // A token takes 2 FLOPs for each matrix parameter, 4 S d a layer for scores and their use without a causal mask, and
+  // 2 V d for the output.
   CHECK(matmul_flops("gpt3_small") == 2048 * 322'561'536.);
   CHECK(matmul_flops("gpt3_175b") == 2048 * 358'791'143'424.);
   CHECK(matmul_flops("llama2_7b") == 4096 * 15'361'638'400.);
@@ -70,25 +70,25 @@ TEST_CASE("large language models take the published FLOPs a token") {
 }
 
 TEST_CASE("mixtures of experts take the FLOPs of the experts that a token goes to") {
-  // Loads are balanced: each of 8 experts takes 1024 of 4096 tokens twice.
+  // With balanced loads, each of 8 experts takes 1024 of 4096 tokens (two experts a token).
   CHECK(matmul_flops("mixtral_8x7b") == 4096 * 27'644'657'664.);
   CHECK(matmul_flops("deepseek_v3") == 4096 * 93'717'397'504.);
-  // A quarter more room for each expert is a quarter more of their products, whether filled or not:
-  // 2 experts x 3 x 2 x 4096 x 14336 a token and layer.
+  // A capacity larger by a quarter adds a quarter to the experts' products, filled or not: 2 experts x 3 x 2 x 4096 x
+  // 14336 FLOPs a token and layer.
   CHECK(matmul_flops("mixtral_8x7b:capacity=125") == 4096 * (27'644'657'664. + 32 * 0.25 * 2 * 6 * 4096 * 14'336));
 }
 
 TEST_CASE("fused attention takes the products of the scores that a causal mask leaves, half of them") {
-  // Scores and their use: 4 S d a token and layer.
+  // Scores and their use take 4 S d FLOPs a token and layer.
   const double scores = 4096. * 32 * 4 * 4096 * 4096;
   CHECK(matmul_flops("llama2_7b:fused=1") == matmul_flops("llama2_7b") - scores / 2);
   const double of_gpt = 1024. * 12 * 4 * 1024 * 768;
   CHECK(matmul_flops("gpt2:batch=1,fused=1") == matmul_flops("gpt2:batch=1") - of_gpt / 2);
-  // Without one, all of them.
+  // Without a causal mask all scores are computed.
   for (const std::string network : {"bert_base", "vit_b_16", "t5_small:targets=1"}) {
     CAPTURE(network);
     const std::string fused = network + (network.find(':') == std::string::npos ? ":" : ",") + "fused=1";
-    const double causal = network.starts_with("t5") ? 16. * 6 * 4 * 512 : 0;  // of one target
+    const double causal = network.starts_with("t5") ? 16. * 6 * 4 * 512 : 0;  // the decoder's single target
     CHECK(matmul_flops(fused) == matmul_flops(network) - causal / 2);
   }
   CHECK(matmul_flops("deepseek_v3:fused=1") == 4096 * (93'717'397'504. - 20'468'203'520. / 2));

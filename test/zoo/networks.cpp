@@ -12,7 +12,7 @@ using namespace trainyard;
 
 namespace {
 
-/// A spec of every network in which it is as small as it can be, or nearly.
+/// A spec of the network with every parameter at or near its minimum.
 std::string small_spec(const Network& network) {
   std::string spec = network.name;
   char separator = ':';

@@ -1,4 +1,4 @@
-// The zoo against files that another framework exported of the same networks.
+// Compares zoo networks with ONNX files that another framework exported.
 
 #include "trainyard/io/onnx/onnx.hpp"
 
@@ -44,8 +44,8 @@ double matmul_flops(const Model& model) {
   return sum.value;
 }
 
-/// How many nodes of each kind that carries weights or moves many bytes; matrix products count as one kind, because a
-/// file may spell a dense layer as Gemm or as MatMul.
+/// Counts nodes by kind, for kinds that have weights or move many bytes. Matrix products are one kind, because a file
+/// may write a dense layer as Gemm or as MatMul.
 std::map<std::string, int> kinds(const Model& model) {
   std::map<std::string, int> count;
   for (const auto& node : model.nodes) {

@@ -25,7 +25,7 @@ TEST_CASE("the convolutional networks have the parameters that torchvision publi
   CHECK(parameters("vgg19") == 143'667'240);
   CHECK(parameters("squeezenet1_1") == 1'235'496);
   CHECK(parameters("googlenet") == 6'624'904);
-  CHECK(parameters("inception_v3") == 23'834'568);  // 27 161 264 less the auxiliary head's 3 326 696
+  CHECK(parameters("inception_v3") == 23'834'568);  // 27 161 264 minus the auxiliary head's 3 326 696
   CHECK(parameters("resnet18") == 11'689'512);
   CHECK(parameters("resnet34") == 21'797'672);
   CHECK(parameters("resnet50") == 25'557'032);
@@ -37,8 +37,8 @@ TEST_CASE("the convolutional networks have the parameters that torchvision publi
 }
 
 TEST_CASE("ResNet-200 is ResNet-152 with 16 more blocks in its second stage") {
-  // A block of 512 channels in and out: 512 x 128 + 9 x 128 x 128 + 128 x 512 weights and 2 (128 + 128 + 512) of the
-  // norms = 65 536 + 147 456 + 65 536 + 1 536 = 280 064; 60 192 808 + 16 x 280 064.
+  // A block with 512 channels in and out has 512 x 128 + 9 x 128 x 128 + 128 x 512 weights and 2 (128 + 128 + 512) norm
+  // parameters: 65 536 + 147 456 + 65 536 + 1 536 = 280 064. Total: 60 192 808 + 16 x 280 064.
   CHECK(parameters("resnet200") == 64'673'832);
 }
 
@@ -48,7 +48,8 @@ TEST_CASE("the NASNet-A presets have the parameters of their published weights")
 }
 
 TEST_CASE("GPT-2 has the published parameters in all four sizes") {
-  // 50257 x 768 + 1024 x 768 + 12 (12 x 768^2 + 13 x 768) + 2 x 768; the output uses the embedding's weights
+  // Words 50257 x 768, positions 1024 x 768, layers 12 (12 x 768^2 + 13 x 768), last norm 2 x 768; the output is tied
+  // to the words.
   CHECK(parameters("gpt2") == 124'439'808);
   CHECK(parameters("gpt2_medium") == 354'823'168);
   CHECK(parameters("gpt2_large") == 774'030'080);
@@ -56,7 +57,7 @@ TEST_CASE("GPT-2 has the published parameters in all four sizes") {
 }
 
 TEST_CASE("GPT-3 has the published parameters in all eight sizes") {
-  // 50257 x 768 + 2048 x 768 + 12 (12 x 768^2 + 13 x 768) + 2 x 768
+  // Words 50257 x 768, positions 2048 x 768, layers 12 (12 x 768^2 + 13 x 768), last norm 2 x 768.
   CHECK(parameters("gpt3_small") == 125'226'240);
   CHECK(parameters("gpt3_medium") == 355'871'744);
   CHECK(parameters("gpt3_large") == 760'300'032);
@@ -68,12 +69,13 @@ TEST_CASE("GPT-3 has the published parameters in all eight sizes") {
 }
 
 TEST_CASE("Llama has the published parameters in all sizes") {
-  // A layer of 7B: 4 x 4096^2 + 3 x 4096 x 11008 + 2 x 4096 = 202 383 360; 32 of them, 2 x 32000 x 4096, 4096.
+  // A layer of 7B has 4 x 4096^2 + 3 x 4096 x 11008 + 2 x 4096 = 202 383 360. Then 32 layers, embedding and output 2 x
+  // 32000 x 4096, and the last norm's 4096.
   CHECK(parameters("llama2_7b") == 32 * 202'383'360LL + 2 * 32'000 * 4'096 + 4'096);
   CHECK(parameters("llama2_7b") == 6'738'415'616);
   CHECK(parameters("llama2_13b") == 13'015'864'320);
   CHECK(parameters("llama2_70b") == 68'976'648'192);
-  // A layer of 8B: 2 x 4096^2 + 2 x 4096 x 1024 (8 of 32 heads) + 3 x 4096 x 14336 + 2 x 4096 = 218 112 000.
+  // A layer of 8B has 2 x 4096^2 + 2 x 4096 x 1024 (8 key heads for 32) + 3 x 4096 x 14336 + 2 x 4096 = 218 112 000.
   CHECK(parameters("llama3_8b") == 32 * 218'112'000LL + 2 * 128'256 * 4'096 + 4'096);
   CHECK(parameters("llama3_8b") == 8'030'261'248);
   CHECK(parameters("llama3_70b") == 70'553'706'496);
@@ -81,8 +83,8 @@ TEST_CASE("Llama has the published parameters in all sizes") {
 }
 
 TEST_CASE("T5 has the parameters of its published weights") {
-  // Encoder layer 4 x 512 x 512 + 2 x 512 x 2048 + 2 x 512, decoder layer 8 x 512 x 512 + 2 x 512 x 2048 + 3 x 512; six
-  // each; 32 buckets x 8 heads twice; two last norms; 32128 x 512.
+  // Encoder layer 4 x 512 x 512 + 2 x 512 x 2048 + 2 x 512, decoder layer 8 x 512 x 512 + 2 x 512 x 2048 + 3 x 512, six
+  // of each. Position biases 2 x 32 buckets x 8 heads, two last norms, words 32128 x 512.
   CHECK(parameters("t5_small") == 6 * (3'146'752 + 4'195'840) + 2 * 256 + 2 * 512 + 32'128 * 512);
   CHECK(parameters("t5_small") == 60'506'624);
   CHECK(parameters("t5_base") == 222'903'552);
@@ -99,16 +101,16 @@ TEST_CASE("Wide-ResNet has the parameters of Alpa's sizes") {
   CHECK(parameters("wide_resnet50:base=640") == 4'000'937'344);
   CHECK(parameters("wide_resnet50:widening=16") == 6'727'679'424);
   CHECK(parameters("wide_resnet101") == 12'633'386'944);
-  // Without widening, at a base of 64 and with 1000 classes it is ResNet-50.
+  // Without widening, with a base of 64 and 1000 classes, it is ResNet-50.
   CHECK(parameters("wide_resnet50:base=64,widening=1,classes=1000") == parameters("resnet50"));
 }
 
 TEST_CASE("BERT has the published parameters under each head") {
   // Embeddings (30522 + 512 + 2) 768 + 2 x 768; 12 layers of 12 x 768^2 + 13 x 768; pooler 768^2 + 768.
   CHECK(parameters("bert_base:head=0") == 109'482'240);
-  // Without the pooler (590 592); transform 590 592 + 1 536, bias 30 522.
+  // The pooler (590 592) is replaced by a transform 590 592 + 1 536 and a bias 30 522.
   CHECK(parameters("bert_base") == 109'482'240 + 1'536 + 30'522);
-  // The decoder's own weights: 30522 x 768 more.
+  // A separate decoder matrix adds 30522 x 768.
   CHECK(parameters("bert_base:head=2") == 109'514'298 + 23'440'896);
   CHECK(parameters("bert_large:head=0") == 335'141'888);
   CHECK(parameters("bert_large:head=2") == 366'428'986);
@@ -117,29 +119,30 @@ TEST_CASE("BERT has the published parameters under each head") {
 TEST_CASE("the recurrent networks have the parameters of their cells") {
   // Embedding 10000 x 2048, two cells of (4096 + 1) 8192, output (2048 + 1) 10000.
   CHECK(parameters("rnnlm") == 20'480'000 + 2 * 33'562'624 + 20'490'000);
-  // 4 hidden (inputs + hidden + 1) per cell with hidden 4, vocabulary 10: two cells of the encoder (4 + 4 + 1) 16 each;
-  // the decoder's (8 + 4 + 1) 16 and (4 + 4 + 1) 16; two embeddings 40; attention 16 and (8 + 1) 4; output (4 + 1) 10.
+  // A cell has 4 hidden (inputs + hidden + 1), here with hidden 4 and vocabulary 10. Encoder: two cells of (4 + 4 + 1)
+  // 16. Decoder: (8 + 4 + 1) 16 and (4 + 4 + 1) 16. Two embeddings of 40; attention 16 and (8 + 1) 4; output (4 + 1)
+  // 10.
   CHECK(parameters("nmt:layers=2,hidden=4,vocabulary=10,steps=3") == 2 * 144 + 208 + 144 + 2 * 40 + 16 + 36 + 50);
-  // GNMT's first encoder layer: two cells of half the width, 8 (4 + 2 + 1) each, instead of 144.
+  // GNMT's first encoder layer has two cells of half the width, 8 (4 + 2 + 1) each, instead of 144.
   CHECK(parameters("gnmt:layers=2,hidden=4,vocabulary=10,steps=3") == 2 * 56 + 144 + 208 + 144 + 2 * 40 + 16 + 36 + 50);
-  // Fused, each of the 4 gates has a second bias: 16 more per layer (2 x 8 in the bidirectional one).
+  // Fused, each of the 4 gates has a second bias: 16 more a layer (2 x 8 in the bidirectional one).
   CHECK(parameters("gnmt:layers=2,hidden=4,vocabulary=10,steps=3,fused=1") ==
         parameters("gnmt:layers=2,hidden=4,vocabulary=10,steps=3") + 32);
 }
 
 TEST_CASE("the Transformer has the parameters of its layers") {
-  // Embeddings 2 x 32000 x 512, output 512 x 32000; attention 4 (512^2 + 512) = 1 050 624; feed-forward
-  // 2 x 512 x 2048 + 2048 + 512 = 2 099 712; norms of 1024: encoder 2 a layer, decoder 3, one after each stack.
+  // Embeddings 2 x 32000 x 512, output 512 x 32000. Attention 4 (512^2 + 512) = 1 050 624; feed-forward 2 x 512 x 2048
+  // + 2048 + 512 = 2 099 712. Norms of 1024: two in an encoder layer, three in a decoder layer, one after each stack.
   CHECK(parameters("transformer") == 3 * 16'384'000 + 6 * (1'050'624 + 2'099'712 + 2 * 1'024) +
                                          6 * (2 * 1'050'624 + 2'099'712 + 3 * 1'024) + 2 * 1'024);
 }
 
 TEST_CASE("mixtures of experts have the published parameters") {
-  // Mixtral: a layer 2 x 4096^2 + 2 x 4096 x 1024 of attention, 8 x 3 x 4096 x 14336 of experts, a router 8 x 4096.
+  // A layer of Mixtral: attention 2 x 4096^2 + 2 x 4096 x 1024, experts 8 x 3 x 4096 x 14336, router 8 x 4096.
   CHECK(parameters("mixtral_8x7b") ==
         32 * (41'943'040LL + 8 * 176'160'768LL + 32'768 + 2 * 4096) + 2 * 32'000 * 4096 + 4096);
   CHECK(parameters("mixtral_8x7b") == 46'702'792'704);
-  // With as many experts as a token goes to, what a token uses: 12.9 billion, and the routers of 6 experts less.
+  // With 2 experts, the parameters that a token uses: 12.9 billion, minus the routers' rows for 6 experts.
   CHECK(parameters("mixtral_8x7b:experts=2") == 12'879'925'248 - 32 * 6 * 4096);
   CHECK(parameters("switch_base") == 7'439'891'712);
   CHECK(parameters("switch_large") == 27'153'787'904);
@@ -147,8 +150,9 @@ TEST_CASE("mixtures of experts have the published parameters") {
 }
 
 TEST_CASE("GShard's GPTs have the parameters that Alpa's table rounds") {
-  // A layer: 4 d^2 + 4 d of attention, 4 d of norms; of every two one with 16 d^2 + 9 d, and one with a router d e and
-  // 16 d^2 for each expert. Embeddings of 32,000 words and 1,024 places, a last norm of 2 d.
+  // A layer has 4 d^2 + 4 d in attention and 4 d in norms. Every second layer has a dense feed-forward of 16 d^2 + 9 d,
+  // the others a router of d e and 16 d^2 for each expert. Embeddings of 32,000 words and 1,024 positions, a last norm
+  // of 2 d.
   const auto sum = [](std::int64_t layers, std::int64_t d, std::int64_t e) {
     return layers * (4 * d * d + 8 * d) + layers / 2 * (16 * d * d + 9 * d + d * e + e * 16 * d * d) + 33'024 * d +
            2 * d;
@@ -166,8 +170,8 @@ TEST_CASE("GShard's GPTs have the parameters that Alpa's table rounds") {
 }
 
 TEST_CASE("DeepSeek-V3 has the published parameters") {
-  // Attention: 7168 x 1536 + 1536 + 1536 x 128 x 192, 7168 x 576 + 512 + 512 x 128 x 256, 128 x 128 x 7168 = 187 107
-  // 328; an expert 3 x 7168 x 2048 = 44 040 192, the router 256 x 7168 + 256.
+  // Attention: 7168 x 1536 + 1536 + 1536 x 128 x 192, 7168 x 576 + 512 + 512 x 128 x 256, 128 x 128 x 7168, in all 187
+  // 107 328. An expert: 3 x 7168 x 2048 = 44 040 192. The router: 256 x 7168 + 256.
   const std::int64_t attention = 187'107'328, expert = 44'040'192, norms = 2 * 7168;
   CHECK(parameters("deepseek_v3") == 61 * (attention + norms) + 3 * 3 * 7168 * 18'432LL +
                                          58 * (257 * expert + 256 * 7168 + 256) + 2 * 129'280 * 7168LL + 7168);
@@ -183,7 +187,7 @@ TEST_CASE("fused attention has no parameters more or less") {
 }
 
 TEST_CASE("DLRM has the published tables and perceptrons") {
-  // 187 767 399 rows of 128; 13-512-256-128, and (27 x 26 / 2 + 128 = 479)-1024-1024-512-256-1.
+  // Tables of 187 767 399 rows of 128; perceptrons 13-512-256-128 and (27 x 26 / 2 + 128 = 479)-1024-1024-512-256-1.
   CHECK(parameters("dlrm_terabyte") == 187'767'399LL * 128 + 171'392 + 2'197'505);
   CHECK(parameters("dlrm_terabyte") == 24'036'595'969);
   CHECK(parameters("dlrm_kaggle") == 33'762'577LL * 16 + 475'985);

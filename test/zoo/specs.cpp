@@ -19,7 +19,7 @@ std::vector<Finding> findings_of(const std::string& spec) {
   return {};
 }
 
-/// The only finding of a spec that has one.
+/// The finding of a spec that has exactly one.
 Finding finding_of(const std::string& spec) {
   const auto findings = findings_of(spec);
   REQUIRE_MESSAGE(findings.size() == 1, spec);
