@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""How good `auto` is after 0.1, 1 and 10 seconds, whether starting again is better, and what a second thread brings.
+"""Measures the quality of `auto` after 0.1, 1 and 10 seconds, with restarts, and with a second thread.
 
     bench/anytime.py BUILD -o results.jsonl [--instances a,b] [--minutes 8]
     bench/anytime.py --show results.jsonl
 
-Instances of the Yard (`trainyard yard list`), without splits. On each `auto` runs on one thread for 0.1, 1, 1.8 and 10 s, on
-two threads for 1 s, and with nine other seeds for 1 s: the best of the ten is what 10 s with nine restarts reach. What is in the
-results already is not run again; --minutes ends after that time, to be gone on with later. Prints a Markdown table. Seconds
-are those of the clock, so nothing else should run: the load of the machine stands in each row.
+Instances of the Yard (`trainyard yard list`), without splits. On each instance, `auto` runs on one thread for 0.1, 1,
+1.8 and 10 s, on two threads for 1 s, and with nine other seeds for 1 s. The best of the ten seeds is the result of 10 s
+with nine restarts. Runs that the results file already has are not repeated. --minutes stops after that time; a later
+call continues. Prints a Markdown table. Times are wall-clock times, so nothing else should run; each row has the
+machine's load.
 """
 import argparse
 import json
@@ -28,7 +29,7 @@ INSTANCES = [
     "inception_v3.4xV100", "transformer.8xV100",
 ]
 SEEDS = 10
-# Threads, seconds, seed.
+# (threads, seconds, seed)
 RUNS = [(1, 0.1, 1), (1, 10, 1), (2, 1, 1), (1, 1.8, 1)] + [(1, 1, seed + 1) for seed in range(SEEDS)]
 
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""The placer `auto` against the best other placer and against the bound, on every built-in network.
+"""Compares the placer `auto` with the best other placer and with the lower bound, on every built-in network.
 
     bench/auto_table.py BUILD -o results.jsonl [--time 10s | --evaluations N] [--threads 2]
                         [--costs roofline] [--models a,b] [--clusters 2xV100,4xV100-pcie] [--others a,b] [--minutes 8]
     bench/auto_table.py --show results.jsonl
 
-Clusters: 2, 4 and 8 V100 on NVLink (the built-in ones), and the same number on PCIe 3.0 under one host (NxV100-pcie,
-written here). "Others" are all placers that do not search, train or take long, each with its own order: what
-`trainyard compare` shows; --others names fewer. Models that no placer fits into memory are left out of the table; where
-`auto` does not fit and another does, it is worse, and in no mean. What is in the results already is not run again;
---minutes ends after that time, to be gone on with later. Prints a Markdown table.
+Clusters: 2, 4 and 8 V100 on NVLink (built in), and as many on PCIe 3.0 under one host (NxV100-pcie, defined here).
+"Others" are all placers that neither search, train nor enumerate, each with its own order of ops, as in
+`trainyard compare`; --others selects fewer. Models that no placer fits into memory are left out of the table. If `auto`
+does not fit and another placer does, `auto` counts as worse and is in no mean. Runs that the results file already has
+are not repeated; --minutes stops after that time, and a later call continues. Prints a Markdown table.
 """
 import argparse
 import json
@@ -23,7 +23,7 @@ import time
 
 
 def pcie_cluster(devices):
-    """V100s under one switch: 12 GB/s each way, 10 us from one to another."""
+    """A cluster file of V100s under one switch: 12 GB/s in each direction, 10 us between two GPUs."""
     text = f'name = "{devices}xV100-pcie"\n[[switch]]\nname = "host"\n'
     for i in range(devices):
         text += f'[[device]]\nname = "gpu{i}"\nkind = "V100-SXM2-16GB"\n'
@@ -33,7 +33,7 @@ def pcie_cluster(devices):
 
 
 def trainyard(build, words, folder):
-    """The object that the program prints, or None where nothing fits or nothing is found."""
+    """The program's JSON output; raises RuntimeError unless the exit code is 0 or 1 (nothing fits)."""
     done = subprocess.run([str(build.resolve() / "sim" / "trainyard"), *words, "--json"], cwd=folder,
                           capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
@@ -90,12 +90,12 @@ def show(rows):
 
 
 def gap(row):
-    """The share of the step that another schedule of the graph that auto ends with could save at most."""
+    """The largest share of the step that another schedule of auto's final graph could save."""
     return 1 - row["bound_ns"] / row["auto_ns"]
 
 
 def plan_gap(row):
-    """The same of plans, where the step is no less than their bound; else of the graph."""
+    """The gap to the larger of the graph's bound and the plans' bound; a plan bound above the step is ignored."""
     bound = row.get("plan_bound_ns") or 0
     return min(gap(row), 1 - bound / row["auto_ns"]) if bound <= row["auto_ns"] else gap(row)
 
@@ -108,7 +108,7 @@ def plans(row):
 
 
 def summary(devices, links, rows, lost=0):
-    """Where `auto` fits; it is also worse on the `lost`, where another placer does."""
+    """Prints a row about `rows`, where `auto` fits, and `lost` further cases, where only another placer fits."""
     ratios = [row["auto_ns"] / row["other_ns"] for row in rows if row["other_ns"]]
     gaps, least = [gap(row) for row in rows], [plan_gap(row) for row in rows]
     if not ratios:

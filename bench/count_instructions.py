@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Counts the instructions per op of each engine on fixed problems, with callgrind: the same on any machine of one kind,
-busy or not, where times are not.
+"""Counts the instructions per op of each engine on fixed problems, with callgrind.
 
-    bench/count_instructions.py BUILD check     fails where one has grown by more than 10 % over data/golden
+Unlike times, the counts are equal on all machines of one kind, busy or not.
+
+    bench/count_instructions.py BUILD check     fails if a count exceeds that in data/golden by more than 10 %
     bench/count_instructions.py BUILD update    writes data/golden/instructions.json
-    bench/count_instructions.py BUILD show      prints them beside the floor's
+    bench/count_instructions.py BUILD show      prints the counts and their ratios to the floor's
 
-BUILD is a release build with benchmarks. Exit 1: grown; 4: valgrind or the program is not there.
+BUILD is a release build with benchmarks. Exit code 1: a count has grown; 4: valgrind or the program is missing.
 """
 
 import json
@@ -52,7 +53,7 @@ def missing(why):
 
 
 def best_floor(forms):
-    """The fewer instructions of the floor's two forms; None where it was not counted."""
+    """The smaller count of the floor's two forms; None if neither was counted."""
     return min((forms[form] for form in ("floor-branchy", "floor-branchless") if form in forms), default=None)
 
 
@@ -60,7 +61,7 @@ def show(counted):
     floor = None
     print(f"{'problem':28} {'form':22} {'per op':>8} {'x floor':>8}   ({counted['compiler']})")
     for problem, forms in counted["instructions_per_op"].items():
-        floor = best_floor(forms) or floor  # other fabrics of a shape come after it
+        floor = best_floor(forms) or floor  # further fabrics of a shape use the floor of the first
         for form, value in forms.items():
             print(f"{problem:28} {form:22} {value:8.1f} {value / floor:8.2f}")
 

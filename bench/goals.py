@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measures what the project's speed goals are about and prints one table: goal, measured, met or not.
+"""Measures the project's speed goals and prints one table: goal, measured value, met or not.
 
     bench/goals.py BUILD            about a minute and a half
-    bench/goals.py BUILD --large    also 10^7 ops on 1,024 devices: some minutes, 9 GB while the graph is made
+    bench/goals.py BUILD --large    also 10^7 ops on 1,024 devices: some minutes, 9 GB while the graph is built
 
-BUILD is a release build with Google Benchmark; SimGrid and valgrind are used where they are installed. Ratios are those
-of one process; the machine should be quiet. Median and worst are over shapes, numbers of devices and links. "Lean" is
-the worst ratio to the floor on arrays made for nothing else (lean_floor.hpp), where that applies: for information.
-Exit 1: some goal is not met.
+BUILD is a release build with Google Benchmark; SimGrid and valgrind are used if installed. Both sides of a ratio are
+measured in one process; the machine should be idle. Median and worst are taken over shapes, numbers of devices and
+links. For information, "lean" is the worst ratio to the floor on specialized arrays (lean_floor.hpp), where it applies.
+Exit code 1: some goal is not met.
 """
 import json
 import pathlib
@@ -17,11 +17,11 @@ import statistics
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True  # leaves nothing in the source tree
+sys.dont_write_bytecode = True  # writes nothing into the source tree
 import count_instructions  # noqa: E402
 
 DRAWN = "(layered|branched|transformer)"
-# What, which benchmarks (a pattern), which counter, the goal, and whether less is better.
+# (label, pattern of benchmark names, counter, goal, whether smaller is better)
 TIMES = [
     ("fifo, one sender per link, 8 devices", f"fifo/{DRAWN}/(pairs|egress)/20000/8/", "x_floor", 3.5, True),
     ("the same, 64 devices", f"fifo/{DRAWN}/(pairs|egress)/20000/64/", "x_floor", 4.5, True),
@@ -43,7 +43,7 @@ class Table:
         print(f"{'':40} {'goal':>9} {'median':>9} {'worst':>9} {'lean':>6}  where the worst is")
 
     def row(self, what, found, goal, less, lean=None):
-        """`found`: measured values by name."""
+        """Prints a row of the table and counts missed goals. `found` has the measured values by name."""
         if not found:
             print(f"{what:40} {goal:9,.6g}   not measured here")
             return

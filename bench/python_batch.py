@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Placements a second through the Python module's Batch, beside the C++ one and DOPPLER's simulator.
+"""Compares placements a second of the Python module's Batch, the C++ Batch and DOPPLER's simulator.
 
     meson configure build -Dpython=enabled && ninja -C build && bench/python_batch.py build
 
-One problem of 200 ops: layers of 8, each op reading two of the layer before, on 4 devices whose transfers never wait
-(`sharing = "none"`, fifo): DOPPLER's rules, so that all of them simulate the same thing, and their answers are compared.
-Each on one thread, by its processor time; rounds alternate, and the best of each counts.
+The problem has 200 ops in layers of 8, where each op reads two ops of the previous layer, on 4 devices. Transfers never
+wait (`sharing = "none"`, fifo), as in DOPPLER, so that all programs simulate one model; their makespans must be equal.
+Each program runs on one thread and is measured by its processor time. Rounds alternate, and the best round counts.
 
-DOPPLER (ICLR 2026) simulates by processes of SimPy over a networkx graph that it copies for each placement: one for each
-edge, which waits for its producer and then for the transfer, and one for each op, which waits for its edges, requests its
-device and holds it. Written again here from these rules, with processes of our own in place of SimPy's (which check
-more) and without torch. The lean event loop is test/python/peers.py: the same rules without processes.
+DOPPLER (ICLR 2026) simulates with SimPy processes over a networkx graph, which it copies for each placement. A process
+for each edge waits for its producer and then for the transfer; a process for each op waits for its edges, requests a
+device and holds it. This is reimplemented here without torch, and with simple processes in place of SimPy's, which
+check more. The lean event loop is test/python/peers.py: the same rules without processes.
 """
 import heapq
 import pathlib
@@ -34,7 +34,7 @@ OPS, WIDTH, DEVICES, ROWS, ROUNDS = 200, 8, 4, 20000, 7
 
 
 class Processes:
-    """Generators that yield what they wait for: a time, or an event, a list of callbacks until it happens."""
+    """An event loop of processes: generators that yield a duration or an Event to wait for."""
 
     def __init__(self):
         self.now, self.queue, self.count = 0, [], 0
@@ -74,7 +74,7 @@ class Event:
 
 
 class Device:
-    """Serves requests in their order, one at a time."""
+    """A device that serves requests one at a time, in order."""
 
     def __init__(self, processes):
         self.processes, self.requests, self.busy = processes, [], False

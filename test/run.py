@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs all test suites of a build folder and counts their test cases.
+"""Runs the test suites of a build folder (default: all) and counts their test cases.
 
     test/run.py BUILD [SUITE...]
 
-The last line is "N passed, N failed, N skipped". A case that reports itself skipped (a line "SKIPPED: ...") is not
-counted as passed. A suite that ends without its summary (a crash, a time-out) counts as one failure. Exit 1 on any failure.
+The last line is "N passed, N failed, N skipped". A case that reports itself skipped (a line "SKIPPED: ...") does not
+count as passed. A suite that ends without its summary (a crash, a time-out) counts as one failure. Exit code 1: some
+case failed, or no test ran.
 """
 import json
 import pathlib
@@ -16,12 +17,12 @@ SUMMARY = re.compile(r"\[(?:doctest|unittest)\] test cases:\s*\d+ \|\s*(\d+) pas
 
 
 def count(test):
-    """(passed, failed, skipped, lines worth showing) of one suite's record in Meson's log."""
+    """(passed, failed, skipped, lines to print) for one suite's record in Meson's log."""
     output = test.get("stdout") or ""
     skips = re.findall(r"^SKIPPED: .*$", output, re.MULTILINE)
     good = test["result"] == "OK"
     summary = SUMMARY.search(output)
-    if not summary:  # a plain program: one case
+    if not summary:  # a program without test cases counts as one case
         return (1, 0, 0, []) if good else (0, 1, 0, [output, test.get("stderr") or ""])
     passed, failed = int(summary[1]), int(summary[2])
     if not good:

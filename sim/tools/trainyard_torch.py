@@ -1,11 +1,11 @@
-"""From PyTorch to Trainyard and back: one file, on the standard library and torch (1.13 to 2.x) alone.
+"""From PyTorch to Trainyard and back, in one file that needs only the standard library and torch (1.13 to 2.x).
 
     from trainyard_torch import export, profile, apply, split_points
 
-    export(model, (images,), "model.json", optimizer="adam")   # then: trainyard place model.json --cluster 2xV100 ...
-    profile(model, (images,), "traces")                        # then: trainyard import traces/et.json --times ...
-    apply(model, "map.json")                                   # of: trainyard export schedule.json --to device-map ...
-    split_points("pipeline.json")                              # of: trainyard export plan.json --to torch-pipelining ...
+    export(model, (images,), "model.json", optimizer="adam")  # then: trainyard place model.json --cluster 2xV100 ...
+    profile(model, (images,), "traces")                       # then: trainyard import traces/et.json --times ...
+    apply(model, "map.json")                                  # from trainyard export schedule.json --to device-map ...
+    split_points("pipeline.json")                             # from trainyard export plan.json --to torch-pipelining
 """
 import contextlib
 import copy
@@ -22,22 +22,23 @@ __all__ = ["apply", "export", "profile", "split_points"]
 
 #: Bytes of optimizer state for each byte of parameters.
 OPTIMIZERS = {"none": 0, "sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}
-#: Views that ATen's schemas do not mark as such.
+#: Views that ATen's schemas do not mark as views.
 UNMARKED_VIEWS = {"_unsafe_view", "alias", "lift_fresh_copy"}
 
 
 def export(model, example_inputs, path=None, *, loss=None, optimizer="adam", name=None):
     """Writes one training step of the model as a graph without weights (trainyard-graph/1), and returns its path.
 
-    The step is traced by torch.fx without computing anything (make_fx with fake tensors; with real ones where these
-    fail, as for nn.LSTM in torch 1.13): forward, loss and backward pass op by op, and an update for each parameter. A
-    model that torch.fx cannot trace is written as ONNX instead; which of the two it was shows in the path (.json,
-    .onnx).
+    torch.fx traces the step without computing (make_fx with fake tensors; with real tensors if that fails, as for
+    nn.LSTM in torch 1.13): forward, loss and backward pass op by op, and an update for each parameter. A model that
+    torch.fx cannot trace is written as ONNX instead; the returned path ends in .json or .onnx accordingly.
 
-    example_inputs: a tensor, a tuple of positional or a dict of keyword arguments, of the shapes of one step's batch.
-    path: default NAME.json. loss: of the model's outputs to a scalar (default: the mean of all that is floating, or the
-    output's own .loss). optimizer: "sgd", "momentum", "adam", "adamw", or "none" for the forward pass alone.
-    Raises ValueError where there is no such optimizer, or nothing to train.
+    example_inputs: a tensor, a tuple of positional or a dict of keyword arguments, in the shapes of one step's batch.
+    path: default NAME.json. loss: a function from the model's outputs to a scalar (default: the output's .loss, else
+    the sum of the means of all floating tensors). optimizer: "sgd", "momentum", "adam", "adamw", or "none" for the
+    forward pass alone.
+    Raises ValueError if the optimizer is unknown or no parameter requires a gradient, and RuntimeError if the model can
+    neither be traced nor written as ONNX.
     """
     if optimizer not in OPTIMIZERS:
         raise ValueError(f"optimizer '{optimizer}' is none of {', '.join(OPTIMIZERS)}")
@@ -51,7 +52,7 @@ def export(model, example_inputs, path=None, *, loss=None, optimizer="adam", nam
     for mode in ("fake", "real"):
         try:
             nodes, names = _trace(model, args, kwargs, loss or _mean_of, optimizer != "none", mode)
-        except Exception as error:  # of any kind: the next way is tried, and all are named in the end
+        except Exception as error:  # any failure: the next way is tried, and all failures are reported at the end
             failures.append(f"make_fx ({mode} tensors): {error}")
             continue
         ops = _Ops(model, nodes, names, optimizer).ops()
@@ -68,11 +69,11 @@ def export(model, example_inputs, path=None, *, loss=None, optimizer="adam", nam
 
 
 def profile(model, example_inputs, folder=".", *, loss=None, optimizer=None, warmup=3):
-    """Runs `warmup` training steps and one more under torch's profiler, and returns (execution trace, Kineto trace).
+    """Runs `warmup` training steps and one more under torch's profiler; writes execution and Kineto traces.
 
-    The second is None where this torch has no Kineto (Debian's). Both are of one window, so that
-    `trainyard import et.json --times kineto.json` links every kernel. optimizer: a torch.optim.Optimizer (default: SGD,
-    with a rate of 0, so that the weights stay).
+    Returns the two paths; the second is None if this torch has no Kineto (as Debian's). Both traces cover one window,
+    so that `trainyard import et.json --times kineto.json` links every kernel. optimizer: a torch.optim.Optimizer
+    (default: SGD with a learning rate of 0, so that the weights do not change).
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -108,13 +109,14 @@ def profile(model, example_inputs, folder=".", *, loss=None, optimizer=None, war
 
 
 def apply(model, schedule, *, devices=None):
-    """Puts the model's modules where a device map says, and returns the model; inputs follow by hooks.
+    """Moves the model's modules to the devices of a device map, adds hooks that move their inputs, returns the model.
 
-    schedule: a dict {module path: device}, or the file of one (`trainyard export schedule.json --to device-map`). A key
-    covers the module and all below it, "" all of them; the longest one decides. Devices are numbers of GPUs, "cpu", or
-    what torch.device takes; `devices` replaces number k by devices[k]. What the graph has and the model has not ("loss")
-    is passed over. A key may name a parameter or buffer of a module's own. A module whose own code joins results of submodules (a residual block) belongs under one key. Raises
-    ValueError where a parameter is covered by no key.
+    schedule: a dict {module path: device}, or a file of one (`trainyard export schedule.json --to device-map`). A key
+    covers a module and all modules below it, "" the whole model; the longest matching key decides. A key may also name
+    a single parameter or buffer. Devices are GPU numbers, "cpu", or anything that torch.device accepts; `devices`
+    replaces number k by devices[k]. Keys that the graph has and the model does not ("loss") are ignored. A module whose
+    own code combines results of submodules (a residual block) must be under one key.
+    Raises ValueError if no key covers a parameter, or if the file is no device map.
     """
     if not isinstance(schedule, dict):
         schedule = _read(schedule)
@@ -151,10 +153,11 @@ def apply(model, schedule, *, devices=None):
 
 
 def split_points(plan):
-    """The split spec that torch.distributed.pipelining.pipeline() takes: {module path: SplitPoint}.
+    """The split spec for torch.distributed.pipelining.pipeline(): {module path: SplitPoint}.
 
-    plan: a file of `trainyard export plan.json --to torch-pipelining`, or a plan (`trainyard place --plan-out`). Where
-    this torch has no torch.distributed.pipelining, the values are "BEGINNING" and "END".
+    plan: a file of `trainyard export plan.json --to torch-pipelining`, or a plan (`trainyard place --plan-out`). If
+    this torch has no torch.distributed.pipelining, the values are "BEGINNING" and "END". Raises ValueError if the file is
+    neither a split spec nor a plan.
     """
     said = _read(plan)
     if said.get("format") == "trainyard-plan/1":
@@ -170,7 +173,7 @@ def split_points(plan):
     return {module: SplitPoint[word] for module, word in words.items()}
 
 
-# --- what the four have in common ---
+# --- helpers of all four functions ---
 
 
 def _read(path):
@@ -204,7 +207,7 @@ def _moved(value, device):
     if hasattr(value, "to"):  # a tensor, a PackedSequence, a batch of tokens
         return value.to(device)
     if isinstance(value, dict):
-        moved = copy.copy(value)  # of its own class, as models' outputs are
+        moved = copy.copy(value)  # keeps the dict's class, such as a ModelOutput
         for key, each in value.items():
             moved[key] = _moved(each, device)
         return moved
@@ -222,8 +225,10 @@ def _bring_inputs(module, device):
 
 
 def _move_own(module, device_of):
-    """The parameters and buffers of the module itself, not those below it, where device_of(key) is one. A parameter stays the same object, which ties
-    it to others and to an optimizer, where torch lets its data move (not to "meta")."""
+    """Moves the parameters and buffers of the module itself, not of its submodules, to device_of(key) if not None.
+
+    A parameter remains one object, which keeps ties and optimizers valid, if torch can move its data (not to "meta").
+    """
     for key, parameter in module._parameters.items():
         device = device_of(key) if parameter is not None else None
         if device is None or parameter.device == device:
@@ -244,7 +249,7 @@ def _move_own(module, device_of):
 
 @contextlib.contextmanager
 def _module_marks(model):
-    """Every node that torch.fx makes meanwhile has the path of the module whose forward() runs in meta["module"]."""
+    """Marks every node that torch.fx creates meanwhile with the module whose forward() runs, in meta["module"]."""
     stack, handles = [""], []
     create = torch.fx.Graph.create_node
 
@@ -269,13 +274,13 @@ def _module_marks(model):
 
 
 def _trace(model, args, kwargs, loss, training, mode):
-    """The graph of the step, and which of its nodes is which parameter or buffer, by name."""
+    """The nodes of the step's graph, and a dict from those of parameters and buffers to their names."""
     from torch.fx.experimental.proxy_tensor import make_fx
     try:
         from torch.func import functional_call
     except ImportError:
         from torch.nn.utils.stateless import functional_call
-    if mode == "real":  # computes, and so writes running statistics
+    if mode == "real":  # a real run updates running statistics
         model = copy.deepcopy(model)
     parameters, buffers = dict(model.named_parameters()), dict(model.named_buffers())
     own = [p.detach().requires_grad_(p.requires_grad) for p in parameters.values()]
@@ -291,7 +296,7 @@ def _trace(model, args, kwargs, loss, training, mode):
         values = {**dict(zip(parameters, own)), **dict(zip(buffers, held))}
         return results(functional_call(model, values, tuple(inputs), named), own)
 
-    def step_of_itself(inputs, named):  # for modules that keep references to their parameters, as nn.LSTM does
+    def step_of_itself(inputs, named):  # for modules that keep references to their parameters, such as nn.LSTM
         return results(model(*inputs, **named), parameters.values())
 
     with _module_marks(model), (contextlib.nullcontext() if training else torch.no_grad()):
@@ -311,7 +316,7 @@ def _trace(model, args, kwargs, loss, training, mode):
 
 
 def _value(node):
-    """What says the shape and type of a node's tensor; None where it makes several or none."""
+    """The metadata with shape and dtype of a node's tensor; None if the node has several tensors or none."""
     for key in ("val", "tensor_meta"):
         value = node.meta.get(key)
         if hasattr(value, "shape") and hasattr(value, "dtype"):
@@ -324,14 +329,14 @@ def _bytes(value):
 
 
 def _layer(path):
-    """The block up to the first number of the path, "/", and the rest: "layers.4/norm" of "layers.4.norm"."""
+    """The path with "/" after its first number, where the block ends: "layers.4/norm" for "layers.4.norm"."""
     parts = path.split(".")
     end = next((i + 1 for i, part in enumerate(parts) if part.isdigit()), len(parts))
     return ".".join(parts[:end]) + ("/" + ".".join(parts[end:]) if parts[end:] else "")
 
 
 def _flops(op, args, inputs, outputs):
-    """args: of the call; inputs: its tensors in order, one as often as it stands there."""
+    """FLOPs of a call with the arguments `args`; `inputs` are its tensors in order, with repetitions."""
     size = lambda value: math.prod(int(d) for d in value.shape)
     if op in ("mm", "bmm") and len(inputs) > 1:
         return 2 * size(outputs[0]) * int(inputs[0].shape[-1])
@@ -339,7 +344,7 @@ def _flops(op, args, inputs, outputs):
         return 2 * size(outputs[0]) * int(inputs[1].shape[-1])
     if op in ("mv", "dot"):
         return 2 * size(inputs[0])
-    if op == "convolution":  # of a transposed one each element of the input is multiplied, else each of the output's sums
+    if op == "convolution":  # multiplied: each input element if transposed, else each output element
         return 2 * size(inputs[0] if args[6] else outputs[0]) * size(inputs[1]) // int(inputs[1].shape[0])
     if op == "convolution_backward":
         each = 2 * size(inputs[1] if args[7] else inputs[0]) * size(inputs[2]) // int(inputs[2].shape[0])
@@ -352,14 +357,14 @@ def _flops(op, args, inputs, outputs):
 
 
 class _Ops:
-    """A traced step as ops of trainyard-graph/1: views are folded into what they are of, in-place ops make new versions."""
+    """A traced step as ops of trainyard-graph/1. Views share their base's storage; in-place ops make new versions."""
 
     def __init__(self, model, nodes, names, optimizer):
         self.nodes, self.names, self.optimizer = nodes, names, optimizer
         self.parameters = dict(model.named_parameters())
         self.result = [n for n in self.nodes if n.op == "output"][0].args[0]
-        self.storage = {}  # node -> storage, or a list of them
-        self.held = {}  # storage -> the tensor that it holds; None: a parameter or buffer
+        self.storage = {}  # node -> storage, or a list of storages
+        self.held = {}  # storage -> current tensor in it; None: a parameter or buffer
         self.owner = {}  # storage -> parameter
         self.own = {}  # storage -> parameter or buffer
         self.size = {}  # storage -> bytes
@@ -385,7 +390,7 @@ class _Ops:
             if not touched:
                 continue
             op["colocate"] = self._root(touched[0])
-            frozen = [self.parameters[key] for key in touched if key not in held]  # nobody updates them
+            frozen = [self.parameters[key] for key in touched if key not in held]  # parameters without an update
             if frozen:
                 op["parameter_bytes"] = sum(p.numel() * p.element_size() for p in frozen)
                 held.update(touched)
@@ -397,7 +402,7 @@ class _Ops:
         return parameter
 
     def _inputs(self):
-        """Parameters, buffers and constants are held; what else comes in is made by an op of no time."""
+        """Parameters, buffers and constants are no tensors of the graph; an Input op produces every other input."""
         for node in self.nodes:
             if node.op == "get_attr" or node in self.names:
                 self.storage[node], self.held[node.name] = node.name, None
@@ -442,9 +447,9 @@ class _Ops:
             self.group[self._root(parameter)] = self._root(op["touches"][0])
         if node.meta.get("module"):
             op["layer"] = _layer(node.meta["module"])
-        elif own := sorted(self.own[s] for s in read if s in self.own):  # by the model itself, which may hold them
+        elif own := sorted(self.own[s] for s in read if s in self.own):  # in the model's own forward()
             op["layer"] = _layer(own[0].rpartition(".")[0] or own[0])
-        if written and inputs:  # all of what it is a view of has a new version
+        if written and inputs:  # the storage that the view belongs to has a new version
             self.storage[node] = self.storage[inputs[0]]
             self._make(op, node.name, self._storages(inputs[0])[0], _value(inputs[0]))
         elif value is not None:
@@ -473,7 +478,7 @@ class _Ops:
     def _updates(self):
         trained = [(key, p) for key, p in self.parameters.items() if p.requires_grad]
         for (key, parameter), gradient in zip(trained, self.result[1:]):
-            if not hasattr(gradient, "op"):  # the loss does not depend on it
+            if not hasattr(gradient, "op"):  # the loss does not depend on the parameter
                 continue
             size = parameter.numel() * parameter.element_size()
             state = OPTIMIZERS[self.optimizer] * size

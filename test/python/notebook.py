@@ -1,6 +1,6 @@
-"""Runs the cells of a notebook in one namespace, as a kernel would: what they print, and a last expression's value.
+"""Runs the cells of a notebook in one namespace, as a kernel does; outputs are printed text and the last value.
 
-    python3 notebook.py FILE.ipynb        writes their outputs anew
+    python3 notebook.py FILE.ipynb        replaces the outputs in the file
 """
 import ast
 import contextlib
@@ -11,7 +11,7 @@ import sys
 
 
 def run_cells(notebook, folder):
-    """The outputs of each code cell, one text each: printed lines, then the repr of the last expression."""
+    """The output of each code cell as one text: printed lines, then the repr of the last expression."""
     names, texts = {"__name__": "__main__"}, []
     sys.path.insert(0, str(folder))
     try:

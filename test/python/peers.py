@@ -1,21 +1,21 @@
-"""Simulators of two placement papers, written again from their rules; times are whole numbers.
+"""Simulators of two placement papers, reimplemented from their rules; times are whole numbers.
 
-Both papers run the same process model: every edge is a process that waits for its producer and then for the transfer
-time, which is 0 on one device and never waits for another transfer; every op waits for all of its edges, then requests
-its device, which serves requests in the order in which they are made, one at a time. They differ in the times:
+Both papers use one process model. Every edge is a process that waits for its producer and then for the transfer time,
+which is 0 on one device; transfers never wait for each other. Every op waits for all of its edges and then requests its
+device, which serves requests one at a time, in the order in which they are made. The papers differ in the times:
 
     DOPPLER (ICLR 2026)   op: its cost on any device; edge: the cost of the producer's output
     GiPH (MLSys 2023)     op: work(op) x rate(device); edge: delay(from, to) + bytes(edge) x rate(from, to)
 
-Requests of one instant: in the order of the ops' numbers, which is what Trainyard says of ties. (The papers take the
-order in which their event queue happens to hold them.)
+Requests at one instant are served in the order of the ops' numbers, Trainyard's rule for ties. In the papers, the order
+depends on the event queue.
 """
 import heapq
 import re
 
 
 def process_model(op_time, edges, edge_time, placement):
-    """The time at which everything has ended. op_time[op], edges [(from, to)], edge_time(edge, from, to)."""
+    """The makespan, from op_time[op], edges [(from, to)], edge_time(edge, from, to) and placement[op]."""
     count = len(op_time)
     waiting, outgoing = [0] * count, [[] for _ in range(count)]
     for number, (source, target) in enumerate(edges):
@@ -23,13 +23,13 @@ def process_model(op_time, edges, edge_time, placement):
         outgoing[source].append((number, target))
     requests = [[] for _ in range(max(placement) + 1)]
     busy = [False] * len(requests)
-    events = [(0, op) for op in range(count) if waiting[op] == 0]  # (time, op): an edge into it ends; (time, ~op): it ends
+    events = [(0, op) for op in range(count) if waiting[op] == 0]  # (time, op): an edge to op ends; (time, ~op): op ends
     waiting = [max(1, each) for each in waiting]
     heapq.heapify(events)
     now = 0
     while events:
         now = events[0][0]
-        while events and events[0][0] == now:  # all that ends now, and the requests that follow
+        while events and events[0][0] == now:  # all events at this time, and the requests that follow
             _, op = heapq.heappop(events)
             if op < 0:
                 op = ~op
@@ -50,8 +50,10 @@ def process_model(op_time, edges, edge_time, placement):
 
 
 def read_doppler(path):
-    """Costs of ops, costs of their outputs, and edges of a file of DOPPLER's compute_graph/: the number of nodes; nodes
-    that are inputs, which are left out; edge sources; edge targets; a line of costs for each node that is no input.
+    """The costs of ops, the costs of their outputs, and the edges in a file of DOPPLER's compute_graph/.
+
+    The file's lines: the number of nodes; the input nodes, which are left out here; edge sources; edge targets; the
+    costs of each node that is no input.
     """
     lines = path.read_text().splitlines()
     inputs, sources, targets = ([int(each) for each in re.findall(r"\d+", line)] for line in lines[1:4])

@@ -1,4 +1,4 @@
-"""Runs the tests of the Python module that stands in the build folder; the last line counts them for test/run.py."""
+"""Tests the Python module in the build folder; the last line has the counts for test/run.py."""
 import os
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""The environments keep Gymnasium's protocol, and say what the simulator says."""
+"""The environments follow Gymnasium's protocol and agree with the simulator."""
 import unittest
 
 import numpy as np
@@ -52,7 +52,7 @@ class Environments(unittest.TestCase):
         self.assertEqual(ty.simulate(self.problem, environment.schedule).makespan_ns, info["makespan_ns"])
 
     def test_features_by_hand(self):
-        # Groups: {a, c} and b and d. {a, c} takes 2 + 4, reads nothing of others, b reads 5 and d reads 3 of it.
+        # Groups {a, c}, b, d. {a, c} takes 2 + 4 and reads no other group; b reads 5 and d reads 3 bytes of it.
         problem = ty.Problem(diamond(colocate=["x", "", "x", ""], parameter_bytes=[7, 0, 1, 0]), two_devices())
         features = env.group_features(problem)
         np.testing.assert_allclose(np.expm1(features[:, :4]), [[6, 8, 0, 8], [3, 0, 5, 3], [1, 0, 6, 0]], rtol=1e-5)

@@ -1,4 +1,4 @@
-"""What the documents show works as it stands."""
+"""The Python code that the documents show works as printed."""
 import ast
 import contextlib
 import io
@@ -34,7 +34,7 @@ class Examples(unittest.TestCase):
         self.assertEqual(run_cells(notebook, EXAMPLES), stored_texts(notebook))
 
     def test_reinforce_learns(self):
-        # Uniform draws are all near "random"; after 200 updates it is far below.
+        # Uniform draws all cost about as much as "random". After 200 updates the policy is far below.
         rows = {line.split()[0]: float(line.split()[1]) for line in self.run_script("reinforce.py").splitlines()}
         self.assertEqual(sorted(rows), ["heft", "random", "reinforce", "single"])
         self.assertLess(rows["reinforce"], 0.75 * rows["random"])

@@ -1,4 +1,4 @@
-"""Graphs and clusters: arrays, networkx, files, the zoo; what is refused and how."""
+"""Graphs and clusters from arrays, networkx, files and the zoo; errors for wrong input."""
 import pathlib
 import tempfile
 import unittest
@@ -8,13 +8,13 @@ import trainyard as ty
 
 
 def diamond(**more):
-    """a -> b, c -> d by hand: times 2, 3, 4, 1 ns and outputs of 5, 3, 3, 0 bytes."""
+    """A graph a -> b, c -> d with times of 2, 3, 4, 1 ns and outputs of 5, 3, 3, 0 bytes."""
     return ty.Graph.from_arrays([[0, 1], [0, 2], [1, 3], [2, 3]], time_ns=[2, 3, 4, 1], output_bytes=[5, 3, 3, 0],
                                 names=list("abcd"), **more)
 
 
 def two_devices(**more):
-    """A byte takes a nanosecond from either to the other."""
+    """Two devices with a link in each direction of one byte a nanosecond."""
     return ty.Cluster.from_arrays(np.full((2, 2), 1e9), **more)
 
 
@@ -30,7 +30,7 @@ class Graphs(unittest.TestCase):
         self.assertEqual(ty.Graph.parse(graph.to_json()), graph)
 
     def test_a_tensor_for_each_edge_crosses_once_for_each(self):
-        # a 2, then both tensors of 5 over one link, 5 + 5: c ends at 12 + 4 = 16; with one tensor, 2 + 5 + 3 + 4 = 14.
+        # a ends at 2; two tensors of 5 cross one link, so c ends at 12 + 4 = 16. One tensor: 2 + 5 + 3 + 4 = 14.
         def star(**bytes):
             return ty.Graph.from_arrays([[0, 1], [0, 2]], time_ns=[2, 3, 4], **bytes)
 
@@ -40,7 +40,7 @@ class Graphs(unittest.TestCase):
             self.assertEqual(timeline.makespan_ns, step)
 
     def test_views_are_not_copies_and_keep_their_owner_alive(self):
-        order = diamond().topological_order  # the graph itself is gone
+        order = diamond().topological_order  # the graph itself is deleted
         self.assertFalse(order.flags.owndata)
         self.assertFalse(order.flags.writeable)
         self.assertEqual(order.tolist(), [0, 1, 2, 3])

@@ -1,4 +1,4 @@
-"""The process model of DOPPLER and GiPH is `sharing = "none"` under fifo, to the unit of time."""
+"""The process model of DOPPLER and GiPH equals `sharing = "none"` under fifo, exact to the unit of time."""
 import os
 import pathlib
 import random
@@ -20,7 +20,7 @@ class Doppler(unittest.TestCase):
         for path in files:
             devices = 8 if path.name.startswith("8gpu") else 4
             costs, outputs, edges = read_doppler(path)
-            # One byte a nanosecond: a transfer takes its output's cost from any device to any other.
+            # At one byte a nanosecond, a transfer between any two devices takes the cost of its output.
             cluster = ty.Cluster.from_arrays(np.full((devices, devices), 1e9), sharing="none")
             problem = ty.Problem(ty.Graph.from_arrays(edges, time_ns=costs, output_bytes=outputs), cluster)
             placements = np.random.default_rng(1).integers(0, devices, (20, len(costs)), dtype=np.int32)

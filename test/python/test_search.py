@@ -1,4 +1,4 @@
-"""Placers of the catalogue and of Python, the comparison, Ctrl-C."""
+"""Placers of the catalogue and placers written in Python, the comparison, Ctrl-C."""
 import os
 import pathlib
 import signal
@@ -120,7 +120,7 @@ class Placers(unittest.TestCase):
 
 class Interrupts(unittest.TestCase):
     def interrupted(self, work):
-        """Runs `work` in a Python of its own, sends SIGINT once it says so, and returns what it printed after that."""
+        """Runs `work` in a new Python process, sends SIGINT when it begins, and returns the words printed then."""
         script = ("import signal\nimport numpy as np, trainyard as ty\n"
                   "def once(*_):\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\n    raise KeyboardInterrupt\n"
                   "signal.signal(signal.SIGINT, once)\n"
@@ -134,7 +134,7 @@ class Interrupts(unittest.TestCase):
         self.assertEqual(process.stdout.readline(), "begins\n")
         time.sleep(0.3)
         try:
-            for _ in range(12):  # again where a busy machine had not let it begin
+            for _ in range(12):  # repeated, as a busy machine may not have started the work
                 process.send_signal(signal.SIGINT)
                 try:
                     return process.communicate(timeout=10)[0].split()

@@ -1,4 +1,4 @@
-"""Schedules, timelines and the three simulations; what threads may do meanwhile."""
+"""Schedules, timelines and the three simulations; other threads run meanwhile."""
 import pathlib
 import tempfile
 import threading
@@ -16,7 +16,7 @@ def by_hand():
 
 class Timelines(unittest.TestCase):
     def test_the_example_by_hand(self):
-        # a 0..2, its tensor 2..7, c 7..11 on the other device, its tensor 11..14, d 14..15; b 2..5.
+        # a 0..2, its transfer 2..7, c 7..11 on the other device, its transfer 11..14, d 14..15; b 2..5.
         timeline = ty.simulate(by_hand(), ty.Schedule([0, 0, 1, 0]))
         self.assertEqual((timeline.makespan_ns, timeline.fits), (15, True))
         self.assertEqual(timeline.start_ns.tolist(), [0, 2, 7, 14])
@@ -81,7 +81,7 @@ class Timelines(unittest.TestCase):
             ty.simulate(problem, schedule)
 
     def test_priorities(self):
-        # After a both b (3) and c (4) wait on one device: c first where it is more urgent.
+        # After a, both b (3) and c (4) wait for one device; c runs first if it has the higher priority.
         timeline = ty.simulate(by_hand(), ty.Schedule([0] * 4, priority=[0, 1, 2, 0]))
         self.assertEqual(timeline.start_ns.tolist(), [0, 6, 2, 9])
 
@@ -150,7 +150,7 @@ class Batches(unittest.TestCase):
             each.start()
         counted = 0
         while any(each.is_alive() for each in threads):
-            counted += 1  # with the GIL held by the batch this loop would turn a handful of times
+            counted += 1  # if the batch held the GIL, this loop would run only a few times
             time.sleep(0)
         self.assertGreater(counted, 50)
         self.assertEqual(results, [expected * 20] * 3)

@@ -1,5 +1,7 @@
-"""Recipes run by PyTorch: numbers against torch.autograd and the cpu backend, files against the program that reads them;
-the last line counts for test/run.py."""
+"""Recipes run by PyTorch: results are compared with torch.autograd and the cpu backend; the program reads the files.
+
+The last line has the counts for test/run.py.
+"""
 import contextlib
 import itertools
 import json
@@ -63,7 +65,7 @@ OPERATORS = [
 
 
 def operator(kind, shapes, attributes):
-    """A recipe of one node, as far as kernels look at it, and its inputs."""
+    """A recipe of one node with its inputs, as far as kernels need it."""
     class OneNode:
         values = [{"shape": shape, "type": "float32"} for shape in shapes]
         nodes = [{"type": kind, "inputs": list(range(len(shapes))), "outputs": [len(shapes)], "attributes": attributes,
@@ -85,8 +87,11 @@ def operator(kind, shapes, attributes):
 
 
 class Streams:
-    """CUDA's streams and events as far as the executor calls them: each record is a microsecond later than the one
-    before, and a wait for an event that was not recorded, which CUDA lets pass, is an error."""
+    """Fake CUDA streams and events, as far as the executor calls them.
+
+    Each record is a microsecond after the previous one. A wait for an event that was not recorded, which CUDA accepts,
+    is an error.
+    """
 
     def __init__(self):
         now = itertools.count()

@@ -1,4 +1,4 @@
-"""The trip of a torch module: exported, placed, and run where the schedule says; the last line counts for test/run.py."""
+"""A torch module is exported, placed and run as scheduled; the last line has the counts for test/run.py."""
 import json
 import os
 import pathlib
@@ -28,7 +28,7 @@ torch.set_num_threads(1)
 
 
 class Block(nn.Module):
-    """A basic block of ResNet, with an in-place activation as torchvision has it."""
+    """A basic block of ResNet, with an in-place activation as in torchvision."""
 
     def __init__(self, given, made, stride):
         super().__init__()
@@ -61,7 +61,7 @@ def loss_of(outputs):
 
 
 def step(model, inputs):
-    """The loss, and the weights after one update."""
+    """The loss of one step, and the weights after its update."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loss = loss_of(model(inputs))
     loss.backward()
@@ -70,7 +70,7 @@ def step(model, inputs):
 
 
 def step_in_threads(stages, inputs):
-    """As step(), a thread a stage: activations go forward through queues, gradients back."""
+    """step() with a thread for each stage; queues pass activations forward and gradients back."""
     count, result = len(stages), {}
     forward, backward = [queue.Queue() for _ in range(count + 1)], [queue.Queue() for _ in range(count + 1)]
 
@@ -142,7 +142,7 @@ class Trip(unittest.TestCase):
                 self.assertGreater(len(forward), 40)
 
     def test_convolutions_count_their_flops(self):
-        # ResNet-18 at 224 x 224: 1.814 G multiply-adds a sample in convolutions and the last layer.
+        # ResNet-18 at 224 x 224 has 1.814 G multiply-adds a sample in convolutions and the last layer.
         model = resnet18()
         path = trainyard_torch.export(model, torch.zeros(1, 3, 224, 224), self.folder / "r.json", loss=loss_of)
         ops = json.loads(path.read_text())["ops"]
