@@ -156,8 +156,8 @@ def split_points(plan):
     """The split spec for torch.distributed.pipelining.pipeline(): {module path: SplitPoint}.
 
     plan: a file of `trainyard export plan.json --to torch-pipelining`, or a plan (`trainyard place --plan-out`). If
-    this torch has no torch.distributed.pipelining, the values are "BEGINNING" and "END". Raises ValueError if the file is
-    neither a split spec nor a plan.
+    this torch has no torch.distributed.pipelining, the values are "BEGINNING" and "END".
+    Raises ValueError if the file is neither a split spec nor a plan.
     """
     said = _read(plan)
     if said.get("format") == "trainyard-plan/1":

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds outside programs with Trainyard as a Meson subproject, under the thread sanitizer and without precompiled
-# headers, and runs them: a program that places two ops, and the tests that simulate and plan on many threads.
-# subproject.sh
+# subproject.sh: builds outside programs with Trainyard as a Meson subproject, under the thread sanitizer and without
+# precompiled headers, and runs them: a program that places two ops, and the tests that simulate and plan on many
+# threads.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$top/build-subproject # a fixed folder, so that ccache finds compiled objects

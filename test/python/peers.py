@@ -23,7 +23,7 @@ def process_model(op_time, edges, edge_time, placement):
         outgoing[source].append((number, target))
     requests = [[] for _ in range(max(placement) + 1)]
     busy = [False] * len(requests)
-    events = [(0, op) for op in range(count) if waiting[op] == 0]  # (time, op): an edge to op ends; (time, ~op): op ends
+    events = [(0, op) for op in range(count) if waiting[op] == 0]  # (time, op): an edge to op ends; (time, ~op): op
     waiting = [max(1, each) for each in waiting]
     heapq.heapify(events)
     now = 0

@@ -184,7 +184,7 @@ TEST_CASE("of a segment that runs again the backward pass reads the copies, once
 
 namespace {
 
-/// An op that produces an eight-byte array of its own name.
+/// An op that produces an array of eight bytes, named like the op.
 struct ChainOp {
   const char* name;
   Phase phase;

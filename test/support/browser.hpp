@@ -13,7 +13,6 @@ namespace trainyard::test {
 
 /// The JSON that a script of the tests ("report/page_held") reports about the page in a browser. Null if node or a
 /// browser is missing; the case is then reported as skipped.
-/// none.
 inline nlohmann::json seen_in_browser(const std::string& script, const std::string& page,
                                       const std::string& more = "") {
   const auto found = [](const std::string& program) {

@@ -20,7 +20,6 @@ struct RandomProblemOptions {
   double updates = 0;          // share of ops in the update phase
   /// Every channel has one sender, so that transfers never queue: full-duplex links between all pairs of devices, or an
   /// egress for each device.
-  /// of devices, or an egress per device.
   bool closed_links = false;
   std::size_t collectives = 0;  // maximum number
   bool accesses = false;        // bytes that ops read and write

@@ -179,7 +179,7 @@ TEST_CASE("time that other work takes of a CPU's op beside GPUs is told, and the
   const auto backend = cuda::make_cuda_backend({.libraries = &fake});
   const auto run = backend->prepare(problem, {}, schedule);
   run->step();
-  // Spinning threads on all cores take about half of the 20 ms. A step in which none was seen is repeated.
+  // Spinning threads on all cores take about half of the 20 ms. A step without any trace of them is repeated.
   std::atomic<bool> stop{false};
   std::vector<std::thread> others;
   for (const int core : usable_cores())
