@@ -84,18 +84,18 @@ TEST_CASE(
   CHECK(inputs_of(parallel.graph, "h.1/linear^3") == Names{"h.1/layer_norm.out/whole^3"});
   CHECK(inputs_of(parallel.graph, "h.1/linear/grad^3") ==
         Names{"h.1/linear.out.grad^3", "h.1/layer_norm.out/whole#2^3"});
-  // Forward: rows of each layer's two sums and the embedding's are scattered, and gathered for its two column layers
-  // and the head.
+  // Forward: the results of each layer's two row products and of the embedding are reduce-scattered. The inputs of each
+  // layer's two column products and of the head are gathered.
   CHECK(sums(parallel, Phase::forward) ==
         Counts{{"reduce-scatter 262144", 3 * 2 + 1}, {"all-gather 262144", 3 * 2 + 1}, {"all-reduce 3072", 1}});
-  // Backward: sums of the column layers' operands are scattered. Gradients are gathered for the row layers and both
-  // embeddings (the positions' gradient is of one sample), and the column layers' operands again.
+  // Backward: the gradients of the column products' inputs are reduce-scattered. Gathered are the gradients for the row
+  // products and for both embeddings (one sample for the positions), and the inputs of the column products once more.
   CHECK(sums(parallel, Phase::backward) == Counts{{"reduce-scatter 262144", 3 * 2 + 1},
                                                   {"all-gather 262144", 3 * 2 + 1 + 3 * 2 + 1},
                                                   {"all-gather 131072", 1}});
 
-  // Once a step, ranks all-reduce gradients of norm parameters, which each holds whole: 2 x 256 numbers, two norms a
-  // layer and one of the head.
+  // Once a step, the gradients of norm parameters, which every rank holds whole, are all-reduced: 2 x 256 numbers a norm,
+  // two norms a layer and one of the head.
   CHECK(sums(parallel, Phase::update) == Counts{{"all-reduce 4096", 3}, {"all-reduce 2048", 1}});
   CHECK(inputs_of(parallel.graph, "h.1/layer_norm.weight/update^3") == Names{"h.1/layer_norm.weight.grad/whole^3"});
 

@@ -21,7 +21,7 @@ using namespace trainyard;
 
 namespace {
 
-/// Places each colocation group on a random device, and adds random priorities or a strict order if `policy` needs them.
+/// Places each colocation group on a random device; adds random priorities or a strict order if `policy` needs them.
 Schedule random_schedule(const Problem& problem, Policy policy, std::uint64_t seed) {
   Random random{seed};
   Schedule schedule;
