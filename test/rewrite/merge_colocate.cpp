@@ -45,8 +45,8 @@ std::string text(const Graph& graph, const OpGroups& groups) {
 }  // namespace
 
 TEST_CASE("the op that sends the least joins its consumer, then the next") {
-  // a -9-> b -1-> c -5-> d. Op d sends 0 and has no consumer, so it joins c. Then cd also sends 0 and joins b, whose 1
-  // byte is more.
+  // a -9-> b -1-> c -5-> d. Op d sends 0 and has no consumer, so it joins c. Then cd sends 0, less than b's 1,
+  // and joins b.
   const Graph graph = graph_of({"a", "b", "c", "d"}, {{"a", "b", 9}, {"b", "c", 1}, {"c", "d", 5}});
   CHECK(text(graph, merge_and_colocate(graph, {.most_groups = 4})) == "a b c d ");
   CHECK(text(graph, merge_and_colocate(graph, {.most_groups = 3})) == "a b cd ");

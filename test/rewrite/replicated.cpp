@@ -179,8 +179,8 @@ TEST_CASE(
       const Timeline timeline = simulate(problem, schedule);
       std::vector<std::int64_t> sent(4, 0);
       for (const Transfer& transfer : timeline.transfers) sent[transfer.from.index()] += transfer.bytes.count;
-      // Stage 1 sends gradients and updated weights once a step. Stage 2 sends gradients for each microbatch, and updated
-      // weights once. Stage 3 sends gradients, and weights twice, for each microbatch.
+      // Stage 1 sends gradients and updated weights once a step. Stage 2 sends gradients for each microbatch, and
+      // updated weights once. Stage 3 sends gradients, and weights twice, for each microbatch.
       const auto parts_of = static_cast<std::int64_t>(m);
       const std::int64_t passes = stage == 1 ? 2 : stage == 2 ? parts_of + 1 : 3 * parts_of;
       for (const std::int64_t each : sent) CHECK(each == passes * once);

@@ -94,8 +94,8 @@ TEST_CASE(
                                                   {"all-gather 262144", 3 * 2 + 1 + 3 * 2 + 1},
                                                   {"all-gather 131072", 1}});
 
-  // Once a step, the gradients of norm parameters, which every rank holds whole, are all-reduced: 2 x 256 numbers a norm,
-  // two norms a layer and one of the head.
+  // Once a step, the gradients of norm parameters, which every rank holds whole, are all-reduced: 2 x 256 numbers a
+  // norm, two norms a layer and one of the head.
   CHECK(sums(parallel, Phase::update) == Counts{{"all-reduce 4096", 3}, {"all-reduce 2048", 1}});
   CHECK(inputs_of(parallel.graph, "h.1/layer_norm.weight/update^3") == Names{"h.1/layer_norm.weight.grad/whole^3"});
 
