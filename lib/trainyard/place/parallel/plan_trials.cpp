@@ -19,6 +19,11 @@ constexpr std::size_t kTried = 24;
 /// plan), of kMovedOps ops together.
 constexpr std::size_t kImproved = 6, kMoves = 12, kAllMoves = 64;
 constexpr double kMovedOps = 800'000;
+/// When kMovedOps are used up, the best plans of other degrees or schedules, at most kOthers, are improved too if their
+/// steps are at most kOtherPercent longer than the best one: by moves of kOtherOps ops each.
+constexpr std::size_t kOthers = 6;
+constexpr std::int64_t kOtherPercent = 15;
+constexpr double kOtherOps = 100'000;
 /// If kTried or more plans have at most this many ops together, all are simulated, and the best of them improved.
 constexpr double kSmallOps = 100'000;
 /// Limit on the ops of a plan that is tried with many sizes of buckets and, if it is the best, with all moves.
@@ -29,6 +34,11 @@ constexpr double kHastyOps = 250'000;
 /// Plans that are simulated at once have at most kOpsAtOnce ops together, unless it is a single plan: a million ops
 /// take one or two gigabytes.
 constexpr double kMostOps{limits::kRewrittenOps}, kOpsAtOnce = 2 * kMostOps;
+
+/// Degrees and schedule of a plan.
+auto kind_of(const ParallelPlan& plan) {
+  return std::tuple{plan.data, plan.layer_degree(), plan.degrees, plan.stages(), plan.schedule};
+}
 
 /// The result of simulating a plan.
 struct Trial {
@@ -68,9 +78,7 @@ SimulatedPlans PlanTrials::best_of(const std::vector<RatedPlan>& rated, std::siz
                                    bool fitted) {
   const auto kind = [&](std::size_t i) {
     const ParallelPlan& plan = rated[i].plan;
-    const std::size_t shared = plan.zero < 2 ? 0 : plan.zero;
-    return std::tuple{plan.data, plan.layer_degree(), plan.degrees, plan.stages(), plan.schedule,
-                      shared,    different ? 0 : i};
+    return std::tuple{kind_of(plan), plan.zero < 2 ? 0 : plan.zero, different ? 0 : i};
   };
   std::set<decltype(kind(0))> fitting;
   struct Made {  // by this rank
@@ -238,8 +246,14 @@ void PlanTrials::improve(SimulatedPlans& found) {
     const double ops = ops_of(now.rated.plan) * static_cast<double>(sizes.size());
     return !sizes.empty() && ops <= kMovedOps && setting_.detail_of(now.rated.plan) && is_better(simulated(sizes));
   };
-  for (std::size_t i = 0; i < std::min(plans, found.all.size()); ++i) {
-    now = found.all[i];
+  const auto is_within = [&](const Outcome& outcome, std::int64_t percent) {
+    const auto [excess, makespan] = found.best->outcome;
+    return outcome <= Outcome{excess, Nanoseconds{makespan.count / 100 * (100 + percent)}};
+  };
+  std::set<decltype(kind_of(best.rated.plan))> moved;
+  const auto improve_from = [&](const SimulatedPlans::Plan& start) {
+    now = start;
+    if (left >= ops_of(now.rated.plan)) moved.insert(kind_of(now.rated.plan));
     Fitting fitting{costs_, search_, now.rated, true};
     for (std::optional<Bytes> spare = now.spare; !small_ && left >= ops_of(now.rated.plan);) {
       const RatedPlan* next = fitting.next(spare);
@@ -252,17 +266,22 @@ void PlanTrials::improve(SimulatedPlans& found) {
     }
     while (try_moves(kMoves)) {
     }
-    const auto is_within = [&](std::int64_t percent) {
-      const auto [excess, makespan] = found.best->outcome;
-      return now.outcome <= Outcome{excess, Nanoseconds{makespan.count / 100 * (100 + percent)}};
-    };
     // Estimates do not know how sums and exchanges of ranks, experts and stages delay each other.
     const ParallelPlan& plan = now.rated.plan;
-    if (ops_of(plan) <= kOftenOps && is_within(10) && (plan.devices() > plan.data || plan.experts > 1)) {
+    if (ops_of(plan) <= kOftenOps && is_within(now.outcome, 10) && (plan.devices() > plan.data || plan.experts > 1)) {
       try_sizes(distant_bucket_sizes_of(costs_, plan, false));
       try_sizes(zero_stages_of(costs_, now.rated.plan));
     }
-    if (is_within(3)) try_sizes(bucket_sizes_of(costs_, plan));
+    if (is_within(now.outcome, 3)) try_sizes(bucket_sizes_of(costs_, plan));
+  };
+  for (std::size_t i = 0; i < std::min(plans, found.all.size()); ++i) improve_from(found.all[i]);
+  std::size_t others = 0;
+  for (const SimulatedPlans::Plan& each : found.all) {
+    if (others == kOthers || !is_within(each.outcome, kOtherPercent)) break;
+    if (moved.contains(kind_of(each.rated.plan))) continue;
+    left = kOtherOps;
+    ++others;
+    improve_from(each);
   }
   now = std::move(best);
   if (ops_of(now.rated.plan) > kOftenOps) return;

@@ -66,7 +66,8 @@ class PlanTrials {
   /// separately: among the usual plans they would displace some that are shorter once simulated.
   SimulatedPlans search_with_more_zero(const Outcome& found, Nanoseconds promised, Nanoseconds& bound);
   /// Fits the best simulated plans to memory if that is not done yet, and simulates moves from them as long as the step
-  /// gets shorter; for the best plan also the sizes of buckets.
+  /// gets shorter; then likewise the best plans of other degrees or schedules, each within a budget of its own. The
+  /// best plan is also tried with other sizes of buckets.
   void improve(SimulatedPlans& found);
 
  private:
