@@ -8,6 +8,7 @@
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/cluster/sharing.hpp"
 #include "trainyard/cost/calibration.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/cost/speeds.hpp"
@@ -27,12 +28,7 @@ Sharing sharing_of(const std::string& word) {
 /// A cluster by preset name or .toml file; `sharing`, if given, replaces the sharing of its links.
 Cluster named(const std::string& name, const std::optional<std::string>& sharing) {
   ClusterSpec spec = name.ends_with(".toml") ? read_cluster(name) : preset_cluster(name);
-  if (sharing)
-    for (Link& link : spec.links) {
-      link.sharing = sharing_of(*sharing);
-      if (link.sharing == Sharing::fair) link.gap = Nanoseconds{0};
-      if (link.sharing == Sharing::none) link.bus.clear();
-    }
+  if (sharing) share_links(spec, sharing_of(*sharing));
   return make_cluster(std::move(spec));
 }
 

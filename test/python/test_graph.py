@@ -87,6 +87,11 @@ class Graphs(unittest.TestCase):
         problem = ty.Problem(diamond(colocate=["x", "", "x", ""]), two_devices())
         self.assertEqual(problem.groups.tolist(), [0, 1, 0, 2])
 
+    def test_a_fabric_and_links_take_the_sharing(self):
+        for name in "4xV100", "2x8xH100":
+            self.assertNotIn('sharing = "fair"', ty.Cluster(name).to_toml())
+            self.assertIn('sharing = "fair"', ty.Cluster(name, sharing="fair").to_toml())
+
 
 class Refused(unittest.TestCase):
     def test_the_text_is_the_programs_own_and_the_findings_are_there(self):
@@ -113,6 +118,7 @@ class Refused(unittest.TestCase):
             ("not a matrix of 2 x 2", lambda: ty.Cluster.from_arrays([[1, 2], [3]])),
             ("bandwidth", lambda: ty.Cluster.from_arrays(np.zeros((2, 2)))),
             ("did you mean", lambda: ty.Cluster("4xV10")),
+            ("let them be serial or fair", lambda: ty.Cluster("2x8xH100", sharing="none")),
             ("unknown-network", lambda: ty.Graph.zoo("resnet19")),
             ("no file that a graph", lambda: ty.Graph.read("graph.txt")),
             ("error", lambda: ty.Graph.read("/nowhere/graph.json")),
