@@ -65,9 +65,9 @@ Cluster cluster_from_arrays(const py::object& bandwidth, const py::object& laten
                             const std::string& sharing, const std::string& name) {
   const auto count = static_cast<std::size_t>(py::len(bandwidth));
   const Reals rates = square(bandwidth, count, "bandwidth");
-  const Integers latencies = latency_ns.is_none() ? Integers(std::vector<py::ssize_t>{rates.shape(0), rates.shape(1)})
-                                                  : integers(latency_ns, "latency_ns");
-  if (latency_ns.is_none()) std::fill_n(const_cast<Integers&>(latencies).mutable_data(), latencies.size(), 0);
+  Integers latencies = latency_ns.is_none() ? Integers(std::vector<py::ssize_t>{rates.shape(0), rates.shape(1)})
+                                            : integers(latency_ns, "latency_ns");
+  if (latency_ns.is_none()) std::fill_n(latencies.mutable_data(), latencies.size(), 0);
   if (latencies.size() != rates.size())
     refuse("size", fmt::format("latency_ns has {} numbers", latencies.size()),
            fmt::format("give {} x {}", count, count));

@@ -36,7 +36,6 @@ void check_own(const Problem& problem, const Schedule& schedule) {
 /// A workspace that Python threads use in turn.
 template <class T>
 struct Shared {
-  explicit Shared(const Problem& problem) : value(problem) {}
   template <class... Arguments>
   explicit Shared(const Problem& problem, Arguments&&... arguments)
       : value(problem, std::forward<Arguments>(arguments)...) {}
