@@ -92,16 +92,12 @@ class Gpu {
   void multiply_each(std::int64_t count, bool turn_a, bool turn_b, std::int64_t m, std::int64_t n, std::int64_t k,
                      Reals a, std::int64_t step_a, Reals b, std::int64_t step_b, Reals c, std::int64_t step_c);
 
-  /// cuDNN's convolutions on this op's stream; null without cuDNN. Counts three launches.
-  DnnConvolution* dnn() {
-    launches_ += 3;
-    return dnn_.get();
-  }
-
-  // Further cuDNN operations on this op's stream; null if not available. Each call counts two launches.
-  DnnBatchNorm* dnn_batch_norm() { return called(dnn_batch_norm_); }
-  DnnPool* dnn_pool() { return called(dnn_pool_); }
-  DnnSoftmax* dnn_softmax() { return called(dnn_softmax_); }
+  bool has_dnn() const { return dnn_ != nullptr; }
+  // cuDNN's operations on this op's stream; null if not available. Each call counts the launches of one operation.
+  DnnConvolution* dnn() { return called(dnn_, 3); }
+  DnnBatchNorm* dnn_batch_norm() { return called(dnn_batch_norm_, 2); }
+  DnnPool* dnn_pool() { return called(dnn_pool_, 2); }
+  DnnSoftmax* dnn_softmax() { return called(dnn_softmax_, 2); }
 
   float* scratch(std::size_t floats);
   /// `count` elements of the type of `like`.
@@ -142,8 +138,8 @@ class Gpu {
     return x;
   }
   template <class Dnn>
-  Dnn* called(const std::unique_ptr<Dnn>& dnn) {
-    launches_ += dnn ? 2U : 0U;
+  Dnn* called(const std::unique_ptr<Dnn>& dnn, std::size_t launches) {
+    launches_ += dnn ? launches : 0;
     return dnn.get();
   }
   template <class... Arguments>

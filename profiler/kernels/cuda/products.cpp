@@ -140,7 +140,7 @@ void channel_bias_d(Gpu& gpu, const Array& dy, const Array& to) {
 /// The convolution as cuDNN takes it; nothing without cuDNN, for volumes, or for mixed types.
 std::optional<ImageConvolution> for_dnn(Gpu& gpu, const WindowGeometry& g, const Shape& w, std::int64_t groups,
                                         std::initializer_list<Reals> arrays) {
-  if (!gpu.dnn() || w.size() > 4) return std::nullopt;
+  if (!gpu.has_dnn() || w.size() > 4) return std::nullopt;
   const bool short_ones = arrays.begin()->is_short != 0;
   for (const Reals& each : arrays)
     if ((each.is_short != 0) != short_ones) return std::nullopt;

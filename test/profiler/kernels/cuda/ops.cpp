@@ -275,6 +275,21 @@ TEST_CASE("pools and softmax are cuDNN's wherever it has them, and compute what 
   }
 }
 
+TEST_CASE("an operation of cuDNN counts its launches, and asking whether there are convolutions counts none") {
+  for (const std::string lacks : {"", "libcudnn"}) {
+    CAPTURE(lacks);
+    FakeCuda fake{{.devices = 1, .lacks_library = lacks}};
+    cuda::Tables tables;
+    cuda::load(tables, fake);
+    cuda::Gpu gpu{tables, 0};
+    CHECK(gpu.has_dnn() == lacks.empty());
+    CHECK(gpu.launches() == 0);
+    CHECK((gpu.dnn() != nullptr) == lacks.empty());
+    CHECK((gpu.dnn_pool() != nullptr) == lacks.empty());
+    CHECK(gpu.launches() == (lacks.empty() ? 3 + 2 : 0));
+  }
+}
+
 TEST_CASE("numbers are divided by multiplication as by division") {
   Random random{7};
   const auto quotient = [](std::uint64_t n, const cuda::Divisor& d) {  // the formula of kernels.cu
