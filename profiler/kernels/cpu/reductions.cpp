@@ -25,6 +25,16 @@ struct Reduction {
 
 enum class How { sum, mean, max, min, product, squares, log_sum, log_sum_exp, l1, l2 };
 
+/// The largest element that each result reads: exp(x - shift) does not overflow. 0 if it is infinite.
+std::vector<float> shifts(const Reduction& r, const float* x) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> shift(static_cast<std::size_t>(elements(r.out)), -kInfinity);
+  r.each([&](std::size_t i, std::size_t o) { shift[o] = std::max(shift[o], x[i]); });
+  for (float& each : shift)
+    if (std::isinf(each)) each = 0;
+  return shift;
+}
+
 template <How Kind>
 void reduce(OpArrays& c) {
   const Reduction r{c};
@@ -37,6 +47,8 @@ void reduce(OpArrays& c) {
             : Kind == How::min     ? kInfinity
             : Kind == How::product ? 1.0F
                                    : 0.0F);
+  std::vector<float> shift;
+  if constexpr (Kind == How::log_sum_exp) shift = shifts(r, x);
   r.each([&](std::size_t i, std::size_t o) {
     if constexpr (Kind == How::max)
       y[o] = std::max(y[o], x[i]);
@@ -47,7 +59,7 @@ void reduce(OpArrays& c) {
     else if constexpr (Kind == How::squares || Kind == How::l2)
       y[o] += x[i] * x[i];
     else if constexpr (Kind == How::log_sum_exp)
-      y[o] += std::exp(x[i]);
+      y[o] += std::exp(x[i] - shift[o]);
     else if constexpr (Kind == How::l1)
       y[o] += std::fabs(x[i]);
     else
@@ -55,7 +67,8 @@ void reduce(OpArrays& c) {
   });
   for (std::size_t o = 0; o < n; ++o) {
     if constexpr (Kind == How::mean) y[o] /= r.count();
-    if constexpr (Kind == How::log_sum || Kind == How::log_sum_exp) y[o] = std::log(y[o]);
+    if constexpr (Kind == How::log_sum) y[o] = std::log(y[o]);
+    if constexpr (Kind == How::log_sum_exp) y[o] = shift[o] + std::log(y[o]);
     if constexpr (Kind == How::l2) y[o] = std::sqrt(y[o]);
   }
 }
@@ -79,32 +92,50 @@ void reduce_backward(OpArrays& c) {
       if (here) given[o] = true;
     });
   } else {
-    std::vector<float> sum(results, Kind == How::product ? 1.0F : 0.0F);
+    std::vector<float> sum(results), shift;
+    if constexpr (Kind == How::log_sum_exp) shift = shifts(r, x);
     r.each([&](std::size_t i, std::size_t o) {
-      if constexpr (Kind == How::product)
-        sum[o] *= x[i];
-      else if constexpr (Kind == How::log_sum_exp)
-        sum[o] += std::exp(x[i]);
+      if constexpr (Kind == How::log_sum_exp)
+        sum[o] += std::exp(x[i] - shift[o]);
       else if constexpr (Kind == How::l2)
         sum[o] += x[i] * x[i];
       else
         sum[o] += x[i];
     });
     r.each([&](std::size_t i, std::size_t o) {
-      if constexpr (Kind == How::product)
-        dx[i] = dy[o] * sum[o] / x[i];
-      else if constexpr (Kind == How::squares)
+      if constexpr (Kind == How::squares)
         dx[i] = dy[o] * 2 * x[i];
       else if constexpr (Kind == How::log_sum_exp)
-        dx[i] = dy[o] * std::exp(x[i]) / sum[o];
+        dx[i] = dy[o] * std::exp(x[i] - shift[o]) / sum[o];
       else if constexpr (Kind == How::log_sum)
         dx[i] = dy[o] / sum[o];
       else if constexpr (Kind == How::l1)
         dx[i] = x[i] > 0 ? dy[o] : x[i] < 0 ? -dy[o] : 0;
       else
-        dx[i] = dy[o] * x[i] / std::sqrt(sum[o]);
+        dx[i] = sum[o] == 0 ? 0 : dy[o] * x[i] / std::sqrt(sum[o]);
     });
   }
+}
+
+/// dy times the product of the other elements.
+void product_backward(OpArrays& c) {
+  const Reduction r{c};
+  const float *x = c.input(0).data, *dy = c.dy[0].data;
+  float* dx = c.dx[0].data;
+  std::vector<float> product(static_cast<std::size_t>(elements(r.out)), 1);  // of the elements that are not 0
+  std::vector<std::size_t> zeros(product.size());
+  r.each([&](std::size_t i, std::size_t o) {
+    if (x[i] == 0)
+      ++zeros[o];
+    else
+      product[o] *= x[i];
+  });
+  r.each([&](std::size_t i, std::size_t o) {
+    if (x[i] == 0)
+      dx[i] = zeros[o] == 1 ? dy[o] * product[o] : 0;
+    else
+      dx[i] = zeros[o] == 0 ? dy[o] * product[o] / x[i] : 0;
+  });
 }
 
 template <bool Largest>
@@ -148,7 +179,7 @@ constexpr OpKernels kReductions[] = {
     {"ReduceMean", reduce<How::mean>, reduce_backward<How::mean>},
     {"ReduceMax", reduce<How::max>, reduce_backward<How::max>},
     {"ReduceMin", reduce<How::min>, reduce_backward<How::min>},
-    {"ReduceProd", reduce<How::product>, reduce_backward<How::product>},
+    {"ReduceProd", reduce<How::product>, product_backward},
     {"ReduceSumSquare", reduce<How::squares>, reduce_backward<How::squares>},
     {"ReduceLogSum", reduce<How::log_sum>, reduce_backward<How::log_sum>},
     {"ReduceLogSumExp", reduce<How::log_sum_exp>, reduce_backward<How::log_sum_exp>},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -359,6 +360,41 @@ TEST_CASE("integers are divided towards 0, and a remainder has the sign of the d
   CHECK(result("Div", {}) == std::vector<float>{-3, -3});
   CHECK(result("Mod", {}) == std::vector<float>{1, -1});                           // floored: -7 = -4 * 2 + 1
   CHECK(result("Mod", {{"fmod", std::int64_t{1}}}) == std::vector<float>{-1, 1});  // truncated: -7 = -3 * 2 - 1
+}
+
+TEST_CASE("a product's gradient is made of the other elements, even where some are 0") {
+  const Case what{"ReduceProd", {{3, 3}}, {0}, {{"axes", Whole{1}}}};
+  Bench bench{what};
+  bench.in[0] = {2, 3, 4, /**/ 0, 3, 4, /**/ 0, 0, 5};
+  bench.dy[0] = {1, 2, 3};
+  bench.backward(what);
+  CHECK(bench.dx[0] == std::vector<float>{12, 8, 6, /**/ 24, 0, 0, /**/ 0, 0, 0});  // 3 * 4, 2 * 4, 2 * 3; 2 * 3 * 4
+}
+
+TEST_CASE("ReduceLogSumExp takes numbers whose exponentials overflow or vanish") {
+  const Case what{"ReduceLogSumExp", {{3, 2}}, {0}, {{"axes", Whole{1}}}};
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Bench bench{what};
+  bench.in[0] = {1000, 1000, /**/ -1000, -1000, /**/ -kInfinity, 1};
+  bench.dy[0] = {2, 4, 8};
+  bench.forward();
+  bench.backward(what);
+  CHECK(bench.out[0][0] == doctest::Approx(1000 + std::log(2)));
+  CHECK(bench.out[0][1] == doctest::Approx(-1000 + std::log(2)));
+  CHECK(bench.out[0][2] == 1);
+  CHECK(bench.dx[0] == std::vector<float>{1, 1, /**/ 2, 2, /**/ 0, 8});
+  bench.in[0] = std::vector<float>(6, -kInfinity);
+  bench.forward();
+  CHECK(bench.out[0] == std::vector<float>(3, -kInfinity));  // the log of 0
+}
+
+TEST_CASE("a line of zeros has no ReduceL2 gradient") {
+  const Case what{"ReduceL2", {{2, 2}}, {0}, {{"axes", Whole{1}}}};
+  Bench bench{what};
+  bench.in[0] = {0, 0, 3, 4};
+  bench.dy[0] = {1, 5};
+  bench.backward(what);
+  CHECK(bench.dx[0] == std::vector<float>{0, 0, 3, 4});  // 5 * 3 / 5, 5 * 4 / 5
 }
 
 TEST_CASE("padding by more than the extent mirrors to and fro") {
