@@ -39,6 +39,11 @@ Numbers clip_numbers(const OpArrays& c) {
   constexpr double kMost = std::numeric_limits<float>::max();
   return {bound(1, "min", -kMost), bound(2, "max", kMost)};
 }
+/// Answers of IsInf for the positive and the negative infinity.
+Numbers infinity_numbers(const OpArrays& c) {
+  const auto detects = [&](const char* key) { return c.node.integer(key, 1) != 0 ? 1.0F : 0.0F; };
+  return {detects("detect_positive"), detects("detect_negative")};
+}
 
 constexpr float kInner = 0.7978845608F, kCubic = 0.044715F;  // of gelu's tanh approximation; kInner: sqrt(2 / pi)
 float gelu(float x, Numbers n) {
@@ -106,9 +111,9 @@ constexpr OpKernels smooth_op(std::string_view type, F, D) {
   return {type, forward<F, Read>, backward<D, Read>};
 }
 /// No gradient passes.
-template <class F>
+template <auto Read = no_numbers, class F>
 constexpr OpKernels step_op(std::string_view type, F) {
-  return {type, forward<F, no_numbers>, nullptr};
+  return {type, forward<F, Read>, nullptr};
 }
 
 /// Casts to integers truncate towards zero, as in ONNX.
@@ -225,7 +230,7 @@ constexpr OpKernels kUnary[] = {
                                                  : 0.0F; }),
     step_op("Not", [](float x) { return x == 0 ? 1.0F : 0.0F; }),
     step_op("IsNaN", [](float x) { return std::isnan(x) ? 1.0F : 0.0F; }),
-    step_op("IsInf", [](float x) { return std::isinf(x) ? 1.0F : 0.0F; }),
+    step_op<infinity_numbers>("IsInf", [](float x, Numbers n) { return std::isinf(x) ? (x > 0 ? n.a : n.b) : 0; }),
 };
 
 }  // namespace

@@ -397,6 +397,19 @@ TEST_CASE("a line of zeros has no ReduceL2 gradient") {
   CHECK(bench.dx[0] == std::vector<float>{0, 0, 3, 4});  // 5 * 3 / 5, 5 * 4 / 5
 }
 
+TEST_CASE("IsInf says which infinity it is asked for") {
+  const auto result = [](std::map<std::string, Attribute> attributes) {
+    Bench bench{{"IsInf", {{3}}, {}, std::move(attributes)}};
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    bench.in[0] = {-kInfinity, 1, kInfinity};
+    bench.forward();
+    return bench.out[0];
+  };
+  CHECK(result({}) == std::vector<float>{1, 0, 1});
+  CHECK(result({{"detect_positive", std::int64_t{0}}}) == std::vector<float>{1, 0, 0});
+  CHECK(result({{"detect_negative", std::int64_t{0}}}) == std::vector<float>{0, 0, 1});
+}
+
 TEST_CASE("padding by more than the extent mirrors to and fro") {
   Bench bench{{"Pad", {{3}, {2}}, {}, {{"mode", std::string{"reflect"}}}, {{1, {5, 4}}}}};
   bench.in[0] = {1, 2, 3};
