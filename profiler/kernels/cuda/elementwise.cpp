@@ -156,7 +156,8 @@ float drop_ratio(const OpArrays& c) {
 }
 void dropout(OpArrays& c, Gpu& gpu) {
   void* mask = c.extra.empty() ? nullptr : static_cast<void*>(c.extra[0]);
-  gpu.each("dropout", c.out[0].size(), c.out[0].data, mask, c.in[0].data, drop_ratio(c), c.seed);
+  const Reals stayed = c.out.size() > 1 ? c.out[1].data : Reals{};
+  gpu.each("dropout", c.out[0].size(), c.out[0].data, stayed, mask, c.in[0].data, drop_ratio(c), c.seed);
 }
 void dropout_d(OpArrays& c, Gpu& gpu) {
   gpu.each("dropout_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, static_cast<void*>(c.extra[0]), drop_ratio(c));

@@ -113,7 +113,7 @@ __device__ bool reaches(const Pool& p, int d, int o, int at) {
 }
 #define TAPS(a, d) for (int a = from[d]; a < to[d]; ++a)
 #define REACHED(o, d) for (int o = from[d]; o <= to[d]; ++o) if (reaches(p, d, o, at[d]))
-KERNEL max_pool(Out y, i64* where, In x, Pool p, u64 n) {
+KERNEL max_pool(Out y, Out indices, i64* where, In x, Pool p, u64 n) {
   EACH(i, n) {
     u64 plane;
     int o[3], from[3], to[3];
@@ -131,6 +131,7 @@ KERNEL max_pool(Out y, i64* where, In x, Pool p, u64 n) {
     }
     y[i] = most;
     if (where) where[i] = best;
+    if (indices) indices[i] = (float)(plane * p.in_plane.by + (u64)(best < 0 ? 0 : best));
   }
 }
 // Element i of the image sums the gradients of the windows that chose it.
@@ -516,10 +517,11 @@ __device__ float chance(u64 seed, u64 element) {
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
   return (float)((z ^ (z >> 31)) >> 40) * 0x1p-24f;
 }
-KERNEL dropout(Out y, unsigned char* mask, In x, float drop, u64 seed, u64 n) {
+KERNEL dropout(Out y, Out stayed, unsigned char* mask, In x, float drop, u64 seed, u64 n) {
   EACH(i, n) {
     const bool stays = chance(seed, i) >= drop;
     if (mask) mask[i] = stays;
+    if (stayed) stayed[i] = stays ? 1.0f : 0.0f;
     y[i] = stays ? x[i] * (1 / (1 - drop)) : 0;
   }
 }

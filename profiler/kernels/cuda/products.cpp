@@ -270,12 +270,13 @@ int average_mode(const OpArrays& c) {
 }
 
 void max_pool(OpArrays& c, Gpu& gpu) {
-  // The gradient reads the positions of the maxima, which only our kernel writes.
-  const auto shape = c.kept() ? std::nullopt : pool_for_dnn(c, kDnnMaxPool, c.in[0].data, c.out[0].data);
+  // Only our kernel writes the positions of the maxima, for the gradient or as an output.
+  const Reals indices = c.out.size() > 1 ? c.out[1].data : Reals{};
+  const auto shape = c.kept() || indices ? std::nullopt : pool_for_dnn(c, kDnnMaxPool, c.in[0].data, c.out[0].data);
   if (DnnPool* const dnn = shape ? gpu.dnn_pool() : nullptr;
       dnn && dnn->forward(*shape, c.in[0].data.at, c.out[0].data.at))
     return;
-  gpu.each("max_pool", c.out[0].size(), c.out[0].data, static_cast<void*>(c.kept()), c.in[0].data,
+  gpu.each("max_pool", c.out[0].size(), c.out[0].data, indices, static_cast<void*>(c.kept()), c.in[0].data,
            Pool{pool_geometry(c)});
 }
 void max_pool_d(OpArrays& c, Gpu& gpu) {

@@ -84,6 +84,19 @@ const std::vector<Case>& cases() {
              x,
              {.experts = 4, .chosen = 2, .inner = 5, .capacity = 200, .router = zoo::Experts::Router::chosen_sigmoid});
        }},
+      {"dropout whose mask is read",
+       {4, 5},
+       [](auto& net, ValueId x) {
+         const ValueId y = net.append("Dropout", {x}, {{"ratio", 0.4}}, 2), mask{y.index() + 1};
+         return net.add(y, net.append("Cast", {mask}, {{"to", std::int64_t{1}}}));
+       }},
+      {"max pool whose indices are read",
+       {2, 3, 6, 5},
+       [](auto& net, ValueId x) {
+         const std::vector<std::int64_t> window{3, 3}, by_two{2, 2};
+         const ValueId y = net.append("MaxPool", {x}, {{"kernel_shape", window}, {"strides", by_two}}, 2);
+         return net.add(y, net.unary("Sin", net.append("Cast", {ValueId{y.index() + 1}}, {{"to", std::int64_t{1}}})));
+       }},
   };
   return all;
 }
