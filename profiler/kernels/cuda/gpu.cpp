@@ -42,6 +42,14 @@ Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, con
   return strides;
 }
 
+FoldParts::FoldParts(std::uint64_t many, std::uint64_t results, bool by_blocks) {
+  constexpr std::uint64_t kThreads = std::uint64_t{1} << 17, kBlocks = 2048, kLeast = 16, kLeastOfBlock = 1024;
+  const std::uint64_t most = std::max<std::uint64_t>(1, many / (by_blocks ? kLeastOfBlock : kLeast));
+  const std::uint64_t wanted = std::clamp<std::uint64_t>((by_blocks ? kBlocks : kThreads) / results, 1, most);
+  each = std::max<std::uint64_t>(1, (many + wanted - 1) / wanted);
+  count = std::max<std::uint64_t>(1, (many + each - 1) / each);
+}
+
 Gpu::Gpu(const Tables& tables, int gpu, unsigned sms, bool tf32) : tables_(tables), gpu_(gpu), tf32_(tf32) {
   if (!tables.blas.cublasCreate_v2) throw MissingError("cuBLAS is not there", "install the CUDA 13 toolkit");
   kernels_ = load_kernels(tables, gpu);
@@ -175,13 +183,8 @@ void Gpu::fold(Fold kind, const Reals& from, const Shape& large, const Reals& to
   const Strides results = strides_over(kept, kept_steps), summed = strides_over(over, over_steps);
   const auto count = static_cast<std::uint64_t>(elements(kept)), many = static_cast<std::uint64_t>(elements(over));
   if (count == 0) return;
-  // Enough threads, or blocks, to fill a GPU, each with enough work.
-  constexpr std::uint64_t kThreads = std::uint64_t{1} << 17, kBlocks = 2048, kLeast = 16, kLeastOfBlock = 1024;
   const bool lines = summed.rank > 0 && summed.a[summed.rank - 1] == 1 && many >= 128;
-  const std::uint64_t most = std::max<std::uint64_t>(1, many / (lines ? kLeastOfBlock : kLeast));
-  const std::uint64_t wanted = std::clamp<std::uint64_t>((lines ? kBlocks : kThreads) / count, 1, most);
-  const std::uint64_t each_part = std::max<std::uint64_t>(1, (many + wanted - 1) / wanted);
-  const std::uint64_t parts = std::max<std::uint64_t>(1, (many + each_part - 1) / each_part);
+  const auto [each_part, parts] = FoldParts{many, count, lines};
   const Reals first = parts > 1 ? Reals{scratch(parts * count)} : to;
   const float first_scale = parts > 1 ? 1.0F : scale;
   const auto code = static_cast<std::uint64_t>(kind);

@@ -56,6 +56,14 @@ struct Strides {
 Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b = {},
                      const std::vector<std::int64_t>& c = {});
 
+/// Parts in which threads, or blocks, fold `many` elements for each result: enough of them to fill a GPU, each with
+/// enough work. At least one part, of at least one element.
+struct FoldParts {
+  std::uint64_t each, count;
+
+  FoldParts(std::uint64_t many, std::uint64_t results, bool by_blocks);
+};
+
 /// A device ready to launch ops: kernels, a cuBLAS handle, and memory for arrays that live as long as one op. All work
 /// of a device goes to one stream, so that the next op can reuse the memory of an op without waiting.
 class Gpu {
@@ -109,7 +117,7 @@ class Gpu {
   void scale_add(const Reals& y, const Reals& x, float alpha, float beta, std::size_t count) {
     each("scale_add", count, y, x, alpha, beta);
   }
-  enum class Fold : std::uint64_t { sum = 0, largest = 2, smallest = 3, product = 4, squares = 5 };
+  enum class Fold : std::uint64_t { sum = 0, largest = 2, smallest = 3, squares = 5 };  // the kernels' codes
   /// Folds the elements of `from` over the dimensions of `large` that are 1 in `small`, times `scale`, into `to`. Only
   /// sizes determine the order of partial results: the same bits every time.
   void fold(Fold kind, const Reals& from, const Shape& large, const Reals& to, const Shape& small, float scale = 1);

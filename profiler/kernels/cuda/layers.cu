@@ -1,10 +1,10 @@
 // Reductions, windows, rows, normalizations, lookups and cells; follows elementwise.cu.
 // --- reductions: result o folds the `many` elements at the strides of `over`, from place a of `kept` on, in parts;
-// each part is a row of y. Kinds: sum 0, largest 2, smallest 3, product 4, squares 5 ---
+// each part is a row of y. Kinds: sum 0, largest 2, smallest 3, squares 5 ---
 __device__ float folded(u64 kind, float r, float v) {
-  return kind == 2 ? fmaxf(r, v) : kind == 3 ? fminf(r, v) : kind == 4 ? r * v : kind == 5 ? r + v * v : r + v;
+  return kind == 2 ? fmaxf(r, v) : kind == 3 ? fminf(r, v) : kind == 5 ? r + v * v : r + v;
 }
-__device__ float nothing_folded(u64 kind) { return kind == 2 ? -3.4e38f : kind == 3 ? 3.4e38f : kind == 4 ? 1.0f : 0.0f; }
+__device__ float nothing_folded(u64 kind) { return kind == 2 ? -3.4e38f : kind == 3 ? 3.4e38f : 0.0f; }
 // One thread per result and part: neighbouring threads read neighbouring elements.
 KERNEL reduce(Out y, In x, Strides kept, Strides over, u64 many, u64 kind, float scale, u64 each, Divisor results, u64 n) {
   EACH(i, n) {
@@ -20,15 +20,15 @@ KERNEL reduce(Out y, In x, Strides kept, Strides over, u64 many, u64 kind, float
     y[i] = r * scale;
   }
 }
-// Gradient of element i, whose result is at place b: sum 0, mean 1, largest 2 and smallest 3 (to all elements that
-// equal it, while the CPU's kernel takes the first), squares 5.
+// Gradient of element i, whose result is at place b: sum 0 (times the share), largest 2 and smallest 3 (to all elements
+// that equal it, while the CPU's kernel takes the first), squares 5.
 KERNEL reduce_d(Out dx, In dy, In x, In y, Strides s, u64 kind,
                                     float share, u64 n) {
   EACH(i, n) {
     i64 a, b, c;
     places(s, i, &a, &b, &c);
     float d = dy[b];
-    if (kind == 1) d *= share;
+    if (kind == 0) d *= share;
     else if (kind == 2 || kind == 3) d = x[i] == y[b] ? d : 0;
     else if (kind == 5) d *= 2 * x[i];
     dx[i] = d;

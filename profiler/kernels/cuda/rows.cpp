@@ -153,13 +153,10 @@ void normalize_d(OpArrays& c, Gpu& gpu) {
     gpu.fill(zero, 0, c.dy[0].size());
     x = zero;
   }
-  // Partial sums of each channel, [parts, channels], divided as in Gpu::fold.
-  constexpr std::uint64_t kThreads = std::uint64_t{1} << 17, kBlocks = 2048, kLeast = 16, kLeastOfBlock = 1024;
+  // Partial sums of each channel, [parts, channels].
   const std::uint64_t many = c.dy[0].size() / s.channels;
   const bool lines = s.per_channel >= 32;
-  const std::uint64_t most = std::max<std::uint64_t>(1, many / (lines ? kLeastOfBlock : kLeast));
-  const std::uint64_t wanted = std::clamp<std::uint64_t>((lines ? kBlocks : kThreads) / s.channels, 1, most);
-  const std::uint64_t each = (many + wanted - 1) / wanted, parts = (many + each - 1) / each;
+  const auto [each, parts] = FoldParts{many, s.channels, lines};
   float *gain = gpu.scratch(parts * s.channels), *bias = gpu.scratch(parts * s.channels);
   if (lines)
     gpu.rows("normalize_gain_lines_d", parts * s.channels, gain, bias, c.dy[0].data, x, stats, mean, variance,
@@ -172,14 +169,16 @@ void normalize_d(OpArrays& c, Gpu& gpu) {
   if (c.wants(2)) gpu.fold(Gpu::Fold::sum, bias, partial, c.dx[2].data, one);
 }
 
-enum Kind : std::uint64_t { sum, mean, largest, smallest, product, squares };
-
-Kind kind_of(const std::string& type) {
-  return type == "ReduceMean" || type == "GlobalAveragePool" ? mean
-         : type == "ReduceMax" || type == "GlobalMaxPool"    ? largest
-         : type == "ReduceMin"                               ? smallest
-         : type == "ReduceSumSquare"                         ? squares
-                                                             : sum;
+Gpu::Fold fold_of(const std::string& type) {
+  return type == "ReduceMax" || type == "GlobalMaxPool" ? Gpu::Fold::largest
+         : type == "ReduceMin"                          ? Gpu::Fold::smallest
+         : type == "ReduceSumSquare"                    ? Gpu::Fold::squares
+                                                        : Gpu::Fold::sum;
+}
+/// Factor of a sum of these elements for each result: 1, or that of a mean.
+float share_of(const std::string& type, const Shape& in, const Shape& out) {
+  if (type != "ReduceMean" && type != "GlobalAveragePool") return 1;
+  return 1 / (static_cast<float>(elements(in)) / static_cast<float>(std::max<std::int64_t>(1, elements(out))));
 }
 
 /// Shape of the result with its reduced dimensions kept as 1.
@@ -192,21 +191,13 @@ Shape kept_shape(const OpArrays& c) {
 
 void reduce(OpArrays& c, Gpu& gpu) {
   const Shape &in = c.value(c.node.inputs[0]).shape, out = kept_shape(c);
-  const Kind kind = kind_of(c.node.type);
-  const auto many = static_cast<float>(elements(in)) / static_cast<float>(std::max<std::int64_t>(1, elements(out)));
-  using Fold = Gpu::Fold;
-  const Fold fold = kind == largest    ? Fold::largest
-                    : kind == smallest ? Fold::smallest
-                    : kind == squares  ? Fold::squares
-                                       : Fold::sum;
-  gpu.fold(fold, c.in[0].data, in, c.out[0].data, out, kind == mean ? 1 / many : 1.0F);
+  gpu.fold(fold_of(c.node.type), c.in[0].data, in, c.out[0].data, out, share_of(c.node.type, in, out));
 }
 void reduce_d(OpArrays& c, Gpu& gpu) {
   const Shape &in = c.value(c.node.inputs[0]).shape, out = kept_shape(c);
-  const auto many = static_cast<float>(elements(in)) / static_cast<float>(std::max<std::int64_t>(1, elements(out)));
   gpu.each("reduce_d", c.dx[0].size(), c.dx[0].data, c.dy[0].data, c.input(0).data, c.out[0].data,
            strides_over(in, broadcast_strides(in, in), broadcast_strides(out, in)),
-           static_cast<std::uint64_t>(kind_of(c.node.type)), 1 / many);
+           static_cast<std::uint64_t>(fold_of(c.node.type)), share_of(c.node.type, in, out));
 }
 
 void gather(OpArrays& c, Gpu& gpu) {
