@@ -104,7 +104,7 @@ struct CompareVerb {
     set.operands(inputs.models, "MODEL...", "built-in networks (trainyard models), or files",
                  "trainyard compare resnet50 --cluster 4xV100");
     inputs.declare_machine(set, true);
-    set.value("--placers", placers, "PLACER,...", "the algorithms, or all but those that train (default: all)",
+    set.value("--placers", placers, "all|PLACER,...", "the algorithms, or all but those that train (default: all)",
               parse_placers);
     set.value("--schedule", schedules, "FILE,...", "schedules beside the placers', each a row named after its file",
               [](const std::string& text, const std::string&) { return between_commas(text); });

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <ranges>
 
 #include "command_line.hpp"
 #include "trainyard/cluster/presets.hpp"
@@ -27,7 +27,7 @@ std::string names_of(const Things& things) {
 /// Whether the value is a comma-separated list: "CLUSTER,...", "step,hot,cold".
 bool is_list(const std::string& kind) { return kind.ends_with(",...") || kind.ends_with(","); }
 
-/// Completions of a value of this kind.
+/// Completions of a value of this kind: "CLUSTER", "serial|fair", "all|PLACER,...".
 Words words_of(std::string kind) {
   while (kind.ends_with('.') || kind.ends_with(',')) kind.pop_back();
   if (kind == "FILE" || kind == "DIRECTORY") return {"", true};
@@ -37,9 +37,15 @@ Words words_of(std::string kind) {
     return {names_of(cluster_presets()) + " 2xV100 4xV100 8xV100 4xA100 8xA100 8xH100", kind == "CLUSTER"};
   if (kind == "PLACER") return {names_of(placers()), false};
   if (kind.find('|') == std::string::npos) return {};
-  std::string list = kind;
-  std::ranges::replace(list, '|', ' ');
-  return {list, false};
+  Words words;
+  for (const auto part : std::views::split(kind, '|')) {
+    const std::string alternative(part.begin(), part.end());
+    Words some = words_of(alternative);
+    if (some.list.empty() && !some.files) some.list = alternative;
+    words.list += (words.list.empty() || some.list.empty() ? "" : " ") + some.list;
+    words.files = words.files || some.files;
+  }
+  return words;
 }
 
 /// Words as shell assignments: `choices='...'; files=1`.
@@ -73,9 +79,7 @@ std::string decisions() {
       std::string pattern;
       for (const std::string& name : option.names)
         pattern += fmt::format("{}{}:{}", pattern.empty() ? "" : "|", verb.name, name);
-      Words words = words_of(option.value);
-      if (option.value == "PLACER,...") words.list = "all " + words.list;
-      text += fmt::format("    {}) {}; return;;\n", pattern, assignments(words));
+      text += fmt::format("    {}) {}; return;;\n", pattern, assignments(words_of(option.value)));
     }
   text += "  esac\n  case \"$verb\" in\n";
   for (const VerbInfo& verb : verb_infos()) {

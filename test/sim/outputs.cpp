@@ -219,9 +219,20 @@ TEST_CASE("the bash completion completes verbs, options and values") {
   CHECK(contains(completed("placers he", 2), " heft "));
   CHECK(contains(completed("compare lenet --cluster dg", 4), " dgx1-v100 "));
   CHECK(contains(completed("compare lenet --placers heft,exp", 4), " heft,expert "));
+  CHECK(contains(completed("compare lenet --placers al", 4), " all "));
+  CHECK_FALSE(contains(completed("yard run --placers al", 4), " all "));
+  CHECK(contains(completed("export resnet5", 2), " resnet50 "));
+  CHECK(contains(completed("export scr", 2), " script "));
   CHECK(contains(completed("compare lenet --cluster 2xV100,4xA", 4), " 2xV100,4xA100 "));
   CHECK(contains(completed("place lenet --placer heft --parameter ord", 6), " order= "));
   CHECK(contains(completed("simulate lenet : ba", 4), " batch= "));  // bash splits words at colons
+}
+
+TEST_CASE("the fish completion offers all placers to compare alone") {
+  const TemporaryFolder folder;
+  const std::string script = run_trainyard(folder.path(), "completion fish").output;
+  CHECK(contains(script, "__fish_seen_subcommand_from compare' -l placers -r -a '(__fish_append , all "));
+  CHECK_FALSE(contains(script, "__fish_seen_subcommand_from yard' -l placers -r -a '(__fish_append , all "));
 }
 
 TEST_CASE("the zsh completion is one that zsh accepts") {
