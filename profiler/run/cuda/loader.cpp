@@ -257,8 +257,7 @@ std::vector<LibraryState> load(Tables& tables, LibrarySource& source) {
                  int version = 0;
                  const Status status = tables.driver.cuDriverGetVersion(&version);
                  want_version(state, status == 0, version >= 13000, dotted(version), "CUDA 13.0 or later");
-                 if (status == kStubDriver || status == 34)
-                   state.problem = state.file + " is the toolkit's stub, not a driver";
+                 if (status == kStubDriver) state.problem = state.file + " is the toolkit's stub, not a driver";
                }));
   states.push_back(load_one({"cudart", {"libcudart.so.13", "libcudart.so"}, "the CUDA runtime", toolkit, true},
                             tables.runtime, source, [&](LibraryState& state) {
