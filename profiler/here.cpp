@@ -19,9 +19,9 @@ namespace {
 using cuda::Nvml;
 
 constexpr std::size_t kMostCores = 64;
-constexpr unsigned kMostNvLinks = 36;                       // of one GPU, as NVML numbers them
-constexpr int kSwitch = 2;                                  // nvmlIntNvLinkDeviceType_t
-constexpr unsigned kOnePcieSwitch = 20, kOtherSocket = 50;  // nvmlGpuTopologyLevel_t: several switches, no host bridge
+constexpr unsigned kMostNvLinks = 36;                      // of one GPU, as NVML numbers them
+constexpr int kSwitch = 2;                                 // nvmlIntNvLinkDeviceType_t
+constexpr unsigned kPcieSwitches = 20, kOtherSocket = 50;  // nvmlGpuTopologyLevel_t: several switches, no host bridge
 constexpr std::array kNvLinkRate{19.4, 24.2, 22.0, 21.6, 43.0}, kPcieRate{3.1, 6.2, 12.3, 26.4, 55.6};  // GB/s
 
 template <std::size_t N>
@@ -87,7 +87,7 @@ class GpuSurvey {
       if (seated[i]) continue;
       std::vector<std::size_t> below{i};
       for (std::size_t k = i + 1; k < size(); ++k)
-        if (!seated[k] && ancestor(i, k) <= kOnePcieSwitch) below.push_back(k);
+        if (!seated[k] && ancestor(i, k) <= kPcieSwitches) below.push_back(k);
       for (const std::size_t gpu : below) seated[gpu] = true;
       if (below.size() > 1) topology_.bridges.push_back(std::move(below));
     }
