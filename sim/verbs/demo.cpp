@@ -12,6 +12,7 @@
 #include "profiler/run/cpu/cpu_backend.hpp"
 #include "profiler/validate/judge.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/place/catalogue.hpp"
@@ -43,6 +44,7 @@ struct Placed {
 };
 
 /// Schedules of all placers that answer within the budget, by predicted step time. `left_out` gets the other placers.
+/// Throws InputError ("no-schedule") if none answers.
 std::vector<Placed> place_by_all(const Problem& problem, const std::string& model, Console& console,
                                  std::vector<std::string>& left_out) {
   std::vector<Placed> placed;
@@ -70,6 +72,9 @@ std::vector<Placed> place_by_all(const Problem& problem, const std::string& mode
       left_out.push_back(placer.name);
     }
   }
+  if (placed.empty())
+    refuse("no-schedule", fmt::format("no placer gave a schedule for {} within the demo's time", model),
+           fmt::format("trainyard compare {} --cluster 2xcpu-core asks them without a limit", model));
   sort_by(placed, &Placed::predicted);
   return placed;
 }
