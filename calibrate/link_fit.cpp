@@ -93,7 +93,7 @@ void drop_outlying_sizes(std::vector<MeasuredSize>& sizes, const LinkMeasurement
     const std::vector<SizePoint> all = points_of(sizes);
     const double error = squared_error(all, most_segments);
     std::size_t worst = all.size();
-    double least = error / kLessError;
+    double least = error / kLessError, expected = 0;
     if (least <= kFloor) return;
     for (std::size_t i = 0; i < all.size(); ++i) {
       std::vector<SizePoint> others = all;
@@ -104,16 +104,13 @@ void drop_outlying_sizes(std::vector<MeasuredSize>& sizes, const LinkMeasurement
       if (std::abs(all[i].y - predicted) <= kFarOff * predicted) continue;
       worst = i;
       least = without + kFloor;
+      expected = predicted;
     }
     if (worst == all.size()) return;
     notes.push_back(fmt::format("{}: the size {} dropped: outlier, it took {} where the others say {}", title(link),
                                 format_bytes(Bytes{static_cast<std::int64_t>(all[worst].x)}),
-                                format_time(nanoseconds_from_seconds(all[worst].y * 1e-9)), [&] {
-                                  std::vector<SizePoint> others = all;
-                                  others.erase(others.begin() + static_cast<std::ptrdiff_t>(worst));
-                                  const double y = value_at(choose_lines(others, most_segments), others, all[worst].x);
-                                  return format_time(nanoseconds_from_seconds(y * 1e-9));
-                                }()));
+                                format_time(nanoseconds_from_seconds(all[worst].y * 1e-9)),
+                                format_time(nanoseconds_from_seconds(expected * 1e-9))));
     quality.dropped += static_cast<std::int64_t>(sizes[worst].samples_ns.size());
     sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(worst));
   }

@@ -78,6 +78,13 @@ CalibratedOp row_of(const OpKey& key, const Pool& pool, std::vector<std::string>
           .source = pool.first->source};
 }
 
+std::map<OpKey, const CalibratedOp*> rows_by_key(std::span<const CalibratedOp> table) {
+  std::map<OpKey, const CalibratedOp*> rows;
+  for (const CalibratedOp& row : table)
+    rows.try_emplace({row.device_kind, row.mode, row.graph, row.op, row.signature}, &row);
+  return rows;
+}
+
 /// Median of the good samples of all overheads of this name on devices of the kind.
 std::optional<double> overhead(std::span<const Profile> profiles, const std::string& kind, const char* what) {
   Samples samples;
@@ -158,31 +165,24 @@ std::vector<CalibratedOp> op_table(std::span<const Profile> profiles, std::vecto
 
 std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::span<const CalibratedOp> alone,
                                         std::vector<std::string>& notes) {
-  struct Together {
-    const OpMeasurement* first = nullptr;
-    Samples samples;
-  };
-  std::map<std::tuple<std::string, std::string, std::int64_t, OpKey>, Together> pools;  // kind, type, devices, op
+  std::map<std::tuple<std::string, std::string, std::int64_t, OpKey>, Samples> pools;  // kind, type, devices, op
   for (const Profile& profile : profiles)
     for (const OpMeasurement& op : profile.ops) {
       if (op.busy_devices == 1 || op.copied.value > 0) continue;
       const std::string kind = device_kind(profile, op.device);
-      Together& pool = pools[{kind, op.type, op.busy_devices, {kind, op.mode, op.graph, op.op, op.signature}}];
-      join(pool.samples, op.samples);
+      join(pools[{kind, op.type, op.busy_devices, {kind, op.mode, op.graph, op.op, op.signature}}], op.samples);
     }
   struct Sums {
     double together = 0, alone = 0;
     std::int64_t ops = 0;
   };
   std::map<std::tuple<std::string, std::string, std::int64_t>, Sums> sums;
-  std::map<OpKey, const CalibratedOp*> rows;
-  for (const CalibratedOp& row : alone)
-    rows.try_emplace({row.device_kind, row.mode, row.graph, row.op, row.signature}, &row);
+  const std::map<OpKey, const CalibratedOp*> rows = rows_by_key(alone);
   std::size_t without = 0;
-  for (const auto& [key, pool] : pools) {
+  for (const auto& [key, samples] : pools) {
     const auto& [kind, type, devices, op] = key;
     const auto match = rows.find(op);
-    const CleanSamples good = clean(pool.samples);
+    const CleanSamples good = clean(samples);
     if (match == rows.end() || good.kept_ns.empty() || match->second->mean.count <= 0 || mean_of(good.kept_ns) <= 0) {
       ++without;
       continue;
@@ -210,9 +210,7 @@ std::vector<CopySensitivity> copy_sensitivities(std::span<const Profile> profile
     std::int64_t ops = 0;
   };
   std::map<std::pair<std::string, std::string>, Sums> sums;  // kind, type
-  std::map<OpKey, const CalibratedOp*> rows;
-  for (const CalibratedOp& row : alone)
-    rows.try_emplace({row.device_kind, row.mode, row.graph, row.op, row.signature}, &row);
+  const std::map<OpKey, const CalibratedOp*> rows = rows_by_key(alone);
   std::size_t without = 0;
   for (const Profile& profile : profiles)
     for (const OpMeasurement& op : profile.ops) {
