@@ -74,7 +74,7 @@ std::vector<Placed> place_by_all(const Problem& problem, const std::string& mode
   }
   if (placed.empty())
     refuse("no-schedule", fmt::format("no placer gave a schedule for {} within the demo's time", model),
-           fmt::format("trainyard compare {} --cluster 2xcpu-core asks them without a limit", model));
+           fmt::format("`trainyard compare {} --cluster 2xcpu-core` asks them without a limit", model));
   sort_by(placed, &Placed::predicted);
   return placed;
 }
