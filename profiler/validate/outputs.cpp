@@ -22,6 +22,19 @@ double largest(const std::vector<float>& numbers) {
   for (const float x : numbers) most = std::max(most, std::abs(static_cast<double>(x)));
   return most;
 }
+double largest(const std::vector<std::vector<float>>& changes) {
+  double most = 0;
+  for (const std::vector<float>& each : changes) most = std::max(most, largest(each));
+  return most;
+}
+
+/// Difference of two changes of a parameter, up to which they agree. `most`: the largest change of any parameter;
+/// `size`: the parameter's largest element.
+double allowed_difference(double share, const std::vector<float>& changes, double most, double size) {
+  constexpr double kNothing = 1e-4;  // of `most`: smaller changes may be only rounding
+  constexpr double kRoundings = 4 * std::numeric_limits<float>::epsilon();
+  return share * largest(changes) + kNothing * most + kRoundings * size;
+}
 
 }  // namespace
 
@@ -95,8 +108,6 @@ bool OutputCheck::agrees(const Schedule& schedule, const PreparedRun& run, doubl
 
 bool OutputCheck::agrees_with_whole(const std::string& device_class) {
   constexpr double kLossShare = 1e-4, kChangeShare = 1e-3;
-  constexpr double kNothing = 1e-4;  // of the largest change of any parameter: smaller changes may be only rounding
-  constexpr double kRoundings = 4 * std::numeric_limits<float>::epsilon();
   TrainingRecipe plain = *workload_.whole_recipe;
   plain.optimizer = Optimizer::sgd;
   const Problem& problem = *workload_.whole_problem;
@@ -104,8 +115,7 @@ bool OutputCheck::agrees_with_whole(const std::string& device_class) {
                             plain, workload_.seed, true);
   const Outcome& parts = alone(device_class, true);
   if (!same_loss(parts.loss, whole.loss, kLossShare)) return false;
-  double most = 0;
-  for (const std::vector<float>& changes : whole.changes) most = std::max(most, largest(changes));
+  const double most = largest(whole.changes);
   std::map<ValueId, const HeldCopy*> copies;
   for (const HeldCopy& copy : plain_.copies) copies.emplace(copy.copy, &copy);
   std::map<ValueId, std::size_t> number;  // index among the whole parameters
@@ -125,7 +135,7 @@ bool OutputCheck::agrees_with_whole(const std::string& device_class) {
     std::vector<bool>& there = seen[copy.of];
     there.resize(whole.changes[of].size());
     const auto [begin, end] = copy.valid.value_or(std::pair{std::size_t{0}, changes.size()});
-    const double allowed = kChangeShare * largest(whole.changes[of]) + kNothing * most + kRoundings * whole.sizes[of];
+    const double allowed = allowed_difference(kChangeShare, whole.changes[of], most, whole.sizes[of]);
     for (std::size_t k = begin; k < end; ++k) {
       if (!(std::abs(static_cast<double>(changes[k]) - static_cast<double>(whole.changes[of][places[k]])) <= allowed))
         return false;
@@ -140,16 +150,13 @@ bool OutputCheck::agrees_with_whole(const std::string& device_class) {
 
 bool OutputCheck::agrees_but_for_rounding(const Schedule& schedule, const std::string& device_class) {
   constexpr double kLossShare = 0.01, kChangeShare = 0.05;
-  constexpr double kNothing = 1e-4;  // of the largest change of any parameter: smaller changes may be only rounding
-  constexpr double kRoundings = 4 * std::numeric_limits<float>::epsilon();
   const Outcome& expected = alone(device_class, true);
   const Outcome outcome = run(schedule, plain_);
   if (!same_loss(outcome.loss, expected.loss, kLossShare)) return false;
-  double most = 0;
-  for (const std::vector<float>& changes : expected.changes) most = std::max(most, largest(changes));
+  const double most = largest(expected.changes);
   for (std::size_t i = 0; i < expected.changes.size(); ++i) {
     const std::vector<float>&a = outcome.changes[i], &b = expected.changes[i];
-    const double allowed = kChangeShare * largest(b) + kNothing * most + kRoundings * expected.sizes[i];
+    const double allowed = allowed_difference(kChangeShare, b, most, expected.sizes[i]);
     for (std::size_t k = 0; k < b.size(); ++k)
       if (!(std::abs(static_cast<double>(a[k]) - static_cast<double>(b[k])) <= allowed)) return false;
   }
