@@ -100,7 +100,8 @@ BackwardRule recurrent_rule(const Context& c) {
   const std::int64_t size = bytes_per_element(c.model.values[c.in(0)].type);
   const auto cells = static_cast<std::int64_t>(shape.cells());
   BackwardRule rule{.type = type + "Grad"};
-  rule.extras = {{"gates", cells * (static_cast<std::int64_t>(shape.gates) + 3) * size}};  // gates, c, tanh c, h
+  // The gates, c, tanh c and h of LSTM; GRU and RNN use fewer.
+  rule.extras = {{"gates", cells * (static_cast<std::int64_t>(shape.gates) + 3) * size}};
   const double data = shape.hidden_flops() + (c.wants(0) ? shape.input_flops() : 0);
   GradientPiece piece{.type = type + "Grad",
                       .suffix = "grad",

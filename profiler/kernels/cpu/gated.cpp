@@ -14,8 +14,8 @@ namespace {
 ///     z = s(Wz x + Rz h + bz), r = s(Wr x + Rr h + br), h' = z h + (1 - z) n
 ///     n = tanh(Wn x + Rn (r h) + bn), or with linear_before_reset tanh(Wn x + wn + r (Rn h + rn))
 ///
-/// RNN: h' = tanh(W x + R h + b), or Relu. Kept for each direction, step, row and unit, in G + 3 slots: z, r, n, q = Rn
-/// h + rn, h' for GRU; h' for RNN.
+/// RNN: h' = tanh(W x + R h + b), or Relu. Kept for each direction, step, row and unit, in G + 3 slots as LSTM's: z, r,
+/// n, q = Rn h + rn, h' for GRU; h' for RNN. The other slots are not used.
 struct Gated {
   std::int64_t steps, batch, inputs, hidden, directions, gates, slots;
   std::string direction;
