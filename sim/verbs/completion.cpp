@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <ranges>
+#include <sstream>
 
 #include "command_line.hpp"
 #include "trainyard/cluster/presets.hpp"
@@ -38,8 +38,8 @@ Words words_of(std::string kind) {
   if (kind == "PLACER") return {names_of(placers()), false};
   if (kind.find('|') == std::string::npos) return {};
   Words words;
-  for (const auto part : std::views::split(kind, '|')) {
-    const std::string alternative(part.begin(), part.end());
+  std::istringstream alternatives{kind};
+  for (std::string alternative; std::getline(alternatives, alternative, '|');) {
     Words some = words_of(alternative);
     if (some.list.empty() && !some.files) some.list = alternative;
     words.list += (words.list.empty() || some.list.empty() ? "" : " ") + some.list;
