@@ -87,11 +87,15 @@ class AutoPlacer {
     plan_bound_ = first.plan_bound;
     evaluation_ = first.seconds_of_evaluation;
 
-    if (options_.budget.quick && !options_.budget.given()) {
-      if (base().op_count() * base().device_count() > kSearchedPairs) return best();
-      const std::size_t ops = scheduled_problem(base(), found_.front().schedule).op_count();
-      effort_ = Effort{{.evaluations = evaluations_ + std::min(kQuickOps / ops, *usual_budget(base()).evaluations)},
-                       options_.stop};
+    if (!options_.budget.given()) {
+      const bool quick = options_.budget.quick;
+      if (quick && base().op_count() * base().device_count() > kSearchedPairs) return best();
+      const Problem rewritten = scheduled_problem(base(), found_.front().schedule);
+      Budget budget = usual_budget(rewritten);
+      if (quick)
+        budget.evaluations =
+            evaluations_ + std::min(kQuickOps / rewritten.op_count(), *usual_budget(base()).evaluations);
+      effort_ = Effort{budget, options_.stop};
     }
     if (too_late_to_search()) return best();
     try {

@@ -61,8 +61,8 @@ Schedule auto_place(const Problem& problem, std::span<const Placer> members, con
                     std::size_t islands = kIslands);
 
 /// Default budget of auto_place: evaluations x ops = 20 million, with at most 1,000 evaluations for each op (4,000 up
-/// to 32 ops) and at least 2,000 in all. The ops are those of the original graph; an evaluation of a rewritten graph
-/// with many times as many ops counts the same.
+/// to 32 ops) and at least 2,000 in all. Once the members have answered, the ops are those of the graph that the best
+/// member has made of the problem.
 Budget usual_budget(const Problem& problem);
 /// Budget that ends within seconds on networks of several thousand ops and 8 devices, with the same result on every
 /// machine. Beyond 2,000 (op, device) pairs the slowest members are left out. The search gets evaluations x ops = 1.5
