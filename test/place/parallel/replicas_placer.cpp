@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "place/instances.hpp"
@@ -91,6 +93,23 @@ TEST_CASE("the ring of a hybrid cube mesh goes over NVLink all the way round") {
   // Between equal devices, the order stays.
   const Problem even = problem_of("lenet:batch=64", "dgx-a100");
   CHECK(ring_order(even, devices) == devices);
+}
+
+TEST_CASE("a ring over slower links is found where the search for one over the fastest ends without an answer") {
+  // The last of 16 devices has links of 500 MB/s to p0 and p13, and of 100 MB/s to the others, which have 1 GB/s among
+  // each other: of the 14! paths that begin at p0 none comes to it over 1 GB/s.
+  ClusterSpec spec = test::full_mesh(16);
+  for (Link& link : spec.links) {
+    link.latency = Nanoseconds{1'000};  // so that the direct route is the best
+    if (link.to == "p15") link.bandwidth = BytesPerSecond{link.from == "p0" || link.from == "p13" ? 5e8 : 1e8};
+  }
+  const Graph graph = test::make_problem({{std::vector<std::int64_t>(16, 1)}, {}}).graph();
+  const Problem problem{graph, make_cluster(std::move(spec))};
+  const std::vector<DeviceId> devices{problem.devices().begin(), problem.devices().end()};
+  const std::vector<DeviceId> ring = ring_order(problem, devices);
+  REQUIRE(ring.size() == 16);
+  for (std::size_t i = 0; i < 16; ++i)
+    CHECK(problem.cluster().route(ring[i], ring[(i + 1) % 16]).bandwidth >= BytesPerSecond{5e8});
 }
 
 TEST_CASE("replicas whose time is up are those of the stages that are done, or none") {

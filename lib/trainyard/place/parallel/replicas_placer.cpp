@@ -46,10 +46,10 @@ Schedule placed(const Problem& problem, const Problem& parallel, const Replicate
   return schedule;
 }
 
-/// Depth-first search for a cycle through all devices by hops of at least `least`.
+/// Depth-first search for a cycle through all devices by hops of at least `least`, in at most `steps` steps.
 class CircleSearch {
  public:
-  CircleSearch(const Cluster& cluster, const std::vector<DeviceId>& devices, BytesPerSecond least, std::size_t& steps)
+  CircleSearch(const Cluster& cluster, const std::vector<DeviceId>& devices, BytesPerSecond least, std::size_t steps)
       : cluster_(cluster), devices_(devices), least_(least), steps_(steps), used_(devices.size(), false) {}
 
   bool extend() {
@@ -67,6 +67,7 @@ class CircleSearch {
     return false;
   }
   const std::vector<DeviceId>& path() const { return path_; }
+  std::size_t steps_left() const { return steps_; }
 
  private:
   bool reaches(DeviceId next) const {
@@ -80,7 +81,7 @@ class CircleSearch {
   const Cluster& cluster_;
   const std::vector<DeviceId>& devices_;
   BytesPerSecond least_;
-  std::size_t& steps_;
+  std::size_t steps_;
   std::vector<bool> used_;
   std::vector<DeviceId> path_;
 };
@@ -97,10 +98,13 @@ std::vector<DeviceId> ring_order(const Problem& problem, const std::vector<Devic
   std::set<BytesPerSecond, std::greater<>> values;
   for (std::size_t i = 0; i < is_there.size(); ++i)
     if (is_there[i]) values.insert(cluster.route_classes()[i].bandwidth);
-  std::size_t steps = 100'000;
+  std::size_t left = 200'000;
   for (const BytesPerSecond least : values) {
+    if (left == 0) break;
+    const std::size_t steps = std::max(left / 2, devices.size());
     CircleSearch search{cluster, devices, least, steps};
     if (search.extend()) return search.path();
+    left -= std::min(left, steps - search.steps_left());
   }
   return devices;
 }

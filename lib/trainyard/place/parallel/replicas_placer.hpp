@@ -33,7 +33,8 @@ Schedule place_replicas(const Problem& problem, const ReplicasOptions& options =
 std::size_t nodes_of(const Problem& problem, const std::vector<DeviceId>& devices);
 
 /// The devices in a cycle whose slowest hop has the most bandwidth; of several, the lexicographically first that starts
-/// with the first device. If the search takes more than 10^5 steps, the devices in the given order.
+/// with the first device. Each bandwidth is searched for at most half of the steps that are left, of 200,000 at first;
+/// then the next lower one is. If none are left, the devices in the given order.
 std::vector<DeviceId> ring_order(const Problem& problem, const std::vector<DeviceId>& devices);
 
 }  // namespace trainyard
