@@ -15,7 +15,8 @@ TEST_CASE("the order follows the longest chain to its end before it turns to ano
   // 0 -> 2 -> 4 of 5 each, 1 -> 3 of 3 each, both before 5.
   const Problem problem =
       test::make_problem({{{5}, {3}, {5}, {3}, {5}, {1}}, {{0, 2, 1}, {2, 4, 1}, {1, 3, 1}, {4, 5, 1}, {3, 5, 1}}});
-  CHECK(critical_depth_first(problem) == std::vector<OpId>{OpId{0}, OpId{2}, OpId{4}, OpId{1}, OpId{3}, OpId{5}});
+  CHECK(critical_depth_first(problem, upward_ranks(problem, MeanCosts{problem})) ==
+        std::vector<OpId>{OpId{0}, OpId{2}, OpId{4}, OpId{1}, OpId{3}, OpId{5}});
 }
 
 TEST_CASE("every op comes after all that it depends on") {
@@ -23,7 +24,7 @@ TEST_CASE("every op comes after all that it depends on") {
   for (int round = 0; round < test::rounds(100); ++round) {
     const Problem problem = test::random_problem(random, {.most_ops = 25});
     const Graph& graph = problem.graph();
-    const std::vector<OpId> order = critical_depth_first(problem);
+    const std::vector<OpId> order = critical_depth_first(problem, upward_ranks(problem, MeanCosts{problem}));
     REQUIRE(order.size() == problem.op_count());
     IdMap<OpId, std::size_t> at(order.size());
     for (std::size_t i = 0; i < order.size(); ++i) at[order[i]] = i;

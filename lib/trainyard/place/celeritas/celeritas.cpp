@@ -8,13 +8,11 @@
 #include "trainyard/place/celeritas/sequential_partition.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/place/kit/predecessors.hpp"
-#include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/place/list/cluster_mapping.hpp"
 
 namespace trainyard {
 
-std::vector<OpId> critical_depth_first(const Problem& problem) {
-  const IdMap<OpId, ScaledTime> rank = upward_ranks(problem, MeanCosts{problem});
+std::vector<OpId> critical_depth_first(const Problem& problem, const IdMap<OpId, ScaledTime>& rank) {
   Predecessors predecessors{problem.graph()};
   std::vector<OpId> order, open;
   const auto sort_from = [&](std::size_t first) {  // the most critical is last
@@ -36,7 +34,8 @@ std::vector<OpId> critical_depth_first(const Problem& problem) {
 }
 
 Schedule celeritas(const Problem& problem, const CeleritasOptions& options) {
-  const std::vector<OpId> order = critical_depth_first(problem);
+  const IdMap<OpId, ScaledTime> rank = upward_ranks(problem, MeanCosts{problem});
+  const std::vector<OpId> order = critical_depth_first(problem, rank);
   const auto parts = static_cast<std::int64_t>(options.clusters * problem.device_count());
   // A group's memory counts in full at its first op.
   const MemoryLedger memory{problem};
@@ -64,7 +63,7 @@ Schedule celeritas(const Problem& problem, const CeleritasOptions& options) {
     for (std::size_t at = begins[run]; at < end; ++at) cluster[order[at]] = ClusterId{run};
   }
   const auto clusters = groups_by_cluster(problem, begins.size(), cluster);
-  const std::vector<OpId> ranked = by_descending_rank(problem, upward_ranks(problem, MeanCosts{problem}));
+  const std::vector<OpId> ranked = by_descending_rank(problem, rank);
   return list_schedule(problem, options.list, [&](AnalyticPlan& plan) {
     map_clusters(problem, clusters, ranked, ClusterMapping::finish, plan);
     return ranked;

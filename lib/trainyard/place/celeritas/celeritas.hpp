@@ -4,15 +4,16 @@
 #include <vector>
 
 #include "trainyard/place/kit/list_schedule.hpp"
+#include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 
 namespace trainyard {
 
-/// A topological order that goes deep along critical paths. The next op is the one of the highest upward rank among
-/// those that the last op has freed; if there is none, among those that an earlier op has freed, the latest first. Ties
-/// go to the lower id.
-std::vector<OpId> critical_depth_first(const Problem& problem);
+/// A topological order that goes deep along critical paths. The next op is the one of the highest rank (upward_ranks)
+/// among those that the last op has freed; if there is none, among those that an earlier op has freed, the latest
+/// first. Ties go to the lower id.
+std::vector<OpId> critical_depth_first(const Problem& problem, const IdMap<OpId, ScaledTime>& rank);
 
 struct CeleritasOptions {
   std::uint64_t clusters = 16;  // per device; a cluster is at most 1 / (clusters x devices) of all work
