@@ -83,7 +83,6 @@ std::vector<OpId> PackRun::run() {
     if (awaited_[pack] == 0) make_ready(pack);
   while (now_turn_ < left_of_turn_.size()) {
     decide();
-    if (endings_.empty()) continue;  // nothing is running
     now_ = endings_.top().at;
     while (!endings_.empty() && endings_.top().at == now_) {
       const Ending ending = endings_.top();
