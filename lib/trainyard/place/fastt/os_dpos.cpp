@@ -26,6 +26,7 @@ std::optional<std::size_t> replica_of(std::string_view name) {
     if (digit < '0' || digit > '9') return std::nullopt;
     number = number * 10 + static_cast<std::size_t>(digit - '0');
   }
+  if (number == 0) return std::nullopt;  // copies are numbered from 1
   return number - 1;
 }
 
