@@ -240,10 +240,9 @@ class ProgramBuilder {
   }
 
   void add_loads() {
-    const double least = 0;
     const bool apart = options_.goal.goal == LoadGoal::apart;
-    goal_ = program_.linear.add_column(1, least, kUnbounded);
-    if (apart) program_.linear.add_column(1, least, kUnbounded);
+    goal_ = program_.linear.add_column(1, 0, kUnbounded);
+    if (apart) program_.linear.add_column(1, 0, kUnbounded);
     for (std::size_t i = 0; i < devices_; ++i) {
       if (apart) {
         add_load(pass_terms(i, false), goal_);
