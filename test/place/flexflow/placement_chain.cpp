@@ -1,15 +1,19 @@
 #include "trainyard/place/flexflow/placement_chain.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "place/instances.hpp"
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/graph/builder.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/flexflow/flexflow.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
@@ -139,6 +143,26 @@ TEST_CASE("FlexFlow repeats, uses its budget, and is no worse than where it star
     for (const std::uint64_t budget : {0U, 1U, 30U}) CHECK(run(start, budget).search->evaluations == budget);
     CHECK(makespan(schedule) <= makespan(run(start, 0)));
     CHECK(run(start, 300, "no").rewrites.size() <= 1);  // replicas alone
+  }
+}
+
+TEST_CASE("where links are fair FlexFlow proposes no splits, and spends its whole budget on placements") {
+  // A tree of convolutions.
+  GraphBuilder builder{"tree"};
+  for (std::size_t i = 0; i < 40; ++i) {
+    OpSpec op{.name = fmt::format("c{}", i),
+              .type = "Conv",
+              .times = {{"cpu", Nanoseconds{5 + static_cast<std::int64_t>(i * 7 % 11)}}},
+              .outputs = {{fmt::format("c{}.0", i), Bytes{4}}}};
+    if (i > 0) op.inputs = {fmt::format("c{}.0", (i - 1) / 2)};
+    builder.add(op);
+  }
+  const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(3, Sharing::fair))};
+  const FlexFlowOptions splits{.start = FlexFlowOptions::Start::random},
+      none{.start = FlexFlowOptions::Start::random, .splits = false};
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    const PlaceOptions run{.seed = seed, .budget = {.evaluations = 200}};
+    CHECK(flexflow(problem, splits, run) == flexflow(problem, none, run));
   }
 }
 

@@ -127,6 +127,7 @@ class StrategySearch {
   /// Finds where the ops that stand for each splittable op are in the current graph.
   void find_splittable() {
     edited_.reset();
+    if (problem_->needs_events()) splittable_.clear();  // EditedSimulation has none
     if (splittable_.empty()) return;
     first_.clear();
     std::size_t added = 0;  // by the splits of earlier ops
@@ -165,7 +166,6 @@ class StrategySearch {
     if (splits == splits_ || edit.by.empty()) return;
     const Outcome& now = chain_->outcome();
     const Nanoseconds most = limit(now.makespan);
-    if (problem_->needs_events()) return;
     const std::optional<Nanoseconds> makespan = tried(op.name, edit);
     if (!makespan || (now.excess.count == 0 && *makespan > most)) return;
     std::unique_ptr<Problem> next = with(splits);

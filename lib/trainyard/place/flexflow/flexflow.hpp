@@ -26,11 +26,11 @@ struct FlexFlowOptions {
 /// simulated makespan as cost. After each hundredth of the budget (at most 1,000 proposals) the chain restarts from the
 /// best state.
 ///
-/// A proposal that changes a split is evaluated by a full simulation with the op's rows edited (EditedSimulation; there
-/// are no such proposals on fair links). If it is accepted, the graph is rebuilt. Ops in both graphs stay where they
-/// are. The parts of a newly split op go to random devices, and the ops that split its inputs and collect its outputs
-/// to the device of the first part. An op that is whole again goes to the device of its first part. The result names
-/// its `splits`.
+/// A proposal that changes a split is evaluated by a full simulation with the op's rows edited (EditedSimulation; no
+/// such proposals if Problem::needs_events()). If it is accepted, the graph is rebuilt. Ops in both graphs stay where
+/// they are. The parts of a newly split op go to random devices, and the ops that split its inputs and collect its
+/// outputs to the device of the first part. An op that is whole again goes to the device of its first part. The result
+/// names its `splits`.
 ///
 /// FlexFlow's own simulator takes ops in the order of their ready times, as does policy fifo, which the schedule has.
 /// If time is up before there are replicas, the answer is a random start, or OutOfTime is thrown. In FlexFlow's program
