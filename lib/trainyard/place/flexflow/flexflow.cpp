@@ -12,7 +12,6 @@
 
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/core/portable_math.hpp"
 #include "trainyard/place/fastt/os_dpos.hpp"
 #include "trainyard/place/flexflow/placement_chain.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
@@ -165,7 +164,7 @@ class StrategySearch {
     ++spent_;
     if (splits == splits_ || edit.by.empty()) return;
     const Outcome& now = chain_->outcome();
-    const Nanoseconds most = limit(now.makespan);
+    const Nanoseconds most = PlacementChain::longest_accepted(now.makespan, beta_, best_outcome_.makespan, random_);
     const std::optional<Nanoseconds> makespan = tried(op.name, edit);
     if (!makespan || (now.excess.count == 0 && *makespan > most)) return;
     std::unique_ptr<Problem> next = with(splits);
@@ -221,15 +220,6 @@ class StrategySearch {
     const Nanoseconds makespan = edited_->makespan(placement_);
     edited_->restore();
     return makespan;
-  }
-
-  Nanoseconds limit(Nanoseconds now) {
-    if (beta_ == 0) return kLongestTime;
-    if (beta_ < 0) return now;
-    const double slack =
-        -portable_log(1 - random_.uniform()) / beta_ * static_cast<double>(best_outcome_.makespan.count);
-    return slack < static_cast<double>((kLongestTime - now).count) ? now + Nanoseconds{static_cast<std::int64_t>(slack)}
-                                                                   : kLongestTime;
   }
 
   const Problem input_;

@@ -1,7 +1,6 @@
 #include "trainyard/place/flexflow/placement_chain.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "trainyard/core/portable_math.hpp"
@@ -88,20 +87,20 @@ bool PlacementChain::propose() {
   return true;
 }
 
+Nanoseconds PlacementChain::longest_accepted(Nanoseconds now, double beta, Nanoseconds scale, Random& random) {
+  if (beta == 0) return DeltaSimulation::kNoLimit;
+  if (beta < 0) return now;
+  const double slack = -portable_log(1 - random.uniform()) / beta * static_cast<double>(scale.count);
+  return slack < static_cast<double>((DeltaSimulation::kNoLimit - now).count)
+             ? now + Nanoseconds{static_cast<std::int64_t>(slack)}
+             : DeltaSimulation::kNoLimit;
+}
+
 void PlacementChain::step() {
   ++evaluations_;  // a proposal that changes nothing has the known cost
   if (!propose()) return;
-  Nanoseconds limit = current_.makespan;
-  if (beta_ == 0) {
-    limit = DeltaSimulation::kNoLimit;
-  } else if (beta_ > 0) {
-    const auto scale = static_cast<double>((fixed_scale_ ? *fixed_scale_ : best_outcome_.makespan).count);
-    const double slack = -portable_log(1 - random_.uniform()) / beta_ * scale;
-    if (slack < static_cast<double>((DeltaSimulation::kNoLimit - limit).count))
-      limit += Nanoseconds{static_cast<std::int64_t>(std::floor(slack))};
-    else
-      limit = DeltaSimulation::kNoLimit;
-  }
+  const Nanoseconds limit =
+      longest_accepted(current_.makespan, beta_, fixed_scale_.value_or(best_outcome_.makespan), random_);
   const DeltaResult result =
       delta_.try_move(moving_, target_, current_.excess.count > 0 ? DeltaSimulation::kNoLimit : limit);
   if (!result.complete()) return;

@@ -43,6 +43,8 @@ class PlacementChain {
   /// accepted at first; kGreedy if none is worse. `stop` is polled before each sample.
   double calibrated_beta(std::size_t samples, const std::function<bool()>& stop = {}, double taken = 0.3);
   void set_beta(double beta) { beta_ = beta; }
+  /// Draws the longest makespan that is accepted after one of `now`.
+  static Nanoseconds longest_accepted(Nanoseconds now, double beta, Nanoseconds scale, Random& random);
   /// Whether a step may, with probability 1/4, give a group's device to one of its neighbours instead, and after each
   /// of these, again with probability 1/4, to a neighbour of that.
   void set_propagation(bool yes) { propagation_ = yes; }
