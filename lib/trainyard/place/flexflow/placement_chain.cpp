@@ -28,11 +28,7 @@ PlacementChain::PlacementChain(const Problem& problem, Schedule start, Random ra
   best_outcome_ = current_;
 }
 
-Bytes PlacementChain::excess() {
-  if (!memory_binds_) return Bytes{0};
-  const MemoryPeaks& peaks = delta_.peaks();
-  return peaks.fits ? Bytes{0} : excess_of(problem_, peaks);
-}
+Bytes PlacementChain::excess() { return memory_binds_ ? excess_of(problem_, delta_.peaks()) : Bytes{0}; }
 
 double PlacementChain::calibrated_beta(std::size_t samples, const std::function<bool()>& stop, double taken) {
   std::vector<double> harms;  // as shares of the cost

@@ -11,7 +11,7 @@ CompletionOutcome CompletionEvaluator::outcome(const Schedule& schedule) {
   completion_times(models_, simulation_.spans(), ends_);
   Nanoseconds total{0};
   for (const Nanoseconds end : ends_) total += end;
-  return {peaks.fits ? Bytes{0} : excess_of(problem(), peaks), total};
+  return {excess_of(problem(), peaks), total};
 }
 
 std::vector<OpId> CompletionEvaluator::by_start() const {

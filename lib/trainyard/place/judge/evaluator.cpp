@@ -22,6 +22,7 @@ bool memory_may_bind(const Problem& problem) {
 
 Bytes excess_of(const Problem& problem, const MemoryPeaks& peaks) {
   Bytes excess{0};
+  if (peaks.fits) return excess;
   for (const DeviceId device : problem.devices())
     if (const auto& capacity = problem.cluster().device(device).memory; capacity && peaks.peak[device] > *capacity)
       excess += peaks.peak[device] - *capacity;
@@ -31,7 +32,7 @@ Bytes excess_of(const Problem& problem, const MemoryPeaks& peaks) {
 Outcome Evaluator::outcome(const Schedule& schedule) {
   if (!memory_binds_) return {Bytes{0}, simulation_.makespan(schedule)};
   const MemoryPeaks& peaks = simulation_.peaks(schedule);
-  return {peaks.fits ? Bytes{0} : excess_of(problem(), peaks), peaks.makespan};
+  return {excess_of(problem(), peaks), peaks.makespan};
 }
 
 }  // namespace trainyard

@@ -96,10 +96,7 @@ class TabuSearch {
   std::optional<Outcome> try_move(const Move& move, Nanoseconds limit) {
     const DeltaResult result = delta_.try_move(problem_.group_ops(move.group), move.to, limit);
     if (!result.complete()) return std::nullopt;
-    Bytes excess{0};
-    if (memory_binds_)
-      if (const MemoryPeaks& peaks = delta_.peaks(); !peaks.fits) excess = excess_of(problem_, peaks);
-    return Outcome{excess, result.makespan};
+    return Outcome{memory_binds_ ? excess_of(problem_, delta_.peaks()) : Bytes{0}, result.makespan};
   }
 
   const Problem& problem_;
