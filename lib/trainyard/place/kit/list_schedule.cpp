@@ -30,4 +30,12 @@ Schedule list_schedule(const Problem& problem, const ListOptions& options, const
   });
 }
 
+Schedule list_in_order(const Problem& problem, const ListOptions& options, const std::vector<OpId>& order,
+                       const SlotChoice& choose) {
+  return list_schedule(problem, options, [&](AnalyticPlan& plan) {
+    for (const OpId op : order) plan.place(op, choose(plan, op));
+    return order;
+  });
+}
+
 }  // namespace trainyard

@@ -27,4 +27,11 @@ using PlanRun = std::function<std::vector<OpId>(AnalyticPlan&)>;
 /// plan; InputError ("not-placed") if the run leaves an op out; InputError ("placer") if `run` is empty.
 Schedule list_schedule(const Problem& problem, const ListOptions& options, const PlanRun& run);
 
+/// Chooses the slot of an op, all ops before it being placed.
+using SlotChoice = std::function<AnalyticPlan::Slot(AnalyticPlan&, OpId)>;
+
+/// list_schedule() of a run that takes the ops in this order, which is topological.
+Schedule list_in_order(const Problem& problem, const ListOptions& options, const std::vector<OpId>& order,
+                       const SlotChoice& choose = &AnalyticPlan::earliest_finish);
+
 }  // namespace trainyard

@@ -67,13 +67,9 @@ Schedule cpop(const Problem& problem, const ListOptions& options) {
   IdMap<GroupId, bool> critical(problem.group_count(), false);
   for (const OpId op : path) critical[problem.group(op)] = true;
 
-  const std::vector<OpId> order = by_priority_when_free(problem, priority);
-  return list_schedule(problem, options, [&](AnalyticPlan& plan) {
-    for (const OpId op : order) {
-      const bool pinned = critical[problem.group(op)] && std::ranges::binary_search(plan.candidates(op), device);
-      plan.place(op, pinned ? plan.earliest_slot(op, device) : plan.earliest_finish(op));
-    }
-    return order;
+  return list_in_order(problem, options, by_priority_when_free(problem, priority), [&](AnalyticPlan& plan, OpId op) {
+    const bool pinned = critical[problem.group(op)] && std::ranges::binary_search(plan.candidates(op), device);
+    return pinned ? plan.earliest_slot(op, device) : plan.earliest_finish(op);
   });
 }
 

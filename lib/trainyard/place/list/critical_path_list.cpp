@@ -11,11 +11,7 @@ Schedule critical_path_list(const Problem& problem, const CriticalPathOptions& o
   const std::vector<OpId> order =
       by_descending_rank(problem, options.level == CriticalPathOptions::Level::bottom ? upward_ranks(problem, means)
                                                                                       : static_levels(problem, means));
-  return list_schedule(problem, {.insertion = options.insertion, .order = options.order, .stop = options.stop},
-                       [&](AnalyticPlan& plan) {
-                         for (const OpId op : order) plan.place(op, plan.earliest_finish(op));
-                         return order;
-                       });
+  return list_in_order(problem, {.insertion = options.insertion, .order = options.order, .stop = options.stop}, order);
 }
 
 }  // namespace trainyard

@@ -1,7 +1,5 @@
 #include "trainyard/place/list/ippts.hpp"
 
-#include <vector>
-
 #include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/place/kit/successors.hpp"
 #include "trainyard/place/list/optimistic_costs.hpp"
@@ -14,11 +12,8 @@ Schedule ippts(const Problem& problem, const ListOptions& options) {
   IdMap<OpId, ScaledTime> priority(problem.op_count());
   for (const OpId op : problem.ops())
     priority[op] = costs.sum(op) * static_cast<ScaledTime>(successors_of(problem.graph(), op).size());
-  const std::vector<OpId> order = by_priority_when_free(problem, priority);
-  return list_schedule(problem, options, [&](AnalyticPlan& plan) {
-    for (const OpId op : order) plan.place(op, costs.choose(plan, op));
-    return order;
-  });
+  return list_in_order(problem, options, by_priority_when_free(problem, priority),
+                       [&](AnalyticPlan& plan, OpId op) { return costs.choose(plan, op); });
 }
 
 }  // namespace trainyard

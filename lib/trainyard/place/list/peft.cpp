@@ -1,7 +1,5 @@
 #include "trainyard/place/list/peft.hpp"
 
-#include <vector>
-
 #include "trainyard/place/kit/ranks.hpp"
 #include "trainyard/place/list/optimistic_costs.hpp"
 
@@ -12,11 +10,8 @@ Schedule peft(const Problem& problem, const ListOptions& options) {
   const OptimisticCosts costs{problem, means, OptimisticCosts::Kind::optimistic};
   IdMap<OpId, ScaledTime> priority(problem.op_count());
   for (const OpId op : problem.ops()) priority[op] = costs.sum(op);
-  const std::vector<OpId> order = by_priority_when_free(problem, priority);
-  return list_schedule(problem, options, [&](AnalyticPlan& plan) {
-    for (const OpId op : order) plan.place(op, costs.choose(plan, op));
-    return order;
-  });
+  return list_in_order(problem, options, by_priority_when_free(problem, priority),
+                       [&](AnalyticPlan& plan, OpId op) { return costs.choose(plan, op); });
 }
 
 }  // namespace trainyard

@@ -1,7 +1,6 @@
 #include "trainyard/place/list/sdbats.hpp"
 
 #include <cmath>
-#include <vector>
 
 #include "trainyard/place/kit/ranks.hpp"
 
@@ -31,11 +30,7 @@ Schedule sdbats(const Problem& problem, const ListOptions& options) {
   IdMap<OpId, ScaledTime> weights(problem.op_count());
   for (const OpId op : problem.ops())
     weights[op] = static_cast<ScaledTime>(deviation(problem, op) * static_cast<double>(means.scale()));
-  const std::vector<OpId> order = by_descending_rank(problem, upward_ranks(problem, means, weights));
-  return list_schedule(problem, options, [&](AnalyticPlan& plan) {
-    for (const OpId op : order) plan.place(op, plan.earliest_finish(op));
-    return order;
-  });
+  return list_in_order(problem, options, by_descending_rank(problem, upward_ranks(problem, means, weights)));
 }
 
 }  // namespace trainyard
