@@ -113,6 +113,12 @@ IdMap<TensorId, bool> parameter_gradients(const Graph& graph) {
   return are;
 }
 
+bool makes_only_gradients(const Graph& graph, OpId op, const IdMap<TensorId, bool>& gradients) {
+  const auto made = graph.outputs(op);
+  return graph.phase(op) == Phase::backward && !made.empty() &&
+         std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{gradients[tensor]}; });
+}
+
 bool is_parameter_gradient(const Graph& graph, TensorId tensor) {
   std::vector<TensorId> open{tensor};
   std::set<TensorId> seen{tensor};

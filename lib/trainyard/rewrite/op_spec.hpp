@@ -32,6 +32,8 @@ Graph piece_graph(const Graph& graph, std::span<const TensorId> reads, const std
 bool is_parameter_gradient(const Graph& graph, TensorId tensor);
 /// is_parameter_gradient() of each tensor, in one pass.
 IdMap<TensorId, bool> parameter_gradients(const Graph& graph);
+/// Whether the op belongs to the backward pass and makes `gradients` (parameter_gradients), and no other tensors.
+bool makes_only_gradients(const Graph& graph, OpId op, const IdMap<TensorId, bool>& gradients);
 
 /// Types of the ops that rewrites add.
 inline constexpr const char* kVariableType = "Variable";    // holds parameters, which other ops read as its output

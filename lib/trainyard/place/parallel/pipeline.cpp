@@ -99,12 +99,8 @@ class Pipelining {
   void note_combined_gradients() {
     if (!splits_backward(options_.schedule) || !trains_parameters(graph_)) return;
     const IdMap<TensorId, bool> gradients = parameter_gradients(graph_);
-    for (const OpId op : graph_.ops()) {
-      const auto made = graph_.outputs(op);
-      if (graph_.phase(op) == Phase::backward && !made.empty() &&
-          std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{gradients[tensor]}; }))
-        return;
-    }
+    for (const OpId op : graph_.ops())
+      if (makes_only_gradients(graph_, op, gradients)) return;
     best_->schedule.notes.push_back(
         fmt::format("{} fills gaps with gradients of weights, which no op of '{}' makes alone: --granularity fine has "
                     "them apart",

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainyard/rewrite/op_spec.hpp"
+
 namespace trainyard {
 
 PlanChain::PlanChain(const Problem& share, std::size_t blocks)
@@ -27,10 +29,8 @@ void PlanChain::add_op(OpId op, std::size_t block, bool at_home, const Parameter
   time_[op] = share_.shortest(op);
   block_[op] = block;
   at_home_[op] = at_home;
-  const auto made = graph_.outputs(op);
-  for (const TensorId tensor : made) is_gradient_[tensor] = use.is_gradient[tensor];
-  weights_[op] = graph_.phase(op) == Phase::backward && !made.empty() &&
-                 std::all_of(made.begin(), made.end(), [&](TensorId t) { return bool{use.is_gradient[t]}; });
+  for (const TensorId tensor : graph_.outputs(op)) is_gradient_[tensor] = use.is_gradient[tensor];
+  weights_[op] = makes_only_gradients(graph_, op, use.is_gradient);
   if (graph_.phase(op) == Phase::forward)
     place_[op] = block;
   else if (graph_.phase(op) == Phase::backward && !weights_[op])

@@ -435,11 +435,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
     communicates(block_of_op(maker), graph.phase(maker), time);
     exchanges[maker] += time;
   }
-  const auto makes_weight_gradients = [&](OpId op) {  // and no other outputs
-    const auto made = graph.outputs(op);
-    return graph.phase(op) == Phase::backward && !made.empty() &&
-           std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{use.is_gradient[tensor]}; });
-  };
+  const auto makes_weight_gradients = [&](OpId op) { return makes_only_gradients(graph, op, use.is_gradient); };
   RepeatedSegments again = repeated(ranks, nullptr), scores_again = repeated(ranks, &scores);
   for (const OpId op : graph.ops()) {
     LayerCost& block = blocks[block_of_op(op)];

@@ -26,7 +26,7 @@
 #include "trainyard/plan/least_step.hpp"
 #include "trainyard/plan/plan_fitting.hpp"
 #include "trainyard/plan/plan_search.hpp"
-#include "trainyard/rewrite/parameter_use.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
 
 namespace trainyard {
 namespace {
@@ -40,14 +40,10 @@ constexpr std::size_t kFewDevices = 16;
 /// Slices of a microbatch. Two hide all communication that more would, if ops take longer than it.
 constexpr std::size_t kSlices = 2;
 
-bool has_weight_gradients(const Graph& graph, const ParameterUse& use) {
-  for (const OpId op : graph.ops()) {
-    const auto made = graph.outputs(op);
-    if (graph.phase(op) == Phase::backward && graph.type(op) != "AddGrad" && !made.empty() &&
-        std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{use.is_gradient[tensor]}; }))
-      return true;
-  }
-  return false;
+bool has_weight_gradients(const Graph& graph) {
+  const IdMap<TensorId, bool> gradients = parameter_gradients(graph);
+  return std::ranges::any_of(
+      graph.ops(), [&](OpId op) { return graph.type(op) != "AddGrad" && makes_only_gradients(graph, op, gradients); });
 }
 
 /// Orders plans for simulation: those that fit by the estimate, alternating with those that exceed the memory by at
@@ -160,7 +156,7 @@ SearchedPlans plans_in_order(const Problem& problem, const PlanPlacerOptions& op
                            .stop = options.stop_searching ? options.stop_searching : options.stop};
   const bool few = setting.devices.size() <= kFewDevices;
   if (few) search.schedules.push_back(PipelineSchedule::gpipe);
-  if (has_weight_gradients(graph, ParameterUse{graph})) {
+  if (has_weight_gradients(graph)) {
     if (few) search.schedules.push_back(PipelineSchedule::dualpipe_v);
     for (const auto each : {PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_v,
                             PipelineSchedule::v_half, PipelineSchedule::v_min})

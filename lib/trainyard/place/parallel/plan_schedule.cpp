@@ -477,11 +477,7 @@ class Planning {
   /// Backward ops that make only parameter gradients, and the ops that add these, belong to the weights' pass.
   Pass pass_of(const Graph& whole, OpId op, OpId original) const {
     if (whole.phase(op) == Phase::forward) return Pass::forward;
-    const auto made = graph_.outputs(original);
-    const bool weights =
-        graph_.phase(original) == Phase::backward && !made.empty() &&
-        std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{gradients_[tensor]}; });
-    return weights ? Pass::weight_gradient : Pass::input_gradient;
+    return makes_only_gradients(graph_, original, gradients_) ? Pass::weight_gradient : Pass::input_gradient;
   }
 
   const Problem& problem_;
