@@ -1,5 +1,7 @@
 #include "trainyard/rewrite/parameter_use.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "trainyard/core/error.hpp"
 #include "trainyard/cost/op_signature.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
@@ -205,6 +208,11 @@ bool trains_parameters(const Graph& graph) {
   return std::any_of(ops.begin(), ops.end(), [&](OpId op) { return graph.phase(op) == Phase::update; }) &&
          std::any_of(ops.begin(), ops.end(),
                      [&](OpId op) { return graph.parameter_bytes(op).count > 0 && graph.type(op) != kVariableType; });
+}
+
+void check_batch(const Graph& graph, std::string_view code, std::string_view help) {
+  if (!trains_parameters(graph))
+    refuse(code, fmt::format("graph '{}' trains no parameters: it has no batch to divide", graph.name()), help);
 }
 
 std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "trainyard/core/id_map.hpp"
@@ -50,6 +51,8 @@ bool holds_parameters(const Graph& graph, OpId op);
 
 /// True for a training step whose batch can be divided: it has updates, and parameters that no "Variable" holds.
 bool trains_parameters(const Graph& graph);
+/// Throws InputError of this code and remedy if the graph has no batch to divide (trains_parameters).
+void check_batch(const Graph& graph, std::string_view code, std::string_view help);
 
 /// Size of share `part` of `parts` of the whole. The shares add up to the whole and differ by at most one.
 std::int64_t share_of(std::int64_t whole, std::size_t part, std::size_t parts);

@@ -78,11 +78,7 @@ class Pipelining {
       throw InputError({.code = "replicas",
                         .message = fmt::format("{} replicas over {} devices", replicas, devices.size()),
                         .help = fmt::format("give 1 to {}", devices.size())});
-    if (replicas > 1 && !trains_parameters(graph_))
-      throw InputError(
-          {.code = "replicas",
-           .message = fmt::format("graph '{}' trains no parameters: it has no batch to divide", graph_.name()),
-           .help = "give one replica"});
+    if (replicas > 1) check_batch(graph_, "replicas", "give one replica");
     devices.resize(replicas * std::min(devices.size() / replicas, std::max<std::size_t>(layers_.size() / chunks_, 1)));
     return devices;
   }

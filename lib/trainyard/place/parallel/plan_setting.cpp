@@ -108,12 +108,7 @@ std::vector<DeviceOrder> device_orders(const Problem& problem) {
   return orders;
 }
 
-void check_training(const Graph& graph) {
-  if (trains_parameters(graph)) return;
-  throw InputError({.code = "no-training",
-                    .message = fmt::format("graph '{}' trains no parameters: it has no batch to divide", graph.name()),
-                    .help = "plans are of training steps"});
-}
+void check_training(const Graph& graph) { check_batch(graph, "no-training", "plans are of training steps"); }
 
 std::size_t batch_of(const PlanPlacerOptions& options, std::size_t devices) {
   if (!options.batch) return kSamples * devices;

@@ -1,7 +1,5 @@
 #include "trainyard/place/parallel/replicas_placer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -142,11 +140,7 @@ bool is_too_large(const Graph& graph, const Replicate& replicate) {
 }  // namespace
 
 Schedule place_replicas(const Problem& problem, const ReplicasOptions& options) {
-  if (!trains_parameters(problem.graph()))
-    throw InputError(
-        {.code = "no-training",
-         .message = fmt::format("graph '{}' trains no parameters: it has no batch to divide", problem.graph().name()),
-         .help = "data parallelism is of training steps"});
+  check_batch(problem.graph(), "no-training", "data parallelism is of training steps");
   std::vector<DeviceId> devices = worthy_devices(problem);
   Replicate replicate{.replicas = devices.size(),
                       .collective = options.collective,
