@@ -56,7 +56,7 @@ struct PipelinePartition {
 ///         one stage on m machines:   (T(i, j) + 4 (m - 1) P(i, j) / (B m) / g) / m
 ///         for each cut k, m' < m:    max(A(i, k, m - m'), (T(k+1, j) + 4 (m' - 1) P(k+1, j) / (B m')) / m',
 ///                                        2 a(k) / (B m' compression), 2 a(j) / (B m' compression) unless j is last)
-///     memory: a stage is excluded if ceil((M - m) / m') (S + P) exceeds it
+///     memory: a stage is excluded if ceil((M - m) / m') (S + P) exceeds it; the last one (m = M) never is
 ///
 /// The next level has A(i, j, M) in place of T(i, j). Ties go to the earlier cut, then to fewer machines. This is
 /// PipeDream's program; its paper has 2 (m - 1) P / B, overlapped, for the exchange of gradients. Numbers are doubles,
