@@ -211,9 +211,7 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
     const bool by_ops = has_rings_ && has_rings_(plan);
     return Nanoseconds{by_ops ? static_cast<std::int64_t>(std::ceil(sum.additions.of(weights))) : 0};
   };
-  costs.all_reduce = [=, this](const ParallelPlan& plan, std::size_t device, Bytes weights) {
-    const Mesh own = mesh(plan, device);
-    if (own.replicas == 1) return Nanoseconds{0};
+  const auto sum_over = [=, this](const ParallelPlan& plan, const Mesh& own, Bytes weights) {
     const SumTime& sum = sum_of(own);
     const bool half = plan.zero == 3;  // the first half of a ring's sum, as long as the other
     const auto measured = [&](CollectiveKind kind, Bytes bytes) {
@@ -223,10 +221,7 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
       return Nanoseconds{static_cast<std::int64_t>(time.of(weights, plan.zero == 0) / (half ? 2 : 1))};
     };
     using Kind = CollectiveKind;
-    if (!least)
-      return static_cast<std::int64_t>(sum.in_turn) *
-                 measured(half ? Kind::reduce_scatter : Kind::all_reduce, weights).value_or(by_link(sum.links)) +
-             added(plan, sum, weights);
+    if (!least) return measured(half ? Kind::reduce_scatter : Kind::all_reduce, weights).value_or(by_link(sum.links));
     Nanoseconds shortest = by_link(sum.holding);
     const int halves = half ? 1 : 2;
     for (const auto& [kind, times] : std::initializer_list<std::pair<Kind, int>>{
@@ -236,6 +231,14 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
         shortest = std::min(shortest, times * parts * *measured(kind, Bytes{weights.count / parts}));
     }
     return shortest;
+  };
+  costs.all_reduce = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
+    const Mesh own = mesh(plan, device);
+    if (own.replicas == 1) return Nanoseconds{0};
+    const Nanoseconds once = sum_over(plan, own, weights);
+    if (least) return once;
+    const SumTime& sum = sum_of(own);
+    return static_cast<std::int64_t>(sum.in_turn) * once + added(plan, sum, weights);
   };
   costs.additions = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     return added(plan, sum_of(mesh(plan, device)), weights);
@@ -250,7 +253,7 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
   costs.expert_all_reduce = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     const Mesh all = mesh(plan, device);  // replicas with the same experts are plan.experts apart
     const Mesh own{all.first, all.replicas / plan.experts, all.ranks * plan.experts};
-    return Nanoseconds{static_cast<std::int64_t>(sum_of(own).links.of(weights, plan.zero == 0))};
+    return sum_over(plan, own, weights);
   };
 }
 
