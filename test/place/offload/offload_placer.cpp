@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "place/instances.hpp"
 #include "support/naive.hpp"
 #include "support/support.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
@@ -131,6 +132,23 @@ TEST_CASE("what fits as it is stays as it is") {
   const Schedule schedule = place_offload(problem, kOffload, {});
   CHECK(schedule.rewrites.empty());
   CHECK(simulate(problem, schedule).makespan == Nanoseconds{90});
+}
+
+TEST_CASE("without GPUs the network is tried on one device of each kind") {
+  // p0 has room for the first op of three. HEFT begins there, and pays 100 ns for a transfer.
+  ClusterSpec spec = test::full_mesh(2);
+  spec.devices[0].memory = Bytes{240};
+  GraphBuilder builder{"chain"};
+  for (const char* name : {"a", "b", "c"}) {
+    OpSpec op{.name = name,
+              .parameter_bytes = Bytes{*name == 'a' ? 4 : 80},
+              .times = {{"cpu", Nanoseconds{10}}},
+              .outputs = {{std::string{name} + ".0", Bytes{100}}}};
+    if (*name > 'a') op.inputs = {std::string(1, static_cast<char>(*name - 1)) + ".0"};
+    builder.add(op);
+  }
+  const Problem problem{std::move(builder).build(), make_cluster(std::move(spec))};
+  CHECK(simulate(problem, place_offload(problem, kOffload, {})).makespan == Nanoseconds{30});
 }
 
 TEST_CASE("what cannot fit says by how much, and what there is no host for that there is none") {

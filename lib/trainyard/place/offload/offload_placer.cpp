@@ -47,8 +47,10 @@ Schedule all_on(const Problem& problem, DeviceId device) {
   return schedule;
 }
 
-/// The first device of each kind of GPU; without GPUs, the first device.
+/// The first device of each kind of GPU; without GPUs, of each kind.
 std::vector<DeviceId> kinds_of_gpus(const Problem& problem) {
+  const bool any_gpu =
+      !std::ranges::all_of(problem.devices(), [&](DeviceId device) { return is_host(problem, device); });
   std::vector<DeviceId> first;
   const auto is_new = [&](DeviceId device) {
     return std::ranges::none_of(first, [&](DeviceId other) {
@@ -56,9 +58,8 @@ std::vector<DeviceId> kinds_of_gpus(const Problem& problem) {
              problem.cluster().device(other).memory == problem.cluster().device(device).memory;
     });
   };
-  for (const bool hosts : {false, true})
-    for (const DeviceId device : problem.devices())
-      if (is_host(problem, device) == hosts && (!hosts || first.empty()) && is_new(device)) first.push_back(device);
+  for (const DeviceId device : problem.devices())
+    if (is_host(problem, device) != any_gpu && is_new(device)) first.push_back(device);
   return first;
 }
 

@@ -16,11 +16,11 @@ struct OffloadOptions {
 /// Finds a placement that fits by keeping tensors of the forward pass in the host's memory until the backward pass
 /// needs them.
 ///
-/// The starts are the network on one GPU of each kind, place_expert() and heft(). A start that fits is a candidate as
-/// it is. The others are also tried with recomputed forward ops (rewrite/recompute.hpp), since Capuchin mixes the two:
-/// ops that are bound by memory access (at most 4 FLOPs a byte), each block of layers from its input, or blocks and the
-/// cheap ops before them. These are taken from the whole network, or from its last three, two or one quarters, which
-/// are idle for the shortest time.
+/// The starts are the network on one GPU of each kind (without GPUs, one device of each kind), place_expert() and
+/// heft(). A start that fits is a candidate as it is. The others are also tried with recomputed forward ops
+/// (rewrite/recompute.hpp), since Capuchin mixes the two: ops that are bound by memory access (at most 4 FLOPs a byte),
+/// each block of layers from its input, or blocks and the cheap ops before them. These are taken from the whole
+/// network, or from its last three, two or one quarters, which are idle for the shortest time.
 ///
 /// For starts that do not fit, the tensors that leave are chosen (OffloadPlan tells when each must be away and may come
 /// back). They are the first ones, as few as suffice, of a list by the time at which they are made, by idle time beyond
