@@ -53,6 +53,22 @@ op times rest on: 100.0 % graph (2 ops)
   CHECK(comparison_markdown(comparison).starts_with("## chain on row: 2 ops, 1 tensor, 3 devices\n\n| algorithm |"));
 }
 
+TEST_CASE("where a row does not fit, peaks of as many devices are shown as the width has room for, at least one") {
+  Comparison comparison = apart_and_together();
+  comparison.rows[1].run.summary.fits = false;
+  const auto left_out = [&](std::size_t width) -> std::string {
+    const std::string text = comparison_text(comparison, {.width = width});
+    CHECK(text.find("(over): more memory than the device has") != text.npos);
+    for (const std::string more : {"1 more devices", "2 more devices"})
+      if (text.find(" ... and " + more) != text.npos) return more;
+    return "none";
+  };
+  CHECK(left_out(0) == "none");             // no terminal
+  CHECK(left_out(46) == "none");            // 16 for the names, 10 for each of 3 devices
+  CHECK(left_out(45) == "1 more devices");  // (45 - 16) / 10 = 2 devices
+  for (const unsigned width : {26U, 25U, 16U, 15U, 1U}) CHECK(left_out(width) == "2 more devices");
+}
+
 TEST_CASE("a comparison is CSV, one line for each row under one line of titles") {
   const Comparison comparison = apart_and_together();
   std::ostringstream out;

@@ -123,10 +123,10 @@ std::vector<ComparisonColumn> columns_of(const Comparison& comparison) {
   return columns;
 }
 
-/// Table of the peak memory of each device, or of the first devices if not all fit into the width.
+/// Table of the peak memory of each device, or of the first devices, at least one, if not all fit into the width.
 std::string peak_table(const Comparison& comparison, const TextFormat& format, std::size_t top) {
   constexpr std::size_t kNames = 16, kColumn = 10;
-  const std::size_t most = format.width == 0 ? 8 : (format.width - kNames) / kColumn;
+  const std::size_t most = format.width == 0 ? 8 : (std::max(format.width, kNames + kColumn) - kNames) / kColumn;
   const Cluster& cluster = comparison.problem.cluster();
   std::vector<TextTable::Column> columns{{"peak memory"}};
   for (const DeviceId device : cluster.devices())
