@@ -22,6 +22,11 @@ TEST_CASE("a mean is rounded to the nearest nanosecond, halves up") {
   CHECK(mean_of(Nanoseconds{0}, 3) == Nanoseconds{0});
 }
 
+TEST_CASE("a time relative to nothing is 1") {
+  CHECK(relative_to(Nanoseconds{3}, Nanoseconds{4}) == 0.75);
+  CHECK(relative_to(Nanoseconds{3}, Nanoseconds{0}) == 1);
+}
+
 TEST_CASE("a time beyond the longest one is the longest one") {
   CHECK(time_for(Bytes{std::numeric_limits<std::int64_t>::max()}, BytesPerSecond{1}) == kLongestTime);
   CHECK(time_for(Flops{1e300}, FlopsPerSecond{1}) == kLongestTime);

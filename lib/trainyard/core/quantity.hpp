@@ -95,6 +95,9 @@ inline Nanoseconds mean_of(Nanoseconds sum, std::size_t count) {
   return Nanoseconds{sum.count / n + (sum.count % n * 2 >= n ? 1 : 0)};
 }
 
+/// value / to; 1 if `to` is not above 0.
+inline double relative_to(Nanoseconds value, Nanoseconds to) { return to.count > 0 ? value / to : 1; }
+
 inline double seconds(Nanoseconds time) { return static_cast<double>(time.count) * 1e-9; }
 
 }  // namespace trainyard

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainyard/core/printable.hpp"
+#include "trainyard/core/quantity.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/report/run_text.hpp"
 
@@ -31,9 +32,7 @@ std::string slower_text(double ratio) {
 }
 
 /// Relative difference of a time to another, in percent; 0 if the other is not positive.
-double percent_beyond(Nanoseconds value, Nanoseconds to) {
-  return to.count > 0 ? (static_cast<double>(value.count) / static_cast<double>(to.count) - 1) * 100 : 0;
-}
+double percent_beyond(Nanoseconds value, Nanoseconds to) { return (relative_to(value, to) - 1) * 100; }
 
 /// Deviations of the best and the worst repeat from the row's value.
 std::string spread_text(const ComparisonRow& row) {

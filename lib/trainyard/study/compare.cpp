@@ -4,16 +4,13 @@
 #include <exception>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/quantity.hpp"
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/judge/orders.hpp"
 
 namespace trainyard {
 namespace {
-
-double relative(Nanoseconds value, Nanoseconds to) {
-  return to.count > 0 ? static_cast<double>(value.count) / static_cast<double>(to.count) : 1;
-}
 
 bool is_better(const Run& a, const Run& b) {
   return a.summary.fits != b.summary.fits ? a.summary.fits : a.value() < b.value();
@@ -81,7 +78,7 @@ void rank(std::vector<ComparisonRow>& rows, LowerBound highest) {
   for (ComparisonRow& row : rows) {
     if (is_bounded(row, highest.value)) raise_bound(row.run.summary, highest);
     const Run& best = rows.front().run;
-    row.ratio_to_best = relative(row.run.value(), best.value());
+    row.ratio_to_best = relative_to(row.run.value(), best.value());
     if (row.run.noise) row.beats_best = compare_noise(*row.run.noise, *best.noise);
   }
 }

@@ -10,16 +10,13 @@
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/parallel.hpp"
+#include "trainyard/core/quantity.hpp"
 #include "trainyard/cost/speeds.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
 
 namespace trainyard {
 namespace {
-
-double quotient(Nanoseconds time, Nanoseconds of) {
-  return of.count > 0 ? static_cast<double>(time.count) / static_cast<double>(of.count) : 1;
-}
 
 std::vector<DeviceId> devices_in_use(const Problem& problem, const Schedule& schedule) {
   std::vector<bool> runs(problem.device_count(), false);
@@ -32,7 +29,7 @@ std::vector<DeviceId> devices_in_use(const Problem& problem, const Schedule& sch
 
 double mean_quotient(const IdMap<DeviceId, Nanoseconds>& times, Nanoseconds of) {
   double sum = 0;
-  for (const Nanoseconds time : times) sum += quotient(time, of);
+  for (const Nanoseconds time : times) sum += relative_to(time, of);
   return sum / static_cast<double>(times.size());
 }
 
@@ -68,7 +65,7 @@ std::optional<Stragglers> simulate_stragglers(const Problem& problem, const Sche
   for (const DeviceId device : result.steps.ids())
     if (result.steps[device] > result.steps[result.worst_device]) result.worst_device = device;
   result.mean = mean_quotient(result.steps, whole);
-  result.worst = quotient(result.steps[result.worst_device], whole);
+  result.worst = relative_to(result.steps[result.worst_device], whole);
   return result;
 }
 
@@ -106,7 +103,7 @@ void set_regrets(std::span<Stragglers* const> all) {
   }
   for (Stragglers* each : all) {
     double sum = 0;
-    for (const DeviceId device : least.ids()) sum += quotient(each->steps[device], least[device]);
+    for (const DeviceId device : least.ids()) sum += relative_to(each->steps[device], least[device]);
     each->regret = sum / static_cast<double>(least.size()) - 1;
   }
 }
