@@ -365,6 +365,23 @@ TEST_CASE("without scripts the page holds a drawing of the run") {
     CHECK(drawing.find(text) != drawing.npos);
 }
 
+TEST_CASE("a drawing cuts names beyond 26 characters, not bytes, in the middle, so that both ends of a link are seen") {
+  GraphBuilder builder;
+  builder.add({.name = "a", .times = {{"gpu", Nanoseconds{5}}}, .outputs = {{"t", Bytes{1}}}});
+  builder.add({.name = "b", .times = {{"gpu", Nanoseconds{5}}}, .inputs = {"t"}});
+  std::string umlauts;
+  for (int i = 0; i < 26; ++i) umlauts += "ü";
+  ClusterSpec spec{.name = "two"};
+  for (const std::string& name : {std::string{"node-0000/gpu-0"}, std::string{"gpu1"}, umlauts})
+    spec.devices.push_back({.name = name, .device_class = "gpu"});
+  spec.links = {{.name = "wire", .from = "node-0000/gpu-0", .to = "gpu1", .bandwidth = BytesPerSecond{1e9}}};
+  const Schedule schedule{.placement = Placement(std::vector{DeviceId{0}, DeviceId{1}})};
+  std::ostringstream out;
+  write_svg(run_schedule(Problem{std::move(builder).build(), make_cluster(spec)}, schedule), out);
+  CHECK(count(out.str(), ">" + umlauts + "</text>") == 1);
+  CHECK(count(out.str(), ">node-0000/gp... gpu1  wire</text>") == 1);  // 28 characters to 12 + 3 + 11
+}
+
 TEST_CASE("the same input gives the same bytes") {
   const std::vector runs{page_run(test::random_run(9))};
   CHECK(page_text(runs) == page_text(runs));

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <ostream>
 #include <string>
@@ -9,6 +10,7 @@
 #include "trainyard/core/text.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/report/page_parts.hpp"
+#include "trainyard/report/table.hpp"
 #include "trainyard/simulate/account/lanes.hpp"
 
 namespace trainyard::detail {
@@ -17,7 +19,8 @@ namespace {
 constexpr double kWidth = 1200, kLeft = 170, kRowHeight = 20, kGap = 4, kTop = 22;
 constexpr std::string_view kOpColours[] = {"#4477aa", "#ee6677", "#ccbb44"};        // by phase
 constexpr std::string_view kTransferColours[] = {"#66ccee", "#aa3377", "#999999"};  // by the producer's phase
-constexpr double kNarrowest = 0.5;  // least width and visible gap, in SVG units
+constexpr double kNarrowest = 0.5;     // least width and visible gap, in SVG units
+constexpr std::size_t kNameRoom = 26;  // characters that fit to the left of the rows
 
 /// The spans of one row as rectangles. Neighbours of one colour merge if the gap between them is below kNarrowest.
 class Row {
@@ -51,14 +54,6 @@ class Row {
   std::string_view colour_;
 };
 
-std::string shortened(std::string_view name) {
-  constexpr std::size_t kMost = 26;  // bytes that fit to the left of the rows
-  if (name.size() <= kMost) return std::string{name};
-  std::size_t keep = kMost - 1;
-  while (keep > 0 && (static_cast<unsigned char>(name[keep]) & 0xC0) == 0x80) --keep;  // not inside a character
-  return std::string{name.substr(0, keep)} + "…";
-}
-
 }  // namespace
 
 std::string gantt_svg(const Run& run) {
@@ -70,7 +65,7 @@ std::string gantt_svg(const Run& run) {
   for (const Lane& lane : drawn_lanes(run)) {
     if (lane.kind != Lane::Kind::device && lane.spans.empty()) continue;
     fmt::format_to(std::back_inserter(body), R"(<text x="{}" y="{}" text-anchor="end">{}</text>)", kLeft - 8, y + 14,
-                   html_text(shortened(lane.name)));
+                   html_text(shortened(lane.name, kNameRoom)));
     {
       Row row{body, y};
       for (const std::size_t index : lane.spans) {
