@@ -35,7 +35,7 @@ class Contractor {
   void collect_edges() {
     const std::size_t count = problem_.color_count();
     orphan_.assign(count, true);
-    reads_backward_.assign(count, false);
+    meets_backward_.assign(count, false);
     for (const OpId op : problem_.ops())
       if (!problem_.op(op).backward) orphan_[color(op)] = false;
     for (const TensorId id : problem_.tensors()) {
@@ -45,7 +45,7 @@ class Contractor {
       for (const OpId reader : tensor.consumers) {
         const std::size_t to = color(reader);
         const bool to_backward = problem_.op(reader).backward;
-        if (from_backward != to_backward) reads_backward_[from_backward ? to : from] = true;
+        if (from_backward != to_backward) meets_backward_[from_backward ? to : from] = true;
         if (from == to) continue;
         if (!from_backward && !to_backward) successors_[from].insert(to);
         if (from_backward && to_backward && (orphan_[from] || orphan_[to])) successors_[to].insert(from);
@@ -83,7 +83,7 @@ class Contractor {
     const std::size_t count = successors_.size();
     std::vector<bool> idle(count, true);
     for (std::size_t node = 0; node < count; ++node)
-      if (reads_backward_[node]) idle[merged_.find(node)] = false;
+      if (meets_backward_[node]) idle[merged_.find(node)] = false;
     std::vector<Picoseconds> forward(count * problem_.kind_count()), backward = forward;
     for (const OpId op : problem_.ops())
       for (const KindId kind : problem_.kinds()) {
@@ -192,7 +192,7 @@ class Contractor {
   DisjointSets merged_{problem_.color_count()};
   EdgeSets successors_{problem_.color_count()};  // of colors, in the forward graph
   std::vector<bool> orphan_;                     // the color has no forward op
-  std::vector<bool> reads_backward_;             // an edge joins a forward op of the color and a backward op
+  std::vector<bool> meets_backward_;             // an edge joins a forward op of the color and a backward op
 };
 
 }  // namespace
