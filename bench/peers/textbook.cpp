@@ -52,7 +52,7 @@ class Loop {
       }
       dispatch_all();
     }
-    return Nanoseconds{now_ > last_ ? last_ : now_};
+    return Nanoseconds{last_};
   }
 
   void op_ended(OpId op) {
