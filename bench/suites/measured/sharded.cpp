@@ -106,7 +106,7 @@ Fit fit_to(const std::vector<ShardedStep>& rows) {
   double least = INFINITY;
   for (int share = 100; share <= 200; ++share)
     for (int bytes = 0; bytes <= 120; ++bytes) {
-      const Fit fit{share / 200.0, bytes / 2.0 * 2};
+      const Fit fit{share / 200.0, static_cast<double>(bytes)};
       double squares = 0;
       for (const ShardedStep& each : rows) squares += std::pow(each.step(fit) / *each.row.seconds - 1, 2);
       if (squares < least) least = squares, best = fit;
