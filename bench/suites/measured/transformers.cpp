@@ -30,12 +30,12 @@ constexpr double kGrouped = 8;                         // key heads of Llama 3
 /// Properties of a source's software.
 struct Stack {
   std::string_view source;
-  bool overlaps;   // Megatron-LM since 2022: the ranks' all-reduces overlap the products for gradients of weights, and
-                   // these products accumulate over the microbatches
-  bool fused;      // attention is one kernel
-  bool sequence;   // default for sequence parallelism if the source does not give it
-  bool recompute;  // the source's statement on recomputation is used
-  double logit_bytes = 34;  // traffic per logit: in 16 bit, cast to 32, its softmax and their gradients
+  bool overlaps;  // Megatron-LM since 2022: the ranks' all-reduces overlap the products for gradients of weights, and
+                  // these products accumulate over the microbatches
+  bool fused;     // attention is one kernel
+  bool sequence;  // default for sequence parallelism if the source does not give it
+  bool recomputes_as_stated;  // the source's statement on recomputation is used
+  double logit_bytes = 34;    // traffic per logit: in 16 bit, cast to 32, its softmax and their gradients
 };
 /// vTrain's rows of two GPUs cannot have used the recomputation that its configurations name: they would reach 189
 /// TFLOP/s, while Megatron-LM reaches 137 on wider layers. Recomputation is therefore assumed only if the plan does not
@@ -202,7 +202,7 @@ class Prediction {
 };
 
 std::vector<StageRecompute> recomputations(const MeasuredRow& row, const Stack& stack) {
-  if (!stack.recompute) return {StageRecompute::no, StageRecompute::blocks};
+  if (!stack.recomputes_as_stated) return {StageRecompute::no, StageRecompute::blocks};
   if (row.recompute.empty()) return {StageRecompute::no, StageRecompute::attention, StageRecompute::blocks};
   if (row.recompute.starts_with("full")) return {StageRecompute::blocks};
   if (row.recompute.find("selective") != std::string::npos) return {StageRecompute::attention};
