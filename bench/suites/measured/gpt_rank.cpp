@@ -12,10 +12,7 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr double kStreamShare = 0.88;  // share of the bandwidth: elementwise kernels on A100, from NeuSight
 constexpr double kProductFloor = 10e-6, kOtherFloor = 8.2e-6;
-/// Share of the peak that FlashAttention reaches, for the FLOPs of a causal mask (source: sharded.cpp).
-constexpr double kFusedAttention = 0.33;
 
 double product(double batch, double m, double n, double k, const RankGpu& gpu, bool wide = false) {
   return kProductFloor + half_product_seconds(gpu.products, {.batch = batch, .m = m, .n = n, .k = k}, gpu.unit, wide);

@@ -15,9 +15,9 @@
 namespace trainyard::bench {
 namespace {
 
-/// Bandwidths between neighbours in bytes/s. Within a node: NVLink 3 as measured on servers with NVSwitch. Between
-/// nodes: one 200 Gbit/s card per GPU, an assumption, since the source does not give it.
-constexpr double kInNode = 264e9, kBetweenNodes = 25e9;
+/// Bandwidth between neighbours on different nodes in bytes/s: one 200 Gbit/s card per GPU, an assumption, since the
+/// source does not give it.
+constexpr double kBetweenNodes = 25e9;
 
 /// "1F1B", "interleaved 1F1B, one layer a chunk", "zero bubble, 1F1B memory", "zero bubble, 2x memory".
 PipelineSchedule schedule_of(const MeasuredRow& row) {
@@ -70,7 +70,7 @@ double step(const MeasuredRow& row, const LayerCost& layer) {
   PlanCosts costs = bare_costs(row, layers, layer);
   costs.transfer = [&](const ParallelPlan&, std::size_t from, std::size_t to, Bytes bytes) {
     const bool near = from / row.gpus_per_node == to / row.gpus_per_node;
-    return nanoseconds_from_seconds(static_cast<double>(bytes.count) / (near ? kInNode : kBetweenNodes));
+    return nanoseconds_from_seconds(static_cast<double>(bytes.count) / (near ? kNvLink : kBetweenNodes));
   };
   const ParallelPlan plan = plan_of(row, layers, schedule, layers / row.pipeline);
   if (!splits_backward(schedule)) return step_seconds(costs, plan);

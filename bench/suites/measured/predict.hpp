@@ -15,6 +15,13 @@ namespace trainyard::bench {
 /// Share of the data sheet's rate of network cards that transfers reach. nccl-tests on two nodes reach 0.86 (16 A100 of
 /// OCI) and 0.98 (16 H100).
 inline constexpr double kNetworkShare = 0.9;
+/// Bandwidth between two GPUs of an A100 node in bytes/s: NVLink 3, measured by nvbandwidth.
+inline constexpr double kNvLink = 264e9;
+/// Share of the memory's bandwidth that elementwise kernels and large copies reach: on A100, from NeuSight.
+inline constexpr double kStreamShare = 0.88;
+/// Share of the peak that fused attention reaches on A100, for the FLOPs of a causal mask: FlashAttention reaches 0.25
+/// to 0.4 (T. Dao: FlashAttention-2, 2023).
+inline constexpr double kFusedAttention = 0.33;
 
 /// Rate of all network cards of a node by their data sheets, in bytes/s in one direction.
 double network_of(const MeasuredRow& row);

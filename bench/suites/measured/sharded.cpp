@@ -19,19 +19,17 @@ struct Gpu {
   double network;          // bytes/s of a node of 8 GPUs
 };
 
-/// Attention: FlashAttention reaches 0.25 to 0.4 on A100 (T. Dao: FlashAttention-2, 2023), FlashAttention-2 0.35 on
-/// H100 (J. Shah et al.: FlashAttention-3, 2024). Network: 8 x 200 and 8 x 400 Gbit/s per node, an assumption, since
-/// the source does not give it.
+/// Attention on H100: FlashAttention-2 reaches 0.35 (J. Shah et al.: FlashAttention-3, 2024). Network: 8 x 200 and 8 x
+/// 400 Gbit/s per node, an assumption, since the source does not give it.
 std::optional<Gpu> find_gpu(const std::string& kind) {
-  if (kind == "A100-SXM4-40GB") return Gpu{312e12, 1555e9, 0.33, 200e9};
-  if (kind == "A100-SXM4-80GB") return Gpu{312e12, 2039e9, 0.33, 200e9};
+  if (kind == "A100-SXM4-40GB") return Gpu{312e12, 1555e9, kFusedAttention, 200e9};
+  if (kind == "A100-SXM4-80GB") return Gpu{312e12, 2039e9, kFusedAttention, 200e9};
   if (kind == "H100-SXM5-80GB") return Gpu{989.4e12, 3350e9, 0.35, 400e9};
   return std::nullopt;
 }
 
-constexpr double kBandwidthShare = 0.88;  // reached by large copies
-constexpr double kLogitBytes = 34;        // per logit: in bf16, cast to fp32, its softmax and their gradients
-constexpr double kUpdateBytes = 28;       // per parameter, Adam
+constexpr double kLogitBytes = 34;   // per logit: in bf16, cast to fp32, its softmax and their gradients
+constexpr double kUpdateBytes = 28;  // per parameter, Adam
 
 /// Constants that are fitted to the calibrating rows.
 struct Fit {
@@ -45,7 +43,7 @@ struct ShardedStep {
   double gather = 0;  // seconds to gather all weights, or to scatter all gradients
 
   double tokens() const { return *row.microbatch * *row.sequence; }
-  double bytes_time(double bytes) const { return bytes / (gpu.bandwidth * kBandwidthShare); }
+  double bytes_time(double bytes) const { return bytes / (gpu.bandwidth * kStreamShare); }
 
   /// Seconds of a layer in one pass. The arguments are its work in linear layers, attention and the rest, relative to
   /// that of the forward pass.

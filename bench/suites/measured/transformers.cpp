@@ -20,7 +20,6 @@
 namespace trainyard::bench {
 namespace {
 
-constexpr double kNvLink = 264e9;  // bytes/s between two GPUs of an A100 node, measured by nvbandwidth
 constexpr double kHost = 1.05e-3;  // s to launch a layer's forward pass: shortest layers of vTrain's rows of two GPUs
 constexpr double kAdamBytes = 31;  // per parameter, Adam in mixed precision
 constexpr double kGradientBytes = 6;                   // per parameter and microbatch: read, and added to the sum
