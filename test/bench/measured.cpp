@@ -125,6 +125,19 @@ TEST_CASE("an all-reduce takes the line between measured sizes, and other counts
   CHECK_FALSE(times.seconds("H100-SXM5-80GB", 8, 1e6));
 }
 
+TEST_CASE("kinds of one generation keep their own all-reduce times, and one without takes the first kind's") {
+  const AllReduceTimes times = Files{}.all_reduce(R"({"data": [
+    {"op": "all-reduce", "gpu_kind": "A100-SXM4-80GB", "gpus": 8, "bytes": 1e6, "time_us": 1000},
+    {"op": "all-reduce", "gpu_kind": "A100-SXM4-80GB", "gpus": 8, "bytes": 9e6, "time_us": 9000},
+    {"op": "all-reduce", "gpu_kind": "A100-SXM4-40GB", "gpus": 8, "bytes": 1e6, "time_us": 2000},
+    {"op": "all-reduce", "gpu_kind": "A100-SXM4-40GB", "gpus": 8, "bytes": 9e6, "time_us": 18000},
+    {"op": "all-reduce", "gpu_kind": "A100-PCIe-40GB", "gpus": 8, "bytes": 9e6, "time_us": 1}]})");
+  CHECK(*times.seconds("A100-SXM4-80GB", 8, 3e6) == doctest::Approx(3e-3));
+  CHECK(*times.seconds("A100-SXM4-40GB", 8, 3e6) == doctest::Approx(6e-3));
+  CHECK(*times.seconds("A100-PCIe-80GB", 8, 3e6) == doctest::Approx(6e-3));
+  CHECK(*times.seconds("A100-PCIe-40GB", 8, 3e6) == doctest::Approx(6e-3));  // one size is no curve
+}
+
 TEST_CASE("a score is of errors, of the order of plans, and of the loss of scaling") {
   MeasuredRow best, second, third, other;
   best.model = second.model = third.model = "m", other.model = "o";

@@ -160,7 +160,7 @@ AllReduceTimes AllReduceTimes::read(const std::filesystem::path& path) {
     const std::size_t gpus = of.count("gpus", 1);
     const std::string op = of.text("op"), kind = of.text("gpu_kind");
     if (op == "all-reduce" && of.count("nodes", 1) == 1 && gpus > 1 && bytes && us)
-      times.curves_[generation(kind)][gpus].emplace_back(*bytes, *us * 1e-6);
+      times.curves_[kind][gpus].emplace_back(*bytes, *us * 1e-6);
   });
   for (auto& [kind, by_count] : times.curves_) {
     for (auto& [gpus, curve] : by_count) {
@@ -170,13 +170,16 @@ AllReduceTimes AllReduceTimes::read(const std::filesystem::path& path) {
     }
     std::erase_if(by_count, [](const auto& each) { return each.second.size() < 2; });
   }
+  std::erase_if(times.curves_, [](const auto& each) { return each.second.empty(); });
   return times;
 }
 
 std::optional<double> AllReduceTimes::seconds(std::string_view gpu_kind, std::size_t gpus, double bytes) const {
-  const auto found = curves_.find(generation(gpu_kind));
   if (gpus < 2) return 0;
-  if (found == curves_.end() || found->second.empty()) return std::nullopt;
+  const auto is_like = [&](const auto& each) { return generation(each.first) == generation(gpu_kind); };
+  auto found = curves_.find(gpu_kind);
+  if (found == curves_.end()) found = std::ranges::find_if(curves_, is_like);
+  if (found == curves_.end()) return std::nullopt;
   auto nearest = found->second.lower_bound(gpus);
   if (nearest == found->second.end()) --nearest;
   const auto share = [](std::size_t n) { return static_cast<double>(n - 1) / static_cast<double>(n); };

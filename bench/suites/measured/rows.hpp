@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -40,22 +41,23 @@ struct MeasuredSource {
 /// positive.
 MeasuredSource read_measured(const std::filesystem::path& path);
 
-/// Measured all-reduce times within one node (nccl-tests), by generation and number of GPUs and by size.
+/// Measured all-reduce times within one node (nccl-tests), by kind and number of GPUs and by size.
 class AllReduceTimes {
  public:
   /// Reads {"data": [{"op", "gpu_kind", "gpus", "nodes", "bytes", "time_us"}]} and keeps all-reduces on one node with
-  /// at least two sizes. Throws InputError as read_measured() does.
+  /// at least two sizes, of several times for one size the shortest. Throws InputError as read_measured() does.
   static AllReduceTimes read(const std::filesystem::path& path);
 
   /// Seconds by linear interpolation between the two nearest sizes. Above the largest size, the last line is extended;
-  /// below the smallest, its time is scaled in proportion to the bytes, by at least half. If the generation ("A100")
+  /// below the smallest, its time is scaled in proportion to the bytes, by at least half. A kind that was not measured
+  /// has the times of the first kind, by name, of its generation ("A100"), and none if that has no curve. If the kind
   /// was not measured with n = `gpus`, the bus bandwidth is that of k GPUs, the nearest larger number, or the largest
-  /// if there is none: time x (2 (n - 1) / n) / (2 (k - 1) / k). None if the generation has no curve.
+  /// if there is none: time x (2 (n - 1) / n) / (2 (k - 1) / k).
   std::optional<double> seconds(std::string_view gpu_kind, std::size_t gpus, double bytes) const;
 
  private:
-  using Curve = std::vector<std::pair<double, double>>;  // bytes, seconds; ascending
-  std::map<std::string, std::map<std::size_t, Curve>> curves_;
+  using Curve = std::vector<std::pair<double, double>>;                      // bytes, seconds; ascending
+  std::map<std::string, std::map<std::size_t, Curve>, std::less<>> curves_;  // by kind, then number of GPUs
 };
 
 /// "A100" of "A100-SXM4-80GB".
