@@ -5,13 +5,12 @@
 
 #include "trainyard/simulate/delta.hpp"
 
-#include <algorithm>
 #include <cstdio>
-#include <ctime>
-#include <numeric>
 #include <vector>
 
+#include "measure.hpp"
 #include "trainyard/core/random.hpp"
+#include "trainyard/core/statistics.hpp"
 #include "workloads.hpp"
 
 namespace {
@@ -20,12 +19,6 @@ using namespace trainyard;
 using namespace trainyard::bench;
 
 constexpr std::size_t kMoves = 1'000, kFullRuns = 60;
-
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// Returns false if a result differs from the full simulation.
 bool measure_moves(const Workload& workload, const Schedule& base, const std::vector<Schedule>& schedules,
@@ -39,25 +32,18 @@ bool measure_moves(const Workload& workload, const Schedule& base, const std::ve
     const auto ops = problem.group_ops(GroupId{random.below(problem.group_count())});
     const DeviceId to{random.below(problem.device_count())};
     if (ops.size() > 1 || to == delta.schedule().placement[ops[0]] || !problem.can_run(ops[0], to)) continue;
-    const double from = thread_seconds();
-    const DeltaResult result = delta.try_move(ops, to);
-    moves.push_back(thread_seconds() - from);
+    DeltaResult result{};
+    moves.push_back(thread_time_of([&] { result = delta.try_move(ops, to); }));
     if (++made % 10 == 0 && result.makespan != full.makespan(delta.schedule())) return false;
     delta.reject();
   }
   std::vector<double> runs;
-  for (std::size_t i = 0; i < kFullRuns; ++i) {
-    const double from = thread_seconds();
-    full.makespan(schedules[i % schedules.size()]);
-    runs.push_back(thread_seconds() - from);
-  }
-  std::ranges::sort(runs);
-  const double run = runs[kFullRuns / 2];
-  const double mean = std::accumulate(moves.begin(), moves.end(), 0.0) / kMoves;
-  std::ranges::sort(moves);
-  const double median = moves[kMoves / 2];
+  for (std::size_t i = 0; i < kFullRuns; ++i)
+    runs.push_back(thread_time_of([&] { full.makespan(schedules[i % schedules.size()]); }));
+  const double run = median(runs);
+  const double mean = mean_of(moves);
   std::printf("%-32s %-16s  full %7.0f us   change %7.1f us   1/%.1f   median 1/%.1f\n",
-              name_of(workload.setting).c_str(), name, run * 1e6, mean * 1e6, run / mean, run / median);
+              name_of(workload.setting).c_str(), name, run * 1e6, mean * 1e6, run / mean, run / median(moves));
   return true;
 }
 

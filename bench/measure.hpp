@@ -10,6 +10,7 @@
 
 #include "floor.hpp"
 #include "lean_floor.hpp"
+#include "trainyard/core/statistics.hpp"
 #include "workloads.hpp"
 
 namespace trainyard::bench {
@@ -28,11 +29,8 @@ double thread_time_of(Work&& work) {
   return thread_time() - before;
 }
 
-inline double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+/// For an even number of values, the upper one of the two middle values.
+inline double median(std::vector<double> values) { return upper_quantile_of(std::move(values)); }
 
 /// Keeps the compiler from removing the computation of the value.
 template <class Value>
