@@ -57,8 +57,7 @@ double processor_seconds(Work&& work) {
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
 
-double median_of(std::vector<double> values);
-/// "median (least to most)"
+/// "median (least to most)"; of an even number of values, the upper one of the two middle values.
 std::string spread_text(const std::vector<double>& values);
 std::string ms_text(double ns);
 

@@ -6,6 +6,7 @@
 
 #include "placeto_studies.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/statistics.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/report/table.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
@@ -20,14 +21,9 @@ using learned::PlacementCosts;
 using learned::PlacementTask;
 using Align = TextTable::Align;
 
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 std::string spread_text(const std::vector<double>& values) {
   const auto [least, most] = std::ranges::minmax(values);
-  return fmt::format("{:.3f} ({:.3f} to {:.3f})", median_of(values), least, most);
+  return fmt::format("{:.3f} ({:.3f} to {:.3f})", upper_quantile_of(values), least, most);
 }
 
 std::string ms_text(double ns) { return fmt::format("{:.2f}", 1e-6 * ns); }
@@ -109,7 +105,7 @@ void compare_trainings(const PlacetoEffort& effort, const std::string& head, std
         times.push_back(trained.seconds);
       }
       table.add_row({network, title, spread_text(best), spread_text(last), spread_text(greedy),
-                     fmt::format("{:.0f}", median_of(times))});
+                     fmt::format("{:.0f}", upper_quantile_of(times))});
       chart.rows.push_back({title, best});
     }
     effort.add_chart(std::move(chart));

@@ -4,8 +4,13 @@
 
 #include <algorithm>
 
+#include "trainyard/core/statistics.hpp"
+#include "trainyard/core/text.hpp"
+
 namespace trainyard::bench {
 namespace {
+
+using detail::html_text;
 
 constexpr double kLeft = 330, kWidth = 460, kRow = 20, kTop = 34;
 
@@ -43,13 +48,12 @@ std::string svg(const RangeChart& chart) {
         at(tick), kTop - 2, bottom, kTop - 6, tick);
   double y = kTop + kRow / 2;
   for (const auto& row : chart.rows) {
-    std::vector<double> values = row.values;
-    std::ranges::sort(values);
-    const double median = values[values.size() / 2];
+    const auto [lowest, highest] = std::ranges::minmax(row.values);
+    const double median = upper_quantile_of(row.values);
     out += fmt::format(
         "<text x=\"0\" y=\"{:.1f}\">{}</text><line class=\"range\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" "
         "y2=\"{:.1f}\"/><circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{:.3f}</title></circle>",
-        y + 4, html_text(row.label), at(values.front()), at(values.back()), y, y, at(median), y, median);
+        y + 4, html_text(row.label), at(lowest), at(highest), y, y, at(median), y, median);
     if (row.published)
       out += fmt::format(
           "<rect class=\"published\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"8\" height=\"8\"><title>published: {:.3f}"
@@ -62,18 +66,6 @@ std::string svg(const RangeChart& chart) {
 }
 
 }  // namespace
-
-std::string html_text(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else
-      out += c;
-  return out;
-}
 
 std::string chart_page(const std::string& title, const std::vector<RangeChart>& charts) {
   std::string out = fmt::format(

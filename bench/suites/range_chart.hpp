@@ -2,13 +2,12 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace trainyard::bench {
 
-/// Chart of the spread of numbers, one row each on a common scale: a dot at the median, a line from the minimum to the
-/// maximum, and a hollow mark at the published number, if any.
+/// Chart of the spread of numbers, one row each on a common scale: a dot at the median (the upper one of two), a line
+/// from the minimum to the maximum, and a hollow mark at the published number, if any.
 struct RangeChart {
   struct Row {
     std::string label;
@@ -18,9 +17,6 @@ struct RangeChart {
   std::string title;  // names the numbers
   std::vector<Row> rows = {};
 };
-
-/// The text escaped for HTML.
-std::string html_text(std::string_view text);
 
 /// A self-contained HTML page with the charts.
 std::string chart_page(const std::string& title, const std::vector<RangeChart>& charts);

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../range_chart.hpp"
+#include "trainyard/core/text.hpp"
 
 namespace trainyard::bench {
 namespace {
+
+using detail::html_text;
 
 constexpr double kSide = 260, kMargin = 44;
 
