@@ -52,6 +52,9 @@ constexpr double kAlike = 0.03;
 constexpr double kHopeful = 0.2, kYetHopeful = 1;
 /// Offloading is not tried on a schedule longer than offload_goal() by at most 1/50 of that goal.
 constexpr std::int64_t kHardlyLonger = 50;
+/// Limits of a search without a budget: fewest evaluations, and evaluations x ops, of the original graph and of the one
+/// that the best member has made of it.
+constexpr std::uint64_t kLeastEvaluations = 2'000, kUsualOps = 20'000'000, kUsualRewrittenOps = 60'000'000;
 /// Limits of a quick search: evaluations x ops, and (op, device) pairs beyond which nothing is searched.
 constexpr std::uint64_t kQuickOps = 1'500'000;
 constexpr std::size_t kSearchedPairs = 10'000;
@@ -90,12 +93,10 @@ class AutoPlacer {
     if (!options_.budget.given()) {
       const bool quick = options_.budget.quick;
       if (quick && base().op_count() * base().device_count() > kSearchedPairs) return best();
-      const Problem rewritten = scheduled_problem(base(), found_.front().schedule);
-      Budget budget = usual_budget(rewritten);
-      if (quick)
-        budget.evaluations =
-            evaluations_ + std::min(kQuickOps / rewritten.op_count(), *usual_budget(base()).evaluations);
-      effort_ = Effort{budget, options_.stop};
+      const std::uint64_t ops = scheduled_problem(base(), found_.front().schedule).op_count();
+      const std::uint64_t most = quick ? kQuickOps / ops : std::max(kLeastEvaluations, kUsualRewrittenOps / ops);
+      const std::uint64_t evaluations = std::min(most, *usual_budget(base()).evaluations);
+      effort_ = Effort{{.evaluations = quick ? evaluations_ + evaluations : evaluations}, options_.stop};
     }
     if (too_late_to_search()) return best();
     try {
@@ -640,7 +641,7 @@ class AutoPlacer {
 Budget usual_budget(const Problem& problem) {
   const auto ops = static_cast<std::uint64_t>(std::max<std::size_t>(1, problem.op_count()));
   const std::uint64_t of_each = ops <= 32 ? 4'000 : 1'000;  // optimality may be proven
-  return {.evaluations = std::max<std::uint64_t>(2'000, std::min(20'000'000 / ops, of_each * ops))};
+  return {.evaluations = std::max(kLeastEvaluations, std::min(kUsualOps / ops, of_each * ops))};
 }
 
 Schedule auto_place(const Problem& problem, std::span<const Placer> members, const PlaceOptions& options,

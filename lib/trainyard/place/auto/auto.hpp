@@ -61,8 +61,8 @@ Schedule auto_place(const Problem& problem, std::span<const Placer> members, con
                     std::size_t islands = kIslands);
 
 /// Default budget of auto_place: evaluations x ops = 20 million, with at most 1,000 evaluations for each op (4,000 up
-/// to 32 ops) and at least 2,000 in all. Once the members have answered, the ops are those of the graph that the best
-/// member has made of the problem.
+/// to 32 ops) and at least 2,000 in all. Evaluations of a rewritten graph may have more ops: if the best member has
+/// rewritten the graph, auto_place reduces the budget to evaluations x ops of that graph = 60 million.
 Budget usual_budget(const Problem& problem);
 /// Budget that ends within seconds on networks of several thousand ops and 8 devices, with the same result on every
 /// machine. Beyond 2,000 (op, device) pairs the slowest members are left out. The search gets evaluations x ops = 1.5

@@ -340,7 +340,7 @@ Bytes LocalSearch::present_excess() {
   if (certain) return Bytes{0};
   const MemoryPeaks& peaks = delta_.peaks();
   for (const DeviceId device : problem_.devices()) at_most_[device.index()] = peaks.peak[device];
-  return peaks.fits ? Bytes{0} : excess_of(problem_, peaks);
+  return excess_of(problem_, peaks);
 }
 
 void LocalSearch::read_path() {

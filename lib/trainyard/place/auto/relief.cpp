@@ -59,7 +59,7 @@ class Relief {
 
   Outcome outcome() {
     const MemoryPeaks& peaks = delta_.peaks();
-    return {peaks.fits ? Bytes{0} : excess_of(problem_, peaks), peaks.makespan};
+    return {excess_of(problem_, peaks), peaks.makespan};
   }
 
   /// Sets moving_ to the ops of the cluster that are on the device.
