@@ -7,7 +7,6 @@
 #include "trainyard/core/statistics.hpp"
 #include "trainyard/io/formats/policy_file.hpp"
 #include "trainyard/place/catalogue.hpp"
-#include "trainyard/place/learned/placement_walk.hpp"
 #include "trainyard/report/table.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -23,39 +22,12 @@ using Align = TextTable::Align;
 constexpr const char* kCluster = "4xV100";
 constexpr const char* kOthers[] = {"expert", "heft", "auto"};
 
-std::vector<PlacementTask> tasks_of(std::string_view family, std::size_t first, std::size_t count) {
-  std::vector<PlacementTask> tasks;
-  const auto members = family_members(family, 1, first + count);
-  for (std::size_t i = first; i < members.size(); ++i) tasks.emplace_back(adam_problem(members[i], kCluster));
-  return tasks;
-}
-
 double random_median(const PlacementTask& task, std::uint64_t seed) {
   PlacementCosts evaluator{task};
   Random random{seed};
   std::vector<double> drawn;
   for (int draw = 0; draw < 20; ++draw) drawn.push_back(evaluator.cost(random_devices(task, random)));
   return upper_quantile_of(drawn);
-}
-
-/// Cost of a baseline without a policy: kPasses passes over the groups, each moved to the device with the shortest
-/// step.
-double descent(const PlacementTask& task) {
-  learned::PlacementWalk walk{task, task.start};
-  for (int pass = 0; pass < learned::kPasses; ++pass)
-    for (std::uint32_t group = 0; group < task.size(); ++group) {
-      std::optional<std::uint32_t> best;
-      double most = 0;
-      for (std::uint32_t device = 0; device < task.devices(); ++device) {
-        if (task.allowed(group)[device] == 0) continue;
-        const double gain = walk.gain(group, device);
-        if (gain <= most) continue;
-        most = gain;
-        best = device;
-      }
-      if (best) walk.move(group, *best);
-    }
-  return walk.cost();
 }
 
 std::span<const NetworkFamily> families(const PlacetoEffort& effort) {
@@ -80,13 +52,13 @@ void placeto_families(const PlacetoEffort& effort, std::ostream& out) {
   if (!effort.policy.empty()) given = read_policy(effort.policy);
   for (const NetworkFamily& family : families(effort)) {
     const std::size_t half = effort.count / 2;
-    const std::vector<PlacementTask> unseen = tasks_of(family.name, given ? effort.skip : half, half);
+    const std::vector<PlacementTask> unseen = family_tasks(family.name, kCluster, given ? effort.skip : half, half);
     std::vector<double> optimized, start, chance, steepest;
     std::vector<std::vector<double>> others(std::size(kOthers));
     for (std::size_t i = 0; i < unseen.size(); ++i) {
       optimized.push_back(trained_on({&unseen[i], 1}, "placeto", effort, effort.first_seed).result.best_cost.front());
       start.push_back(unseen[i].start_cost / optimized[i]);
-      steepest.push_back(descent(unseen[i]) / optimized[i]);
+      steepest.push_back(descend(unseen[i], unseen[i].start, {.passes = learned::kPasses}) / optimized[i]);
       chance.push_back(random_median(unseen[i], i) / optimized[i]);
       for (std::size_t k = 0; k < others.size(); ++k)
         others[k].push_back(cost_of(kOthers[k], unseen[i].problem, effort) / optimized[i]);
@@ -114,7 +86,7 @@ void placeto_families(const PlacetoEffort& effort, std::ostream& out) {
       add(given->placer, *network_of(*given), 0);
       continue;
     }
-    const std::vector<PlacementTask> training = tasks_of(family.name, 0, half);
+    const std::vector<PlacementTask> training = family_tasks(family.name, kCluster, 0, half);
     PlacetoEffort larger = effort;
     larger.updates *= half;
     for (const char* placer : {"placeto", "rnn"}) {
@@ -150,7 +122,7 @@ void placeto_starts(const PlacetoEffort& effort, std::ostream& out) {
   for (const NetworkFamily& family : families(effort)) {
     std::vector<double> ratios;
     std::size_t shorter = 0, longer = 0;
-    for (const PlacementTask& task : tasks_of(family.name, effort.skip, effort.count / 2)) {
+    for (const PlacementTask& task : family_tasks(family.name, kCluster, effort.skip, effort.count / 2)) {
       const PlaceOptions options{.budget = {.seconds = {}, .evaluations = effort.evaluations},
                                  .threads = static_cast<unsigned>(effort.threads)};
       const Placer learned{.name = policy.placer, .place = [&](const Problem& problem, const PlaceOptions&) {

@@ -2,11 +2,8 @@
 // family, against descent without a policy at equal numbers of evaluations.
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "placeto_studies.hpp"
 #include "trainyard/place/catalogue.hpp"
-#include "trainyard/place/learned/placement_walk.hpp"
 #include "trainyard/report/table.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/zoo/families.hpp"
@@ -39,38 +36,6 @@ Taught taught_by_auto(const PlacementTask& task, const PlacetoEffort& effort) {
   return taught;
 }
 
-/// Descent from a placement: passes over the groups, each moved to the device with the shortest step, until a pass
-/// changes nothing or `evaluations` placements have been simulated, `from` included. Returns the cost.
-double descend(const PlacementTask& task, const Devices& from, std::size_t evaluations) {
-  learned::PlacementWalk walk{task, from};
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::uint32_t group = 0; group < task.size(); ++group) {
-      std::optional<std::uint32_t> best;
-      double most = 0;
-      for (std::uint32_t device = 0; device < task.devices(); ++device) {
-        if (task.allowed(group)[device] == 0) continue;
-        if (walk.looks() + 1 >= evaluations) return walk.cost();
-        const double gain = walk.gain(group, device);
-        if (gain <= most) continue;
-        most = gain;
-        best = device;
-      }
-      if (!best) continue;
-      walk.move(group, *best);
-      moved = true;
-    }
-  }
-  return walk.cost();
-}
-
-std::vector<PlacementTask> members(std::string_view family, std::size_t first, std::size_t count) {
-  std::vector<PlacementTask> tasks;
-  const auto names = family_members(family, 1, first + count);
-  for (std::size_t i = first; i < names.size(); ++i) tasks.emplace_back(adam_problem(names[i], kTeacherCluster));
-  return tasks;
-}
-
 }  // namespace
 
 void placeto_imitation(const PlacetoEffort& effort, std::ostream& out) {
@@ -83,8 +48,8 @@ void placeto_imitation(const PlacetoEffort& effort, std::ostream& out) {
   const std::size_t half = effort.count / 2;
   const auto all = network_families();
   for (const NetworkFamily& family : all.first(effort.smallest ? 1 : all.size())) {
-    const std::vector<PlacementTask> training = members(family.name, 0, half),
-                                     unseen = members(family.name, half, half);
+    const std::vector<PlacementTask> training = family_tasks(family.name, kTeacherCluster, 0, half),
+                                     unseen = family_tasks(family.name, kTeacherCluster, half, half);
     std::vector<Devices> targets;
     for (const PlacementTask& task : training) targets.push_back(taught_by_auto(task, effort).devices);
 
@@ -94,7 +59,7 @@ void placeto_imitation(const PlacetoEffort& effort, std::ostream& out) {
         const Devices start = start_of(task);
         ratios[0].push_back(PlacementCosts{task}.cost(start) / task.start_cost);
         for (std::size_t i = 0; i < std::size(kBudgets); ++i)
-          ratios[1 + i].push_back(descend(task, start, kBudgets[i]) / task.start_cost);
+          ratios[1 + i].push_back(descend(task, start, {.evaluations = kBudgets[i]}) / task.start_cost);
       }
       std::vector<std::string> row{family.name, name};
       for (const auto& each : ratios) row.push_back(spread_text(each));

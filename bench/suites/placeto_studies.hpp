@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
+#include <limits>
 #include <memory>
 #include <ostream>
 #include <span>
@@ -64,6 +65,10 @@ std::string ms_text(double ns);
 /// The training graph with Adam on a built-in cluster.
 Problem adam_problem(const std::string& network, const std::string& cluster);
 
+/// Tasks of such problems, of `count` members of a family of networks from `first` on.
+std::vector<learned::PlacementTask> family_tasks(std::string_view family, const std::string& cluster, std::size_t first,
+                                                 std::size_t count);
+
 struct TrainedNetwork {
   std::unique_ptr<learned::PolicyNetwork<float>> network;
   learned::TrainResult result;
@@ -76,6 +81,13 @@ TrainedNetwork trained_on(std::span<const learned::PlacementTask> tasks, std::st
 double greedy_cost(const learned::PolicyNetwork<float>& network, const learned::PlacementTask& task,
                    std::span<const std::uint32_t> order = {});
 learned::Devices random_devices(const learned::PlacementTask& task, Random& random);
+struct DescentLimits {
+  std::size_t passes = std::numeric_limits<std::size_t>::max();
+  std::size_t evaluations = std::numeric_limits<std::size_t>::max();  // simulated placements, the first included
+};
+/// Step time in ns, with the memory penalty, after descent from a placement without a policy: passes over the groups,
+/// each moved to the device with the shortest step, until one changes nothing or a limit is reached.
+double descend(const learned::PlacementTask& task, const learned::Devices& from, const DescentLimits& limits);
 /// Step time in ns of a placer of the catalogue; `auto` has a budget of effort.evaluations.
 double cost_of(std::string_view placer, const Problem& problem, const PlacetoEffort& effort);
 

@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <optional>
 
 #include "placeto_studies.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/statistics.hpp"
 #include "trainyard/place/catalogue.hpp"
+#include "trainyard/place/learned/placement_walk.hpp"
 #include "trainyard/report/table.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/training/training.hpp"
+#include "trainyard/zoo/families.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 namespace trainyard::bench {
@@ -30,6 +33,14 @@ std::string ms_text(double ns) { return fmt::format("{:.2f}", 1e-6 * ns); }
 
 Problem adam_problem(const std::string& network, const std::string& cluster) {
   return {training_graph(make_network(network), {.optimizer = Optimizer::adam}), make_cluster(preset_cluster(cluster))};
+}
+
+std::vector<PlacementTask> family_tasks(std::string_view family, const std::string& cluster, std::size_t first,
+                                        std::size_t count) {
+  std::vector<PlacementTask> tasks;
+  const auto members = family_members(family, 1, first + count);
+  for (std::size_t i = first; i < members.size(); ++i) tasks.emplace_back(adam_problem(members[i], cluster));
+  return tasks;
 }
 
 TrainedNetwork trained_on(std::span<const PlacementTask> tasks, std::string_view placer, const PlacetoEffort& effort,
@@ -60,6 +71,30 @@ Devices random_devices(const PlacementTask& task, Random& random) {
     devices.push_back(device);
   }
   return devices;
+}
+
+double descend(const PlacementTask& task, const Devices& from, const DescentLimits& limits) {
+  learned::PlacementWalk walk{task, from};
+  bool moved = true;
+  for (std::size_t pass = 0; pass < limits.passes && moved; ++pass) {
+    moved = false;
+    for (std::uint32_t group = 0; group < task.size(); ++group) {
+      std::optional<std::uint32_t> best;
+      double most = 0;
+      for (std::uint32_t device = 0; device < task.devices(); ++device) {
+        if (task.allowed(group)[device] == 0) continue;
+        if (walk.looks() + 1 >= limits.evaluations) return walk.cost();
+        const double gain = walk.gain(group, device);
+        if (gain <= most) continue;
+        most = gain;
+        best = device;
+      }
+      if (!best) continue;
+      walk.move(group, *best);
+      moved = true;
+    }
+  }
+  return walk.cost();
 }
 
 double cost_of(std::string_view placer, const Problem& problem, const PlacetoEffort& effort) {
