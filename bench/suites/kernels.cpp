@@ -16,6 +16,7 @@
 #include "suite.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/core/error.hpp"
+#include "trainyard/core/statistics.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -47,16 +48,6 @@ struct Errors {
     roofline.push_back(error(CostModel::roofline()));
   }
 };
-
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-double quantile(std::vector<double> values, double share) {
-  std::ranges::sort(values);
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-}
 
 const std::map<std::string, std::string> kKinds{
     {"Tesla P4", "P4"},
@@ -234,8 +225,8 @@ int run_kernels(const SuiteOptions& options, std::ostream& out) {
          "| --- | --- | ---: | ---: | ---: | ---: | ---: |\n";
   for (const auto& [key, of] : errors)
     out << fmt::format("| {} | {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} |\n", key.first, key.second, of.form.size(),
-                       100 * mean(of.form), 100 * quantile(of.form, 0.5), 100 * quantile(of.form, 0.9),
-                       100 * mean(of.roofline));
+                       100 * mean_of(of.form), 100 * quantile_of(of.form, 0.5), 100 * quantile_of(of.form, 0.9),
+                       100 * mean_of(of.roofline));
   return 0;
 }
 
