@@ -8,10 +8,12 @@
 #include <sstream>
 #include <string>
 
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 
 using namespace trainyard;
+using test::contains;
 
 namespace {
 
@@ -25,8 +27,6 @@ Finding rejected(Parse parse, const std::string& text) {
   FAIL("accepted: " << text);
   return {};
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

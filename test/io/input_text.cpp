@@ -9,6 +9,7 @@
 #include "support/support.hpp"
 
 using namespace trainyard;
+using test::contains;
 using test::TemporaryFolder;
 using test::write_text;
 
@@ -38,8 +39,6 @@ Finding refused(const std::filesystem::path& path, std::size_t limit = limits::k
   FAIL("read");
   return {};
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

@@ -25,8 +25,6 @@ std::string pair_cluster(const std::string& memory) {
   return text + "[[link]]\nname = \"wire\"\nfrom = \"gpu0\"\nto = \"gpu1\"\nbandwidth = \"1 GB/s\"\n";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 std::size_t file_count(const fs::path& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator{}));
 }

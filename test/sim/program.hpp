@@ -21,7 +21,6 @@ extern const char* const kChainGraph;
 /// Two devices with `memory` each and a link of 1 GB/s: a byte takes a nanosecond.
 std::string pair_cluster(const std::string& memory = "1 GB");
 
-bool contains(const std::string& text, const std::string& part);
 /// The number of files in `folder`.
 std::size_t file_count(const std::filesystem::path& folder);
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace trainyard::test {
 
@@ -41,6 +42,8 @@ class TemporaryFolder {
 };
 std::string read_text(const std::filesystem::path& file);
 void write_text(const std::filesystem::path& file, const std::string& text);
+/// Whether `part` stands in `text`.
+inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 /// `text` with the first `what`, which must occur, replaced by `by`.
 std::string replaced(std::string text, const std::string& what, const std::string& by);
 

@@ -3,10 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
+using test::contains;
 
 namespace {
 
@@ -25,8 +27,6 @@ Finding finding_of(const std::string& spec) {
   REQUIRE_MESSAGE(findings.size() == 1, spec);
   return findings.front();
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

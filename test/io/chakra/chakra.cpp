@@ -20,6 +20,7 @@
 #include "trainyard/simulate/simulate.hpp"
 
 using namespace trainyard;
+using test::contains;
 using NodeType = ChakraNode::Type;
 
 namespace {
@@ -98,8 +99,6 @@ std::string refused_bytes(const std::string& bytes) {
   return "";
 }
 
-bool has_text(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("Chakra's messages have the bytes of its protocol buffers, with the integer kinds that ASTRA-sim reads") {
@@ -156,13 +155,13 @@ TEST_CASE("one rank alone is a graph, whose messages take the durations of its f
   const ChakraGraph chakra = chakra_graph(two_ranks()[0]);
   CHECK(chakra.graph.op_count() == 5);
   CHECK(chakra.graph.name(OpId{0}) == "f.1");
-  CHECK(has_text(chakra.notes.front(), "3 messages and collectives are with other ranks"));
+  CHECK(contains(chakra.notes.front(), "3 messages and collectives are with other ranks"));
 }
 
 TEST_CASE("orders of ctrl_deps hold, but callers and cycles are left out") {
   std::vector<ChakraRank> ranks = two_ranks();
   ranks[0].trace.nodes[0].control = {5};  // the first node waits for the last: a cycle
-  CHECK(has_text(chakra_graph(ranks[0]).notes.front(), "ctrl_deps make a cycle"));
+  CHECK(contains(chakra_graph(ranks[0]).notes.front(), "ctrl_deps make a cycle"));
   ranks[0].trace.nodes[0].control = {3};
   CHECK(chakra_graph(ranks[0]).graph.after(OpId{0}).size() == 1);
   ranks[0].trace.nodes[1].has_caller = true;
@@ -191,51 +190,51 @@ TEST_CASE("all-gather, all-to-all and reduce-scatter move what each rank of a ri
 
 TEST_CASE("ranks, partners and collectives that are missing are named") {
   std::vector<ChakraRank> ranks = two_ranks();
-  CHECK(has_text(refused_ranks({ranks[1]}), "there is no file of rank 0"));
-  CHECK(has_text(refused_ranks({ranks[0], ranks[0]}), "rank 0 has two files"));
-  CHECK(has_text(refused_ranks({ranks[0]}), "rank 0 sends tag 7 to rank 1, which never receives it (node 2)"));
+  CHECK(contains(refused_ranks({ranks[1]}), "there is no file of rank 0"));
+  CHECK(contains(refused_ranks({ranks[0], ranks[0]}), "rank 0 has two files"));
+  CHECK(contains(refused_ranks({ranks[0]}), "rank 0 sends tag 7 to rank 1, which never receives it (node 2)"));
   ranks[1].trace.nodes[0].tag = 9;
-  CHECK(has_text(refused_ranks(ranks), "never receives it"));
+  CHECK(contains(refused_ranks(ranks), "never receives it"));
   ranks = two_ranks();
   ranks[1].trace.nodes[2].type = NodeType::compute;
-  CHECK(has_text(refused_ranks(ranks), "rank 0 receives tag 8 from rank 1, which never sends it"));
+  CHECK(contains(refused_ranks(ranks), "rank 0 receives tag 8 from rank 1, which never sends it"));
   ranks = two_ranks();
   ranks[1].trace.nodes[0].bytes = 5;
-  CHECK(has_text(refused_ranks(ranks), "rank 0 sends 4096 bytes of tag 7"));
+  CHECK(contains(refused_ranks(ranks), "rank 0 sends 4096 bytes of tag 7"));
   ranks = two_ranks();
   ranks[1].trace.nodes.pop_back();
-  CHECK(has_text(refused_ranks(ranks), "rank 1 has 0 collectives of group 0, and others have 1"));
+  CHECK(contains(refused_ranks(ranks), "rank 1 has 0 collectives of group 0, and others have 1"));
   ranks = two_ranks();
   ranks[1].trace.nodes[3].collective = 2;
-  CHECK(has_text(refused_ranks(ranks), "rank 1 has all_gather of 2048 bytes (node 4), and rank 0 all_reduce"));
+  CHECK(contains(refused_ranks(ranks), "rank 1 has all_gather of 2048 bytes (node 4), and rank 0 all_reduce"));
   ranks = two_ranks();
   ranks[0].trace.nodes[1].source = 1;
-  CHECK(has_text(refused_ranks(ranks), "node 2 of rank 0 has comm_src 1"));
+  CHECK(contains(refused_ranks(ranks), "node 2 of rank 0 has comm_src 1"));
 }
 
 TEST_CASE("what is wrong with a Chakra trace is said with its byte or node") {
   const std::string good = bytes_of_hex(kRankZero);
   CHECK(
-      has_text(refused_bytes(good.substr(0, 100)), "the message at byte 66 has 86 bytes, and 33 are left of the file"));
-  CHECK(has_text(refused_bytes(good.substr(0, 8)), "the trace has no nodes"));
-  CHECK(has_text(refused_bytes(std::string(12, '\xff')), "the length of the message before byte 10 is none"));
+      contains(refused_bytes(good.substr(0, 100)), "the message at byte 66 has 86 bytes, and 33 are left of the file"));
+  CHECK(contains(refused_bytes(good.substr(0, 8)), "the trace has no nodes"));
+  CHECK(contains(refused_bytes(std::string(12, '\xff')), "the length of the message before byte 10 is none"));
   const auto changed = [](const auto& change) {
     ChakraTrace trace = two_ranks()[0].trace;
     change(trace.nodes);
     return refused_bytes(chakra_messages(trace));
   };
   using Nodes = std::vector<ChakraNode>;
-  CHECK(has_text(changed([](Nodes& nodes) { nodes[1].id = 1; }), "node 1 at byte 66: its id stands twice"));
-  CHECK(has_text(changed([](Nodes& nodes) { nodes[0].name = "\xff"; }), "its name is not UTF-8"));
-  CHECK(has_text(changed([](Nodes& nodes) { nodes[1].destination.reset(); }), "a send has no comm_dst"));
-  CHECK(has_text(changed([](Nodes& nodes) { nodes[1].bytes = -1; }), "negative or too large"));
-  CHECK(has_text(changed([](Nodes& nodes) { nodes[3].data = {77}; }), "node 4 ('b') waits for node 77"));
-  CHECK(has_text(changed([](Nodes& nodes) { nodes[0].data = {4}; }), "cycle"));
-  CHECK(has_text(refused_bytes(R"({"workload_graph": [{"Id": 1, "NodeType": 12}]})"), "has type 12, which is none"));
-  CHECK(has_text(refused_bytes(R"({"workload_graph": [{"Id": 1}]})"), "has type 0, which is none"));
-  CHECK(has_text(refused_bytes(R"({"workload_graph": [{"Id": 1, "NodeType": 5, "comm_dst": "x"}]})"),
+  CHECK(contains(changed([](Nodes& nodes) { nodes[1].id = 1; }), "node 1 at byte 66: its id stands twice"));
+  CHECK(contains(changed([](Nodes& nodes) { nodes[0].name = "\xff"; }), "its name is not UTF-8"));
+  CHECK(contains(changed([](Nodes& nodes) { nodes[1].destination.reset(); }), "a send has no comm_dst"));
+  CHECK(contains(changed([](Nodes& nodes) { nodes[1].bytes = -1; }), "negative or too large"));
+  CHECK(contains(changed([](Nodes& nodes) { nodes[3].data = {77}; }), "node 4 ('b') waits for node 77"));
+  CHECK(contains(changed([](Nodes& nodes) { nodes[0].data = {4}; }), "cycle"));
+  CHECK(contains(refused_bytes(R"({"workload_graph": [{"Id": 1, "NodeType": 12}]})"), "has type 12, which is none"));
+  CHECK(contains(refused_bytes(R"({"workload_graph": [{"Id": 1}]})"), "has type 0, which is none"));
+  CHECK(contains(refused_bytes(R"({"workload_graph": [{"Id": 1, "NodeType": 5, "comm_dst": "x"}]})"),
                  "\"comm_dst\" must be a number, got a string"));
-  CHECK(has_text(changed([](Nodes& nodes) { nodes[1].type = NodeType::invalid; }), "node 2 at byte 66 has type 0"));
+  CHECK(contains(changed([](Nodes& nodes) { nodes[1].type = NodeType::invalid; }), "node 2 at byte 66 has type 0"));
 }
 
 namespace {

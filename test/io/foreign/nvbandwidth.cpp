@@ -17,6 +17,7 @@
 #include "trainyard/io/input_text.hpp"
 
 using namespace trainyard;
+using test::contains;
 using Peers = BandwidthReport::Peers;
 
 namespace {
@@ -50,8 +51,6 @@ std::string refused_machine(const std::string& text, const std::string& kind = "
   return "";
 }
 
-bool says(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
-
 /// The bandwidth of an ordered pair in GB/s.
 double pair_rate(const Cluster& cluster, std::size_t from, std::size_t to) {
   return cluster.route(DeviceId{from}, DeviceId{to}).bandwidth.value / 1e9;
@@ -73,7 +72,7 @@ TEST_CASE("a file of nvbandwidth is a cluster with its links, its buses, and the
   CHECK(pair_rate(cluster, 2, 3) == doctest::Approx(24.2));
   // Up to the host at 12 and then down at 11 GB/s: 1 / (1/12 + 1/11) = 5.739.
   CHECK(pair_rate(cluster, 0, 2) == doctest::Approx(5.7391).epsilon(1e-4));
-  CHECK(says(report.notes.front().c_str(), "8 of 12 pairs have no peer access"));
+  CHECK(contains(report.notes.front().c_str(), "8 of 12 pairs have no peer access"));
   // From 2 to 0: each one's link to the host, and the bus that 2 and 3 share.
   CHECK(cluster.route(DeviceId{2}, DeviceId{0}).channels.size() == 3);
   CHECK(cluster.route(DeviceId{0}, DeviceId{1}).channels.size() == 1);
@@ -125,23 +124,23 @@ TEST_CASE("PCIe peers go over their links to the host, at their own bandwidth") 
 }
 
 TEST_CASE("a file of nvbandwidth that failed, or lacks what is needed, is refused by name") {
-  CHECK(says(refused_machine(R"({"nvbandwidth": {"error": "[CUDA_ERROR_SYSTEM_NOT_READY] x"}})"),
-             "nvbandwidth failed: [CUDA_ERROR_SYSTEM_NOT_READY] x"));
-  CHECK(says(refused_machine(measured_file({})), "'host_to_device_memcpy_ce' is missing"));
+  CHECK(contains(refused_machine(R"({"nvbandwidth": {"error": "[CUDA_ERROR_SYSTEM_NOT_READY] x"}})"),
+                 "nvbandwidth failed: [CUDA_ERROR_SYSTEM_NOT_READY] x"));
+  CHECK(contains(refused_machine(measured_file({})), "'host_to_device_memcpy_ce' is missing"));
   std::vector<std::string> tests = four_gpus();
   tests[0] = measured_test("host_to_device_memcpy_ce", R"([["11", "11", "11", "11"]])", "Waived");
-  CHECK(says(refused_machine(measured_file(tests)), "'host_to_device_memcpy_ce' is missing, or did not pass"));
+  CHECK(contains(refused_machine(measured_file(tests)), "'host_to_device_memcpy_ce' is missing, or did not pass"));
   tests = four_gpus();
   tests[1] = measured_test("device_to_host_memcpy_ce", R"([["12", "12"]])");
-  CHECK(says(refused_machine(measured_file(tests)), "are of 4 and 2 GPUs"));
+  CHECK(contains(refused_machine(measured_file(tests)), "are of 4 and 2 GPUs"));
   tests = four_gpus();
   tests[2] = measured_test("device_to_device_memcpy_write_ce", R"([["N/A", "-4"]])");
-  CHECK(says(refused_machine(measured_file(tests)), "is no matrix of 4 x 4 GPUs"));
+  CHECK(contains(refused_machine(measured_file(tests)), "is no matrix of 4 x 4 GPUs"));
   tests = four_gpus();
   tests[3] = measured_test("all_to_host_memcpy_ce", R"([["12", "fast", "6", "6"]])");
-  CHECK(says(refused_machine(measured_file(tests)), "error[cell]: 'fast' is no bandwidth in GB/s"));
-  CHECK(says(refused_machine(measured_file(four_gpus()), "V1000"), "no device kind is named 'V1000'"));
-  CHECK(says(refused_machine("{\"other\": 1}"), "not what nvbandwidth -j writes"));
+  CHECK(contains(refused_machine(measured_file(tests)), "error[cell]: 'fast' is no bandwidth in GB/s"));
+  CHECK(contains(refused_machine(measured_file(four_gpus()), "V1000"), "no device kind is named 'V1000'"));
+  CHECK(contains(refused_machine("{\"other\": 1}"), "not what nvbandwidth -j writes"));
   CHECK(is_nvbandwidth(" {\n\"nvbandwidth\": {}}"));
   CHECK_FALSE(is_nvbandwidth("{\"format\": \"nvbandwidth\"}"));
 }
@@ -158,7 +157,7 @@ TEST_CASE("measured servers of five vendors: every pair within 1 %, those that f
     if (name.find(".json") == std::string::npos) continue;
     CAPTURE(name);
     if (name.starts_with("bad__")) {
-      CHECK(says(refused_machine(read_input(entry.path())), "error[nvbandwidth]"));
+      CHECK(contains(refused_machine(read_input(entry.path())), "error[nvbandwidth]"));
       ++refused;
       continue;
     }
@@ -191,7 +190,7 @@ TEST_CASE("measured servers of five vendors: every pair within 1 %, those that f
   CHECK(median_of(one_to_all) < 0.03);
   // Only Google's L4 servers reach less than 3/4 of the sum of both directions at once.
   CHECK(halves.size() == 3);
-  for (const std::string& name : halves) CHECK(says(name, "gcp__g2-standard"));
+  for (const std::string& name : halves) CHECK(contains(name, "gcp__g2-standard"));
 }
 
 TEST_CASE("the built-in clusters' links are the median of like servers within 3 %") {

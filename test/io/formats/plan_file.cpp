@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/error_text.hpp"
 
 using namespace trainyard;
+using test::contains;
 
 namespace {
 
@@ -27,8 +29,6 @@ std::string plan_refusal(const std::string& text) {
   }
   return "";
 }
-
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -51,22 +51,22 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
   CHECK(parse_plan(written(file), "plan.json") == file);
   CHECK(plan_over(parse_plan(written(file), "plan.json"), blocks) == plan);
   const ParallelPlan sharing{.data = 2, .context = 4, .exchange = ContextExchange::all_to_all, .microbatch = 1};
-  CHECK(has(written(plan_file(sharing, blocks, 2)), R"("context": 4, "exchange": "all-to-all")"));
+  CHECK(contains(written(plan_file(sharing, blocks, 2)), R"("context": 4, "exchange": "all-to-all")"));
   CHECK(plan_over(parse_plan(written(plan_file(sharing, blocks, 2)), "plan.json"), blocks) == sharing);
   const ParallelPlan sliced{.tensor = 2, .microbatch = 4, .slices = 2};
-  CHECK(has(written(plan_file(sliced, blocks, 4)), R"("slices": 2)"));
+  CHECK(contains(written(plan_file(sliced, blocks, 4)), R"("slices": 2)"));
   CHECK(plan_over(parse_plan(written(plan_file(sliced, blocks, 4)), "plan.json"), blocks) == sliced);
   const ParallelPlan turned{.cuts = {1}, .order = DeviceOrder::best_last};
-  CHECK(has(written(plan_file(turned, blocks, 4)), R"("devices": "best-last")"));
+  CHECK(contains(written(plan_file(turned, blocks, 4)), R"("devices": "best-last")"));
   CHECK(plan_over(parse_plan(written(plan_file(turned, blocks, 4)), "plan.json"), blocks) == turned);
-  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "devices": "fast"})"),
-            "plan.json:1:60: error[devices]: no order of devices is \"fast\""));
-  CHECK(
-      has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 2, "slices": 0})"), "\"slices\" is at least 1"));
-  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "tree"})"),
-            "exchange nothing by \"tree\""));
-  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "exchange": "all-to-all"})"),
-            "plan.json:1:61: error[exchange]: no ranks share a sequence"));
+  CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "devices": "fast"})"),
+                 "plan.json:1:60: error[devices]: no order of devices is \"fast\""));
+  CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 2, "slices": 0})"),
+                 "\"slices\" is at least 1"));
+  CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "tree"})"),
+                 "exchange nothing by \"tree\""));
+  CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "exchange": "all-to-all"})"),
+                 "plan.json:1:61: error[exchange]: no ranks share a sequence"));
   CHECK(plan_over(parse_plan(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 1, "exchange": "ring"})",
                              "plan.json"),
                   blocks) == ParallelPlan{});
@@ -122,16 +122,16 @@ TEST_CASE("stages with degrees of their own come back from the file, chunks of a
                           .schedule = PipelineSchedule::zb_v};
   const PlanFile file = plan_file(plan, blocks, 64);
   CHECK(plan_over(parse_plan(written(file), "plan.json"), blocks) == plan);
-  CHECK(has(written(file), R"({"from": "h0", "data": 2, "tensor": 2, "sequence": true, "recompute": true})"));
+  CHECK(contains(written(file), R"({"from": "h0", "data": 2, "tensor": 2, "sequence": true, "recompute": true})"));
   const auto of = [](const char* stages, const char* rest) {
     return plan_refusal(std::string{R"({"format": "trainyard-plan/1", "microbatch": 2, "stages": )"} + stages + rest +
                         "}");
   };
-  CHECK(has(of(R"([{"data": 2}, {"from": "h0"}])", R"(, "data": 2)"),
-            "degrees stand both in the plan and in its stages"));
-  CHECK(has(of(R"([{"data": 2}, {"from": "h0"}])", R"(, "schedule": "zb-v")"),
-            "stages 0 and 1 are on one device in the row, with different degrees"));
-  CHECK(has(of(R"([{"data": 0}, {"from": "h0"}])", ""), "\"data\" is at least 1"));
+  CHECK(contains(of(R"([{"data": 2}, {"from": "h0"}])", R"(, "data": 2)"),
+                 "degrees stand both in the plan and in its stages"));
+  CHECK(contains(of(R"([{"data": 2}, {"from": "h0"}])", R"(, "schedule": "zb-v")"),
+                 "stages 0 and 1 are on one device in the row, with different degrees"));
+  CHECK(contains(of(R"([{"data": 0}, {"from": "h0"}])", ""), "\"data\" is at least 1"));
   CHECK(of(R"([{"data": 2}, {"from": "h0"}])", "").empty());
   // A stage that recomputes more layers than it has recomputes all of them, here h2 and head.
   ParallelPlan longer = plan;
@@ -157,45 +157,47 @@ TEST_CASE("a plan file's numbers are told with what they count, and how many the
   const auto of = [](const char* rest) {
     return plan_refusal(std::string{R"({"format": "trainyard-plan/1", "microbatch": 2, )"} + rest + "}");
   };
-  CHECK(has(of(R"("data": -1)"), "\"data\" is at least 1"));
-  CHECK(has(of(R"("data": "2")"), "\"data\" must be a number of replicas, got a string"));
-  CHECK(has(of(R"("zero": 7)"), "\"zero\" is at most 3"));
-  CHECK(has(of(R"("zero": 1.5)"), "\"zero\" must be a whole number, got 1.5"));
-  CHECK(has(of(R"("stages": [{"recompute": -1}])"), "a negative number of layers is often an overflow"));
-  CHECK(has(of(R"("bucket_bytes": 0.5)"), "\"bucket_bytes\" must be a whole number of bytes, got 0.5"));
+  CHECK(contains(of(R"("data": -1)"), "\"data\" is at least 1"));
+  CHECK(contains(of(R"("data": "2")"), "\"data\" must be a number of replicas, got a string"));
+  CHECK(contains(of(R"("zero": 7)"), "\"zero\" is at most 3"));
+  CHECK(contains(of(R"("zero": 1.5)"), "\"zero\" must be a whole number, got 1.5"));
+  CHECK(contains(of(R"("stages": [{"recompute": -1}])"), "a negative number of layers is often an overflow"));
+  CHECK(contains(of(R"("bucket_bytes": 0.5)"), "\"bucket_bytes\" must be a whole number of bytes, got 0.5"));
   // If the schedule does not allow this number of chunks, the finding is about the chunks; else it is about the stages.
   const std::string chunks = of(R"("stages": [{}, {"from": "h1"}], "chunks": 2)");
-  CHECK(has(chunks, "1f1b takes 1 stage a device, not 2"));
-  CHECK(has(chunks, "leave \"chunks\" out"));
+  CHECK(contains(chunks, "1f1b takes 1 stage a device, not 2"));
+  CHECK(contains(chunks, "leave \"chunks\" out"));
   const std::string three = of(R"("schedule": "interleaved", "stages": [{}, {"from": "h1"}, {"from": "h2"}])");
-  CHECK(has(three, "interleaved takes 2 stages a device, and there are 3"));
-  CHECK(has(three, "give 2 or 4 stages"));
+  CHECK(contains(three, "interleaved takes 2 stages a device, and there are 3"));
+  CHECK(contains(three, "give 2 or 4 stages"));
 }
 
 TEST_CASE("a plan file's faults are told with their places, and a stage of no block with the nearest name") {
   const std::string text = plan_refusal(
       R"({"format": "trainyard-plan/1", "data": 0, "microbatch": 1, "schedule": "1f2b", "stages": [{}, {"frmo": "h1"}]})");
-  CHECK(has(text, R"(plan.json:1:40: error[degree]: "data" is at least 1)"));
-  CHECK(has(text, "unknown pipeline schedule \"1f2b\""));
-  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "stages": [{"recompute": "scores"}]})"),
-            R"("scores" is nothing to be recomputed)"));
-  CHECK(has(text, "a stage has no \"from\""));
-  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "a plan has no \"microbatch\""));
-  CHECK_FALSE(has(plan_refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "unknown key"));
+  CHECK(contains(text, R"(plan.json:1:40: error[degree]: "data" is at least 1)"));
+  CHECK(contains(text, "unknown pipeline schedule \"1f2b\""));
+  CHECK(
+      contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "stages": [{"recompute": "scores"}]})"),
+               R"("scores" is nothing to be recomputed)"));
+  CHECK(contains(text, "a stage has no \"from\""));
+  CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"),
+                 "a plan has no \"microbatch\""));
+  CHECK_FALSE(contains(plan_refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"), "unknown key"));
   // One stage of this zb-v plan has no "from", which leaves an odd number: not two for each device, so the degrees of a
   // device's stages are not compared.
   const std::string odd = plan_refusal(
       R"({"format": "trainyard-plan/1", "microbatch": 1, "schedule": "zb-v", "stages": [{"data": 2}, {"data": 1}, )"
       R"({"from": "h6", "data": 1}]})");
-  CHECK(has(odd, "a stage has no \"from\""));
-  CHECK_FALSE(has(odd, "on one device in the row"));
+  CHECK(contains(odd, "a stage has no \"from\""));
+  CHECK_FALSE(contains(odd, "on one device in the row"));
   // 2^62 replicas of 4 stages would overflow to 0 devices in 64 bits.
-  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "data": 4611686018427387904, "microbatch": 1})"),
-            "\"data\" is at most 1048576"));
-  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "bucket_bytes": 0})"),
-            "\"bucket_bytes\" is at least 1"));
-  CHECK(has(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "schedule": "zb-v"})"),
-            "zb-v takes 2 stages a device, and there are 1"));
+  CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "data": 4611686018427387904, "microbatch": 1})"),
+                 "\"data\" is at most 1048576"));
+  CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "bucket_bytes": 0})"),
+                 "\"bucket_bytes\" is at least 1"));
+  CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "schedule": "zb-v"})"),
+                 "zb-v takes 2 stages a device, and there are 1"));
 }
 
 TEST_CASE("stages begin with blocks of the network, one behind the other, and the first with the first") {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "fuzz/toy_problem.hpp"
+#include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/error_text.hpp"
@@ -16,6 +17,7 @@
 #include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
+using test::contains;
 
 namespace {
 
@@ -37,8 +39,6 @@ std::string refusal(const std::string& text, const Problem& problem) {
   }
   return "";
 }
-
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -75,12 +75,12 @@ TEST_CASE("a device map names what it cannot say of a schedule") {
   const Schedule heft = find_placer("heft").place(problem, {});
   const SaidDeviceMap said = device_map_of(scheduled_problem(problem, heft), heft);
   REQUIRE(said.lost.size() == 2);
-  CHECK(has(said.lost[0], "which are elsewhere than most of their modules"));
-  CHECK(has(said.lost[1], "the order of the ops on a device"));
+  CHECK(contains(said.lost[0], "which are elsewhere than most of their modules"));
+  CHECK(contains(said.lost[1], "the order of the ops on a device"));
 
   const Schedule pipeline = find_placer("pipeline").place(problem, {});
   const SaidDeviceMap stages = device_map_of(scheduled_problem(problem, pipeline), pipeline);
-  CHECK(has(stages.lost.front(), "microbatches"));
+  CHECK(contains(stages.lost.front(), "microbatches"));
 
   const Schedule replicas = find_placer("data-parallel").place(problem, {});
   CHECK_THROWS_WITH_AS(device_map_of(scheduled_problem(problem, replicas), replicas),
@@ -92,23 +92,23 @@ TEST_CASE("a device map names what it cannot say of a schedule") {
   CHECK(device_map_of(other, there).lost.back() == "device 'gpu1', no GPU: a device map calls it \"cpu\"");
 
   const Schedule toy{.placement = Placement(3, DeviceId{0})};
-  CHECK(has(device_map_of(fuzz::toy_problem(), toy).lost.front(), "the graph names no layers"));
+  CHECK(contains(device_map_of(fuzz::toy_problem(), toy).lost.front(), "the graph names no layers"));
 }
 
 TEST_CASE("wrong device maps are refused at the key, with the remedy") {
   const Problem problem = problem_of("lenet:batch=8", "2xV100");
   const std::string beyond = refusal("{\"\": 0,\n \"fc\": 2}", problem);
-  CHECK(has(beyond, "map.json:2:8"));
-  CHECK(has(beyond, "module 'fc' is on device 2, and cluster '2xV100' has 2 of them"));
-  CHECK(has(refusal(R"({"": "cpu"})", problem), "cluster '2xV100' has no CPU"));
-  CHECK(has(refusal(R"({"": "disk"})", problem), "module '' is on 'disk'"));
-  CHECK(has(refusal(R"({"": 0, "a": [1]})", problem), "module 'a' has an array for a device"));
-  CHECK(has(refusal(R"({"": 0, "a": -1})", problem), "devices are the numbers of GPUs from 0"));
-  CHECK(has(refusal(R"({"a": 0, "a": 1})", problem), "map.json:1:10"));
-  CHECK(has(refusal(R"({"no.such.module": 0})", problem), "covers 0 of"));
-  CHECK(has(refusal(R"({"a": 0)", problem), "map.json:1:"));
-  CHECK(has(refusal("{\"a\xff\": 0}", problem), "UTF-8"));
+  CHECK(contains(beyond, "map.json:2:8"));
+  CHECK(contains(beyond, "module 'fc' is on device 2, and cluster '2xV100' has 2 of them"));
+  CHECK(contains(refusal(R"({"": "cpu"})", problem), "cluster '2xV100' has no CPU"));
+  CHECK(contains(refusal(R"({"": "disk"})", problem), "module '' is on 'disk'"));
+  CHECK(contains(refusal(R"({"": 0, "a": [1]})", problem), "module 'a' has an array for a device"));
+  CHECK(contains(refusal(R"({"": 0, "a": -1})", problem), "devices are the numbers of GPUs from 0"));
+  CHECK(contains(refusal(R"({"a": 0, "a": 1})", problem), "map.json:1:10"));
+  CHECK(contains(refusal(R"({"no.such.module": 0})", problem), "covers 0 of"));
+  CHECK(contains(refusal(R"({"a": 0)", problem), "map.json:1:"));
+  CHECK(contains(refusal("{\"a\xff\": 0}", problem), "UTF-8"));
   CHECK_THROWS_AS(parse_device_map("{}", "map.json"), InputError);
   // A JSON text that is no device map is read as a schedule file.
-  CHECK(has(refusal(R"({"graph": "x"})", problem), "format"));
+  CHECK(contains(refusal(R"({"graph": "x"})", problem), "format"));
 }

@@ -5,11 +5,13 @@
 
 #include <string>
 
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/error_text.hpp"
 #include "trainyard/training/training.hpp"
 
 using namespace trainyard;
+using test::contains;
 
 namespace {
 
@@ -83,8 +85,6 @@ std::string refused_program(const std::string& text) {
 std::string with(std::string text, const std::string& part, const std::string& by) {
   return text.replace(text.find(part), part.size(), by);
 }
-bool mentions(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("a program of torch.export is a network: parameters, inputs, operators and their shapes") {
@@ -98,7 +98,7 @@ TEST_CASE("a program of torch.export is a network: parameters, inputs, operators
   CHECK(types == "Conv Relu GlobalAveragePool Reshape Transpose Linear ");
   CHECK(model.values[model.outputs.at(0)].shape == Shape{2, 10});
   CHECK(model.nodes[NodeId{5}].layer == "fc");
-  CHECK(mentions(model.notes.front(), "the size s0 is 2: the example's"));
+  CHECK(contains(model.notes.front(), "the size s0 is 2: the example's"));
   // Forward FLOPs: 2 x 2 x 4 x 64 x 27 of the convolution, 2 x 2 x 4 x 10 of the classifier.
   const TrainingStep step = training_step(model, {});
   double forward = 0;
@@ -111,14 +111,14 @@ TEST_CASE("sizes that a program leaves open are bound, or its example's") {
   const Model model = parse_exported_program(exported_network(), "model.json", {{"s0", 32}});
   CHECK(model.values[model.inputs[0]].shape == Shape{32, 3, 8, 8});
   CHECK(model.notes.empty());
-  CHECK(mentions(refused_program(exported_network(R"({"as_expr": {"expr_str": "s0"}})")), "the size s0 is open"));
+  CHECK(contains(refused_program(exported_network(R"({"as_expr": {"expr_str": "s0"}})")), "the size s0 is open"));
   CHECK_THROWS_AS(parse_exported_program(exported_network(), "model.json", {{"s1", 2}}), InputError);
 }
 
 TEST_CASE("of operators without a counterpart the shapes are known") {
   const Model model = parse_exported_program(exported_network(kOpenBatch, "fancy.default"), "model.json");
   CHECK(model.nodes[NodeId{4}].type == "aten::fancy");
-  CHECK(mentions(model.notes.back(), "nothing is known of operator aten::fancy ('fc')"));
+  CHECK(contains(model.notes.back(), "nothing is known of operator aten::fancy ('fc')"));
 }
 
 TEST_CASE("attention whose keys have no columns to be transposed stays an operator without a counterpart") {
@@ -134,13 +134,13 @@ TEST_CASE("attention whose keys have no columns to be transposed stays an operat
 
 TEST_CASE("what is wrong with a program of torch.export is said at its place") {
   const std::string good = exported_network();
-  CHECK(mentions(refused_program(good.substr(0, 300)), "cut short"));
-  CHECK(mentions(refused_program(with(good, R"("self", "arg": {"as_tensor": {"name": "conv"}})",
+  CHECK(contains(refused_program(good.substr(0, 300)), "cut short"));
+  CHECK(contains(refused_program(with(good, R"("self", "arg": {"as_tensor": {"name": "conv"}})",
                                       R"("self", "arg": {"as_tensor": {"name": "cnv"}})")),
                  "a node reads 'cnv', which nothing before it makes"));
-  CHECK(mentions(refused_program(with(good, "\"relu\": {\"dtype\"", "\"rleu\": {\"dtype\"")),
+  CHECK(contains(refused_program(with(good, "\"relu\": {\"dtype\"", "\"rleu\": {\"dtype\"")),
                  "'relu' has no type and shape"));
-  CHECK(mentions(refused_program(with(good, "\"dtype\": 7", "\"dtype\": 9")), "data type 9, which is not supported"));
-  CHECK(mentions(refused_program(with(good, "\"user_output\"", "\"gradient_to_parameter\"")), "holds gradients"));
-  CHECK(mentions(refused_program(R"({"graph_module": {}})"), "has no graph, signature, nodes or tensor_values"));
+  CHECK(contains(refused_program(with(good, "\"dtype\": 7", "\"dtype\": 9")), "data type 9, which is not supported"));
+  CHECK(contains(refused_program(with(good, "\"user_output\"", "\"gradient_to_parameter\"")), "holds gradients"));
+  CHECK(contains(refused_program(R"({"graph_module": {}})"), "has no graph, signature, nodes or tensor_values"));
 }
