@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainyard/core/error.hpp"
+#include "support/refusal.hpp"
 
 using namespace trainyard;
 
@@ -37,12 +37,7 @@ Cluster hosts(std::size_t count, std::size_t devices, std::size_t per_leaf, std:
 }
 
 std::string part_error(const Cluster& cluster, const std::vector<DeviceId>& devices) {
-  try {
-    part_of(cluster, devices);
-  } catch (const InputError& error) {
-    return error.findings().front().code;
-  }
-  return {};
+  return test::code_of([&] { part_of(cluster, devices); });
 }
 
 }  // namespace

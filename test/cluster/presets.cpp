@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "trainyard/core/error.hpp"
 
 using namespace trainyard;
@@ -21,12 +22,8 @@ std::vector<std::string> channels_between(const Cluster& cluster, const std::str
 }
 
 std::string error_code(std::string_view name) {
-  try {
-    preset_cluster(name);
-  } catch (const InputError& error) {
-    return error.findings().front().code + ": " + error.findings().front().help;
-  }
-  return "";
+  const Finding finding = test::finding_of([&] { preset_cluster(name); });
+  return finding.code + ": " + finding.help;
 }
 
 using Names = std::vector<std::string>;

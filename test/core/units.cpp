@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
@@ -19,13 +20,7 @@ namespace {
 
 template <class Parse>
 Finding rejected(Parse parse, const std::string& text) {
-  try {
-    parse(text);
-  } catch (const InputError& error) {
-    return error.findings().front();
-  }
-  FAIL("accepted: " << text);
-  return {};
+  return test::finding_of([&] { parse(text); });
 }
 
 }  // namespace

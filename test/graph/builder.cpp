@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 
@@ -18,13 +19,7 @@ namespace {
 std::vector<Finding> findings_of(std::vector<OpSpec> ops) {
   GraphBuilder builder{"g"};
   for (OpSpec& op : ops) builder.add(std::move(op));
-  try {
-    std::move(builder).build();
-  } catch (const InputError& error) {
-    return error.findings();
-  }
-  FAIL("the graph was accepted");
-  return {};
+  return test::findings_of([&] { std::move(builder).build(); });
 }
 
 void check_only(const std::vector<Finding>& findings, const std::string& code, const std::string& pointer,

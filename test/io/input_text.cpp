@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 
 using namespace trainyard;
@@ -30,14 +31,9 @@ std::string gzipped(const std::string& text) {
 }
 
 Finding refused(const std::filesystem::path& path, std::size_t limit = limits::kInput) {
-  try {
-    read_input(path, limit);
-  } catch (const InputError& error) {
-    CHECK(error.findings().front().code == "file");
-    return error.findings().front();
-  }
-  FAIL("read");
-  return {};
+  const Finding finding = test::finding_of([&] { read_input(path, limit); });
+  CHECK(finding.code == "file");
+  return finding;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <ostream>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -23,15 +24,11 @@ std::size_t files_in(const fs::path& folder) {
 }
 
 Finding refused_output(const fs::path& path) {
-  try {
+  return test::finding_of([&] {
     OutputFile file{path};
     file.stream() << "text";
     file.commit();
-  } catch (const InputError& error) {
-    return error.findings().front();
-  }
-  FAIL("written");
-  return {};
+  });
 }
 
 }  // namespace
@@ -147,13 +144,9 @@ TEST_CASE("a disk that is full is named, though the contents are larger than any
   if (!fs::exists("/dev/full")) return test::report_skipped("no /dev/full");
   OutputFile file{"/dev/full"};
   file.stream() << std::string(1'000'000, 'x');
-  try {
-    file.commit();
-    FAIL("written");
-  } catch (const InputError& error) {
-    CHECK(error.findings().front().message == "cannot write '/dev/full': No space left on device");
-    CHECK(error.findings().front().help.find("free some space") == 0);
-  }
+  const Finding finding = test::finding_of([&] { file.commit(); });
+  CHECK(finding.message == "cannot write '/dev/full': No space left on device");
+  CHECK(finding.help.find("free some space") == 0);
 }
 
 TEST_CASE("a link to a file that is not there yet is followed") {

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "io/bad_inputs.hpp"
+#include "support/refusal.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/error_text.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
@@ -14,14 +15,11 @@ namespace {
 
 std::vector<Finding> findings_of(const BadInput& input) {
   static const Problem toy{parse_graph(kToyGraph, "toy.json"), make_cluster(parse_cluster(kToyCluster, "pair.toml"))};
-  try {
+  return test::findings_of([&] {
     if (input.kind == InputKind::graph) parse_graph(input.text, "input");
     if (input.kind == InputKind::cluster) parse_cluster(input.text, "input");
     if (input.kind == InputKind::schedule) parse_schedule(input.text, "input", toy);
-  } catch (const InputError& error) {
-    return error.findings();
-  }
-  return {};
+  });
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "place/instances.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
@@ -67,15 +68,6 @@ std::map<std::string, std::string> quick(const Placer& placer) {
   return {};
 }
 
-std::string error_code(auto call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.findings().front().code;
-  }
-  return "";
-}
-
 }  // namespace
 
 TEST_CASE("every placer gives a valid schedule that fits and repeats, on random problems with groups and kinds") {
@@ -91,7 +83,7 @@ TEST_CASE("every placer gives a valid schedule that fits and repeats, on random 
       if ((placer.name == "pesto" || placer.name == "moirai") && problem.op_count() > 8) continue;
       // Groups and kinds may rule out every contiguous split.
       Schedule schedule;
-      const std::string refusal = error_code([&] { schedule = placer.place(problem, options); });
+      const std::string refusal = test::code_of([&] { schedule = placer.place(problem, options); });
       if (refusal == "no-split" || (refusal == "no-training" && placer.replicates)) continue;
       REQUIRE(refusal.empty());
       REQUIRE_NOTHROW(check_schedule(scheduled_problem(problem, schedule), schedule));
@@ -140,7 +132,7 @@ TEST_CASE("placers spread what does not fit on one device") {
     if (placer.name == "load-program" && !has_cbc()) continue;
     if ((placer.name == "scotch" && !has_scotch()) || (placer.name == "metis" && !has_metis())) continue;
     const PlaceOptions options{.parameters = quick(placer), .budget = {.evaluations = 200}};
-    if (error_code([&] { placer.place(problem, options); }) == "no-training") continue;
+    if (test::code_of([&] { placer.place(problem, options); }) == "no-training") continue;
     CHECK(simulate(problem, placer.place(problem, options)).fits() == (placer.name != "single"));
   }
 }
@@ -164,12 +156,14 @@ TEST_CASE(
 
 TEST_CASE("an unknown placer, parameter or value is an input error") {
   const Problem problem = test::make_problem({{{1, 1}}, {}});
-  CHECK(error_code([] { find_placer("hefd"); }) == "unknown-placer");
-  CHECK(error_code([&] { find_placer("single").place(problem, {.parameters = {{"x", "1"}}}); }) == "unknown-parameter");
-  CHECK(error_code([&] {
+  CHECK(test::code_of([] { find_placer("hefd"); }) == "unknown-placer");
+  CHECK(test::code_of([&] {
+          find_placer("single").place(problem, {.parameters = {{"x", "1"}}});
+        }) == "unknown-parameter");
+  CHECK(test::code_of([&] {
           find_placer("heft").place(problem, {.parameters = {{"ordr", "rank"}}});
         }) == "unknown-parameter");
-  CHECK(error_code([&] {
+  CHECK(test::code_of([&] {
           find_placer("heft").place(problem, {.parameters = {{"order", "worst"}}});
         }) == "parameter-value");
 }
@@ -201,7 +195,7 @@ TEST_CASE("every word that a parameter's help names is taken") {
       for (std::string word; std::getline(list >> std::ws, word, ',');) {
         CAPTURE(word);
         try {
-          const std::string refusal = error_code([&] { place(word); });
+          const std::string refusal = test::code_of([&] { place(word); });
           CHECK((refusal.empty() || (refusal == "no-training" && placer.replicates)));
         } catch (const MissingError&) {  // needs what this build lacks
         }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "plan/instances.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
-#include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 
 using namespace trainyard;
@@ -141,12 +141,7 @@ TEST_CASE(
 
 TEST_CASE("a schedule that cannot be made of so few microbatches is refused with the number that can") {
   const auto message = [](PipelineSchedule schedule, std::size_t p, std::size_t m) {
-    try {
-      pipeline_tasks(schedule, 0, p, m, 2);
-    } catch (const InputError& error) {
-      return error.findings().front().message;
-    }
-    return std::string{};
+    return test::finding_of([&] { pipeline_tasks(schedule, 0, p, m, 2); }).message;
   };
   CHECK(message(interleaved, 4, 6) ==
         "an interleaved pipeline over 4 devices takes a multiple of 4 microbatches, not 6");

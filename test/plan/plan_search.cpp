@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/instances.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
@@ -26,12 +27,8 @@ using namespace trainyard::test;
 namespace {
 
 std::string refusal(const PlanCosts& costs, const ParallelPlan& plan) {
-  try {
-    check_plan(costs, plan);
-  } catch (const InputError& error) {
-    return error.findings().front().message + ": " + error.findings().front().help;
-  }
-  return "";
+  const Finding finding = test::finding_of([&] { check_plan(costs, plan); });
+  return finding.message + ": " + finding.help;
 }
 
 /// Two equal layers: 100 + 100 + 100 ns per sample, 40 bytes of weights. 4 samples; links of 10 ns and 1 byte per ns.
@@ -729,12 +726,7 @@ TEST_CASE("where devices together cannot hold parameters, gradients and state on
   PlanCosts costs = two_layers(2);
   const auto why = [&](std::int64_t memory) -> std::string {
     costs.memory = Bytes{memory};
-    try {
-      search_plans(costs);
-    } catch (const InputError& error) {
-      return error.findings().front().help;
-    }
-    return "";
+    return test::finding_of([&] { search_plans(costs); }).help;
   };
   // Two layers with 40 bytes of weights, 40 of gradients and 80 of state: 320.
   CHECK(why(150) == "they are 320 B, and 2 devices of 150 B are at hand: 3 or more could hold them");
@@ -824,15 +816,12 @@ TEST_CASE("the gradients of a stage's only microbatch need not all be there, by 
 TEST_CASE("where a plan on one device cannot hold all gradients, it is said that another placer need not") {
   PlanCosts costs = two_layers(1);
   costs.memory = Bytes{300};
-  const auto why = [&]() -> std::string {
+  const auto why = [&] {
     LayerTables tables{costs};
     const LeastMemory memory{costs, tables};
     CHECK(!memory.may_fit());
-    try {
-      memory.refuse();
-    } catch (const InputError& error) {
-      return error.findings().front().message + "; " + error.findings().front().help;
-    }
+    const Finding finding = test::finding_of([&] { memory.refuse(); });
+    return finding.message + "; " + finding.help;
   };
   // 80 bytes of weights, 80 of gradients and 160 of state
   const std::string help = "they are 320 B, and 1 device of 300 B is at hand: 2 or more could hold them";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan/instances.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
@@ -146,12 +147,7 @@ bool alike(const ParallelPlan& plan) {
 }
 
 std::string refusal(const PlanCosts& costs, const Planner& planner) {
-  try {
-    planner.plan(costs, {});
-  } catch (const InputError& error) {
-    return error.findings().front().message;
-  }
-  return "";
+  return test::finding_of([&] { planner.plan(costs, {}); }).message;
 }
 
 }  // namespace

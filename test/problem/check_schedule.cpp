@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
@@ -57,12 +58,7 @@ Schedule strict(std::vector<OpId> gpu0, std::vector<OpId> gpu1 = {}, std::vector
 }
 
 std::vector<Finding> findings_of(const Schedule& schedule) {
-  try {
-    check_schedule(problem(), schedule);
-  } catch (const InputError& error) {
-    return error.findings();
-  }
-  return {};
+  return test::findings_of([&] { check_schedule(problem(), schedule); });
 }
 
 void check_only_finding(const Schedule& schedule, const std::string& code, const std::string& message,
@@ -85,12 +81,7 @@ TEST_CASE("an op without a device is named") {
 
 TEST_CASE("a placement alone has every op on a device of the cluster") {
   const auto refused = [](const Placement& placement) {
-    try {
-      check_placement(problem(), placement);
-    } catch (const InputError& error) {
-      return error.findings().front().code;
-    }
-    return std::string{};
+    return test::code_of([&] { check_placement(problem(), placement); });
   };
   Placement placement = valid().placement;
   CHECK(refused(placement).empty());
@@ -215,12 +206,7 @@ TEST_CASE("several findings are reported at once, and at most twenty") {
   ClusterSpec cluster;
   cluster.devices.push_back({.name = "gpu0", .kind = "", .device_class = "gpu"});
   const Problem many{std::move(builder).build(), make_cluster(cluster)};
-  try {
-    check_schedule(many, {.placement = Placement(50)});
-    FAIL("a placement without devices passed");
-  } catch (const InputError& error) {
-    CHECK(error.findings().size() == kMostFindings);
-  }
+  CHECK(test::findings_of([&] { check_schedule(many, {.placement = Placement(50)}); }).size() == kMostFindings);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
@@ -24,13 +25,7 @@ Graph whole_lenet() { return training_graph(make_network("lenet:batch=64")); }
 Graph one_replica() { return data_parallel(whole_lenet(), {.replicas = 1}).graph; }
 
 Finding refusal(const Graph& graph, const Rewrite& rewrite) {
-  try {
-    apply_rewrites(graph, std::vector{rewrite});
-  } catch (const InputError& error) {
-    return error.findings().front();
-  }
-  FAIL("nothing is refused");
-  return {};
+  return test::finding_of([&] { apply_rewrites(graph, std::vector{rewrite}); });
 }
 
 }  // namespace
@@ -46,12 +41,8 @@ TEST_CASE("rewrites follow each other: run again, in microbatches, in replicas")
   CHECK(graph.find_op("conv1/conv~2@2"));
   CHECK(graph.find_op("conv1/conv.weight/update@2"));
   const auto code = [&](const Rewrite& wrong) {
-    try {
-      apply_rewrites(whole, std::vector{wrong});
-    } catch (const InputError& error) {
-      return error.findings().front().code + error.findings().front().pointer;
-    }
-    return std::string{};
+    const Finding finding = refusal(whole, wrong);
+    return finding.code + finding.pointer;
   };
   CHECK(code(Microbatch{0}) == "unsplittable/splits/0");
   CHECK(code(Recompute{{"conv1/convolution"}}) == "unknown-op/splits/0");
@@ -72,20 +63,16 @@ TEST_CASE("rewrites follow each other: run again, in microbatches, in replicas")
 
 TEST_CASE("splits of ops that are not there or cannot be split say so") {
   const Graph graph = one_replica();
-  const auto code = [&](const std::vector<Rewrite>& splits) -> std::string {
-    try {
-      apply_rewrites(graph, splits);
-    } catch (const InputError& error) {
-      return error.findings().front().code + " " + error.findings().front().pointer;
-    }
-    return "";
+  const auto code = [&](const std::vector<Rewrite>& splits) {
+    const Finding finding = test::finding_of([&] { apply_rewrites(graph, splits); });
+    return finding.code + finding.pointer;
   };
   CHECK(code({SplitOp{"conv2/conv@1", SplitDimension::batch, 2}, SplitOp{"conv2/conv@1", SplitDimension::batch, 2}}) ==
-        "unknown-op /splits/1");
-  CHECK(code({SplitOp{"conv2/relu@1", SplitDimension::batch, 2}}) == "unsplittable /splits/0");
-  CHECK(code({SplitOp{"conv2/conv@1", SplitDimension::channel, 17}}) == "unsplittable /splits/0");
-  CHECK(code({SplitOp{"conv2/conv@1", SplitDimension::channel, 1}}) == "unsplittable /splits/0");
-  CHECK(code({Replicate{0}}) == "unsplittable /splits/0");
+        "unknown-op/splits/1");
+  CHECK(code({SplitOp{"conv2/relu@1", SplitDimension::batch, 2}}) == "unsplittable/splits/0");
+  CHECK(code({SplitOp{"conv2/conv@1", SplitDimension::channel, 17}}) == "unsplittable/splits/0");
+  CHECK(code({SplitOp{"conv2/conv@1", SplitDimension::channel, 1}}) == "unsplittable/splits/0");
+  CHECK(code({Replicate{0}}) == "unsplittable/splits/0");
   CHECK(code({SplitOp{"conv2/conv@1", SplitDimension::batch, 2},
               SplitOp{"conv2/conv@1/part0", SplitDimension::channel, 2}}) == "");
 }
@@ -136,13 +123,11 @@ TEST_CASE("rewrites that would make too much of a graph are refused before they 
                             Replicate{.replicas = 65'536, .collective = Collective::tree, .bucket = Bytes{1}},
                             SplitOp{.op = "conv1/conv", .parts = std::size_t{1} << 62}})
     CHECK(refusal(graph, rewrite).code == "too-large");
-  try {
+  const Finding finding = test::finding_of([&] {
     apply_rewrites(graph, std::vector<Rewrite>(4, Microbatch{64}));  // 64^4 microbatches
-    FAIL("made");
-  } catch (const InputError& error) {
-    CHECK(error.findings().front().code == "too-large");
-    CHECK(error.findings().front().pointer == "/splits/2");
-  }
+  });
+  CHECK(finding.code == "too-large");
+  CHECK(finding.pointer == "/splits/2");
   // For larger graphs the limit is 1,024 times their ops: 1,024 x 1,200 > 2^20 + 8 x 1,200.
   GraphBuilder chain{"chain"};
   for (int op = 0; op < 1200; ++op) chain.add({.name = fmt::format("op{}", op), .type = "Relu"});

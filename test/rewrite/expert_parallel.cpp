@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "rewrite/by_name.hpp"
+#include "support/refusal.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
-#include "trainyard/core/error.hpp"
 #include "trainyard/cost/kernel_costs.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/rewrite/microbatches.hpp"
@@ -179,12 +179,7 @@ TEST_CASE("one replica of a fold stands for the others' tokens and experts") {
 
 TEST_CASE("experts are refused where they cannot be shared") {
   const auto code = [](const Graph& graph, const Replicate& how) {
-    try {
-      data_parallel(graph, how);
-    } catch (const InputError& error) {
-      return error.findings().front().code + ": " + error.findings().front().message;
-    }
-    return std::string{"none"};
+    return test::refusal_of([&] { data_parallel(graph, how); });
   };
   const Graph graph = mixture(4);
   CHECK(code(graph, {.replicas = 4, .collective = Collective::ring, .experts = 3}) ==

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "by_name.hpp"
+#include "support/refusal.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
@@ -64,13 +65,7 @@ Timeline run(const std::vector<Rewrite>& rewrites) {
 }
 
 Finding finding_of(const Graph& graph, const std::vector<Rewrite>& rewrites) {
-  try {
-    apply_rewrites(graph, std::span{rewrites});
-  } catch (const InputError& error) {
-    return error.findings().front();
-  }
-  FAIL("nothing is refused");
-  return {};
+  return test::finding_of([&] { apply_rewrites(graph, std::span{rewrites}); });
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rewrite/by_name.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
@@ -62,12 +63,8 @@ Bytes bytes_of(const Graph& graph, const std::string& tensor) {
 }
 
 std::string refusal(const StageMeshes& meshes) {
-  try {
-    stage_meshes(chain(), meshes);
-  } catch (const InputError& error) {
-    return error.findings().front().message + ": " + error.findings().front().help;
-  }
-  return "";
+  const Finding finding = test::finding_of([&] { stage_meshes(chain(), meshes); });
+  return finding.message + ": " + finding.help;
 }
 
 /// Random stages of a few layers each, in the order of the layers' first ops.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "by_name.hpp"
+#include "support/refusal.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
@@ -49,12 +50,7 @@ Graph tied(bool twice = false) {
 }
 
 std::string refusal(const TiedCopies& copies) {
-  try {
-    tie_copies(tied(), copies);
-  } catch (const InputError& error) {
-    return error.findings().front().code + ": " + error.findings().front().message;
-  }
-  return "";
+  return test::refusal_of([&] { tie_copies(tied(), copies); });
 }
 
 using Names = std::vector<std::string>;

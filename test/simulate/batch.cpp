@@ -1,6 +1,7 @@
 #include "trainyard/simulate/batch.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "support/random_problem.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/core/error.hpp"
@@ -50,12 +52,7 @@ TEST_CASE("op times below 0, or that add up beyond the longest time, are refused
     times[OpId{0}] = first;
     times[OpId{problem.op_count() - 1}] = last;
     CHECK_THROWS_AS(simulation.timeline(schedule, times), InputError);
-    try {
-      simulation.makespan(schedule, times);
-    } catch (const InputError& error) {
-      return error.findings().front().code;
-    }
-    return std::string{};
+    return test::code_of([&] { simulation.makespan(schedule, times); });
   };
   CHECK(said(Nanoseconds{5}, Nanoseconds{-1}) == "range");
   CHECK(said(Nanoseconds{kLongestTime.count / 2}, Nanoseconds{kLongestTime.count / 2}) == "too-large");
@@ -130,18 +127,9 @@ TEST_CASE("rows of device indices take as long as their schedules, and a row at 
     rows[at] = static_cast<std::int32_t>(random.below(problem.device_count() + 2)) - 1;
     Schedule changed = schedules[at / ops];
     changed.placement[OpId{at % ops}] = DeviceId{static_cast<std::size_t>(rows[at])};
-    std::string said, expected;
-    try {
-      check_schedule(problem, changed);
-    } catch (const InputError& error) {
-      expected = "row " + std::to_string(at / ops) + ": " + error.what();
-    }
-    try {
-      batch.makespans(rows, priority, results);
-    } catch (const InputError& error) {
-      said = error.what();
-    }
-    CHECK(said == expected);
+    const std::string wrong = finding_of([&] { check_schedule(problem, changed); }).message;
+    CHECK(finding_of([&] { batch.makespans(rows, priority, results); }).message ==
+          (wrong.empty() ? "" : fmt::format("row {}: {}", at / ops, wrong)));
   }
 }
 
@@ -156,14 +144,7 @@ TEST_CASE("a schedule whose ops are where they cannot run is refused by its numb
   const auto on = [](std::size_t device) { return Schedule{.placement = Placement(1, DeviceId{device})}; };
   Batch batch{problem, 2};
   CHECK(batch.makespans(std::vector{on(0), on(0)}) == std::vector{Nanoseconds{5}, Nanoseconds{5}});
-  const auto said = [](const auto& ask) -> std::string {
-    try {
-      ask();
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "nothing";
-  };
+  const auto said = [](const auto& ask) { return test::finding_of(ask).message; };
   CHECK(said([&] {
           batch.makespans(std::vector{on(0), on(1)});
         }) == "schedule 1: op 'a' is on device 'd1', which cannot run it");

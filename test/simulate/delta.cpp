@@ -10,8 +10,8 @@
 
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
-#include "trainyard/core/error.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/simulation.hpp"
 
@@ -28,12 +28,7 @@ DeviceId able_device(Random& random, const Problem& problem, std::span<const OpI
 }
 
 bool valid(const Problem& problem, const Schedule& schedule) {
-  try {
-    check_schedule(problem, schedule);
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
+  return findings_of([&] { check_schedule(problem, schedule); }).empty();
 }
 
 /// Result of a tried change, and the schedule that it should give, made by hand. There is none if the DeltaSimulation
@@ -182,22 +177,14 @@ TEST_CASE("a change above the limit is refused and leaves no trace") {
 
 TEST_CASE("what is no change of the schedule is refused, and leaves no trace") {
   const SmallInstance instance{{{0, 2}, {1, 4}, {0, 1}}, {{0, {1}, 3}}};
-  const auto code = [](const auto& change) -> std::string {
-    try {
-      change();
-    } catch (const InputError& error) {
-      return error.findings().front().code;
-    }
-    return "accepted";
-  };
   DeltaSimulation delta{problem_of(instance, linked(2)), schedule_of(instance)};
   const Schedule before = delta.schedule();
   const OpId first[] = {OpId{0}}, beyond[] = {OpId{3}};
-  CHECK(code([&] { delta.try_move(first, DeviceId{2}); }) == "unknown-device");
-  CHECK(code([&] { delta.try_move(beyond, DeviceId{1}); }) == "unknown-op");
-  CHECK(code([&] { delta.try_priority(OpId{0}, std::numeric_limits<double>::quiet_NaN()); }) == "not-a-number");
-  CHECK(code([&] { delta.try_swap(OpId{0}, OpId{2}); }) == "order");  // the policy is fifo
-  CHECK(code([&] { delta.try_move(OpId{0}, DeviceId{1}, std::nullopt); }) == "order");
+  CHECK(code_of([&] { delta.try_move(first, DeviceId{2}); }) == "unknown-device");
+  CHECK(code_of([&] { delta.try_move(beyond, DeviceId{1}); }) == "unknown-op");
+  CHECK(code_of([&] { delta.try_priority(OpId{0}, std::numeric_limits<double>::quiet_NaN()); }) == "not-a-number");
+  CHECK(code_of([&] { delta.try_swap(OpId{0}, OpId{2}); }) == "order");  // the policy is fifo
+  CHECK(code_of([&] { delta.try_move(OpId{0}, DeviceId{1}, std::nullopt); }) == "order");
   CHECK(delta.schedule() == before);
   Schedule schedule = before;
   schedule.policy = Policy::strict;
@@ -205,9 +192,9 @@ TEST_CASE("what is no change of the schedule is refused, and leaves no trace") {
   schedule.order[DeviceId{0}] = {OpId{0}, OpId{2}};
   schedule.order[DeviceId{1}] = {OpId{1}};
   DeltaSimulation strict{problem_of(instance, linked(2)), schedule};
-  CHECK(code([&] { strict.try_swap(OpId{0}, OpId{1}); }) == "order");  // ops on two devices
-  CHECK(code([&] { strict.try_move(OpId{0}, DeviceId{0}, OpId{0}); }) == "order");
-  CHECK(code([&] { strict.try_move(OpId{0}, DeviceId{0}, OpId{1}); }) == "order");
+  CHECK(code_of([&] { strict.try_swap(OpId{0}, OpId{1}); }) == "order");  // ops on two devices
+  CHECK(code_of([&] { strict.try_move(OpId{0}, DeviceId{0}, OpId{0}); }) == "order");
+  CHECK(code_of([&] { strict.try_move(OpId{0}, DeviceId{0}, OpId{1}); }) == "order");
   CHECK(strict.schedule() == schedule);
 }
 

@@ -8,6 +8,7 @@
 
 #include "simulate/small_instance.hpp"
 #include "support/random_problem.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
@@ -218,12 +219,7 @@ TEST_CASE("percentiles are those of the nearest rank") {
 
 std::string refused(const NoiseOptions& options, std::int64_t time = 1) {
   const SmallInstance one{{{0, time}}, {}};
-  try {
-    simulate_noise(problem_of(one, linked(1)), schedule_of(one), options);
-  } catch (const InputError& error) {
-    return error.findings().front().code;
-  }
-  return "";
+  return test::code_of([&] { simulate_noise(problem_of(one, linked(1)), schedule_of(one), options); });
 }
 
 TEST_CASE("noise that makes no sense is refused") {

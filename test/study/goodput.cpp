@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "support/refusal.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 
@@ -21,13 +22,9 @@ Failures job(double mtbf, std::int64_t checkpoint, std::int64_t restart = 0) {
 }
 
 std::string code_of(const Failures& failures, Nanoseconds step, std::size_t steps) {
-  try {
-    (void)daly_goodput(failures, step, steps);
-  } catch (const InputError& error) {
-    CHECK_FALSE(error.findings().front().help.empty());
-    return error.findings().front().code;
-  }
-  return "";
+  const Finding finding = test::finding_of([&] { (void)daly_goodput(failures, step, steps); });
+  CHECK(finding.code.empty() == finding.help.empty());
+  return finding.code;
 }
 
 /// Wall time in s of `intervals` intervals, each repeated until no failure interrupts it, without renewal theory.

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/sweep/sweep_folder.hpp"
@@ -30,12 +31,7 @@ std::string text_of(const StudyRow& row) {
 }
 
 std::string code_of(const std::string& text) {
-  try {
-    study_of(text);
-    return "";
-  } catch (const InputError& error) {
-    return error.findings().front().code;
-  }
+  return test::code_of([&] { study_of(text); });
 }
 
 }  // namespace
@@ -139,12 +135,7 @@ TEST_CASE("shards of one study merge; other studies and contradicting results do
         "{\"row\":0,\"time\":3,\"why\":\"a, \\\"b\\\"\"}\n{\"row\":2,\"time\":4}\n");
   CHECK(read_text(path("all") / "results.csv") == "row,time,why\n0,3,\"a, \"\"b\"\"\"\n2,4,\n");
   const auto refused = [&](const std::vector<std::filesystem::path>& folders) -> std::string {
-    try {
-      merge_sweeps(folders, path("none"));
-      return "";
-    } catch (const InputError& error) {
-      return error.findings().front().code;
-    }
+    return test::code_of([&] { merge_sweeps(folders, path("none")); });
   };
   CHECK(refused({path("a"), path("c")}) == "two-results");
   CHECK(refused({path("a"), path("d")}) == "other-study");

@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
-#include "trainyard/core/error.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
@@ -146,12 +146,7 @@ TEST_CASE("a GiPH instance is the same for a seed and through its files, and wha
   const Problem read{parse_graph(graph.str(), "graph"), make_cluster(parse_cluster(cluster.str(), "cluster"))};
   CHECK(yard_hash(read) == yard_hash(problem));
   const auto code = [](const char* model, const char* network) -> std::string {
-    try {
-      make_giph_graph(model, make_giph_network(network));
-    } catch (const InputError& error) {
-      return error.findings().front().code;
-    }
-    return "";
+    return test::code_of([&] { make_giph_graph(model, make_giph_network(network)); });
   };
   CHECK(code("giph:v=0", kNetwork) == "range");
   CHECK(code("giph:devices=3", kNetwork) == "unknown-parameter");
@@ -163,12 +158,7 @@ TEST_CASE("a split over 20 devices of 20 speeds, of which there are 2^20 choices
   const ClusterSpec network = make_giph_network(kNetwork);
   const Problem problem{make_giph_graph("giph:v=15,alpha=30,connect=20,seed=26", network), make_cluster(network),
                         Costs{CostModel::roofline()}};
-  try {
-    find_placer("dpl").place(problem, {});
-    FAIL("no error");
-  } catch (const InputError& error) {
-    CHECK(error.findings().front().code == "too-many-kinds");
-  }
+  CHECK(test::code_of([&] { find_placer("dpl").place(problem, {}); }) == "too-many-kinds");
   const Schedule schedule =
       find_placer("auto").place(problem, {.rewrites = false, .budget = {.evaluations = 500}, .threads = 1});
   CHECK(simulate(problem, schedule).makespan <= simulate(problem, find_placer("heft").place(problem, {})).makespan);

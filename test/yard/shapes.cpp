@@ -5,18 +5,13 @@
 #include <string>
 #include <tuple>
 
-#include "trainyard/core/error.hpp"
+#include "support/refusal.hpp"
 
 namespace trainyard {
 namespace {
 
 std::string code_of(const char* spec) {
-  try {
-    make_shape(spec);
-  } catch (const InputError& error) {
-    return error.findings().front().code;
-  }
-  return "";
+  return test::code_of([&] { make_shape(spec); });
 }
 
 std::size_t edges(const Graph& graph) {

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/core/error.hpp"
@@ -18,12 +19,7 @@ namespace trainyard {
 namespace {
 
 std::string code_of(const std::string& set) {
-  try {
-    parse_yard(set, "set.toml");
-  } catch (const InputError& error) {
-    return error.findings().front().code;
-  }
-  return "";
+  return test::code_of([&] { parse_yard(set, "set.toml"); });
 }
 
 TEST_CASE("the Yard has 240 instances or more, each with a line of what it was when it was frozen") {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/zoo/zoo.hpp"
@@ -13,12 +14,7 @@ using test::contains;
 namespace {
 
 std::vector<Finding> findings_of(const std::string& spec) {
-  try {
-    make_network(spec);
-  } catch (const InputError& error) {
-    return error.findings();
-  }
-  return {};
+  return test::findings_of([&] { make_network(spec); });
 }
 
 /// The finding of a spec that has exactly one.

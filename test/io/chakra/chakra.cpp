@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/io/chakra/chakra_graph.hpp"
 #include "trainyard/io/chakra/chakra_schedule.hpp"
-#include "trainyard/io/error_text.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/problem/problem.hpp"
@@ -83,20 +83,10 @@ std::string bytes_of_hex(const std::string& hex) {
 }
 
 std::string refused_ranks(std::vector<ChakraRank> ranks) {
-  try {
-    chakra_graph(std::move(ranks), "folder");
-  } catch (const InputError& error) {
-    return error_text(error);
-  }
-  return "";
+  return test::refusal_text([&] { chakra_graph(std::move(ranks), "folder"); });
 }
 std::string refused_bytes(const std::string& bytes) {
-  try {
-    chakra_graph({0, "x.0.et", parse_chakra(bytes, "x.0.et")});
-  } catch (const InputError& error) {
-    return error_text(error);
-  }
-  return "";
+  return test::refusal_text([&] { chakra_graph({0, "x.0.et", parse_chakra(bytes, "x.0.et")}); });
 }
 
 }  // namespace

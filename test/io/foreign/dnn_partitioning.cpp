@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
-#include "trainyard/core/error.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -23,12 +23,7 @@ const std::string kSmall = R"({"maxSizePerFPGA": 100.0, "maxFPGAs": 2, "maxCPUs"
   "edges": [{"sourceId": 7, "destId": 9, "cost": 0.5, "size": 12}]})";
 
 std::string error_code(const std::string& text) {
-  try {
-    parse_dnn_workload(text, "w.json");
-  } catch (const InputError& error) {
-    return error.findings().front().code;
-  }
-  return "";
+  return test::code_of([&] { parse_dnn_workload(text, "w.json"); });
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/io/error_text.hpp"
 #include "trainyard/io/foreign/nvbandwidth.hpp"
 #include "trainyard/io/input_text.hpp"
 
@@ -21,12 +21,7 @@ std::string topology_seed(const char* name) {
   return test::read_text(test::source_dir() / "test/fuzz/seeds/machine_texts" / name);
 }
 std::string refused_topology(const std::string& text) {
-  try {
-    parse_gpu_topology(text, "topo.txt");
-  } catch (const InputError& error) {
-    return error_text(error);
-  }
-  return "none";
+  return test::refusal_text([&] { parse_gpu_topology(text, "topo.txt"); });
 }
 }  // namespace
 

@@ -4,9 +4,8 @@
 
 #include <string>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
-#include "trainyard/core/error.hpp"
-#include "trainyard/io/error_text.hpp"
 
 using namespace trainyard;
 using test::contains;
@@ -32,12 +31,7 @@ std::string nccl_row(const std::string& figures, const std::string& operation = 
 }
 
 std::string refused_log(const std::string& text, std::optional<CollectiveKind> kind = std::nullopt) {
-  try {
-    parse_nccl_tests(text, "nccl.log", kind);
-  } catch (const InputError& error) {
-    return error_text(error);
-  }
-  return "none";
+  return test::refusal_text([&] { parse_nccl_tests(text, "nccl.log", kind); });
 }
 }  // namespace
 

@@ -7,12 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/cluster/presets.hpp"
-#include "trainyard/core/error.hpp"
 #include "trainyard/core/statistics.hpp"
-#include "trainyard/io/error_text.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/input_text.hpp"
 
@@ -43,12 +42,7 @@ std::vector<std::string> four_gpus() {
 }
 
 std::string refused_machine(const std::string& text, const std::string& kind = "") {
-  try {
-    parse_nvbandwidth(text, "box.json", kind);
-  } catch (const InputError& error) {
-    return error_text(error);
-  }
-  return "";
+  return test::refusal_text([&] { parse_nvbandwidth(text, "box.json", kind); });
 }
 
 /// The bandwidth of an ordered pair in GB/s.

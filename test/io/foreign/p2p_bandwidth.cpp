@@ -5,9 +5,8 @@
 
 #include <string>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
-#include "trainyard/core/error.hpp"
-#include "trainyard/io/error_text.hpp"
 
 using namespace trainyard;
 using test::contains;
@@ -23,12 +22,7 @@ std::string with_change(const char* from, const char* to) {
 }
 
 std::string refused_p2p(const std::string& text) {
-  try {
-    parse_p2p_bandwidth(text, "p2p.txt");
-  } catch (const InputError& error) {
-    return error_text(error);
-  }
-  return "none";
+  return test::refusal_text([&] { parse_p2p_bandwidth(text, "p2p.txt"); });
 }
 }  // namespace
 

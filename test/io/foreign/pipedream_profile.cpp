@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/pipedream/pipedream.hpp"
@@ -19,12 +20,7 @@ std::string line(const std::string& name, const std::string& type = "Conv2d") {
 }
 
 Finding first_finding(const std::string& text) {
-  try {
-    parse_pipedream_profile(text, "p.txt");
-  } catch (const InputError& error) {
-    return error.findings().front();
-  }
-  return {};
+  return test::finding_of([&] { parse_pipedream_profile(text, "p.txt"); });
 }
 
 }  // namespace

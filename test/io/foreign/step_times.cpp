@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "trainyard/core/error.hpp"
 
 using namespace trainyard;
@@ -12,12 +13,7 @@ using namespace trainyard;
 namespace {
 
 Finding first_step_finding(const std::string& text) {
-  try {
-    (void)parse_step_times(text, "times.txt");
-  } catch (const InputError& error) {
-    return error.findings().front();
-  }
-  return {};
+  return test::finding_of([&] { (void)parse_step_times(text, "times.txt"); });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/cluster/presets.hpp"
@@ -17,12 +18,7 @@ using namespace trainyard;
 namespace {
 
 Finding first_finding(const std::string& text) {
-  try {
-    parse_stg(text, "g.stg");
-  } catch (const InputError& error) {
-    return error.findings().front();
-  }
-  return {};
+  return test::finding_of([&] { parse_stg(text, "g.stg"); });
 }
 
 }  // namespace

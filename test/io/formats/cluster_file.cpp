@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/core/error.hpp"
@@ -203,58 +204,47 @@ TEST_CASE("a torus needs its dimensions, and no number of devices") {
 
 TEST_CASE("what is wrong with a fabric is found where it stands") {
   const auto finding = [](const std::string& text) {
-    try {
-      parse_cluster(text, "pod.toml");
-    } catch (const InputError& error) {
-      const Finding& first = error.findings().front();
-      return first.code + " " + first.pointer;
-    }
-    return std::string{};
+    const Finding first = test::finding_of([&] { parse_cluster(text, "pod.toml"); });
+    return first.code + first.pointer;
   };
   const std::string rates = "port_bandwidth = \"1 GB/s\"\nnic_bandwidth = \"1 GB/s\"\nkind = \"H100\"\n";
   CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\n" + rates).empty());
   CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nsharing = \"serial\"\n" + rates).empty());
   CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nsharing = \"none\"\n" + rates) ==
-        "unknown-word /fabric/sharing");
+        "unknown-word/fabric/sharing");
   CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\noversubscription = 0.5\n" + rates) ==
-        "fabric-size /fabric/oversubscription");
+        "fabric-size/fabric/oversubscription");
   CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nnics_per_host = 0\n" + rates) ==
-        "not-positive /fabric/nics_per_host");
+        "not-positive/fabric/nics_per_host");
   const std::string hosts = "[fabric]\nhosts = 4\ndevices_per_host = 2\nhosts_per_leaf = 2\n" + rates;
   for (const std::string count : {"0", "-2"})
-    CHECK(finding(hosts + "hosts_per_pod = " + count + "\n") == "not-positive /fabric/hosts_per_pod");
-  CHECK(finding(hosts + "hosts_per_pod = 3\n") == "fabric-size /fabric/hosts_per_pod");
+    CHECK(finding(hosts + "hosts_per_pod = " + count + "\n") == "not-positive/fabric/hosts_per_pod");
+  CHECK(finding(hosts + "hosts_per_pod = 3\n") == "fabric-size/fabric/hosts_per_pod");
   CHECK(finding(hosts + "hosts_per_pod = 2\ncore_oversubscription = 0.9\n") ==
-        "fabric-size /fabric/core_oversubscription");
-  CHECK(finding(hosts + "core_latency = \"1 us\"\n") == "fabric-size /fabric/core_latency");
+        "fabric-size/fabric/core_oversubscription");
+  CHECK(finding(hosts + "core_latency = \"1 us\"\n") == "fabric-size/fabric/core_latency");
   for (const std::string torus : {"[]", "4", "[4, \"4\"]", "[2.5]"})
-    CHECK(finding("[fabric]\nhosts = 1\ndevices_per_host = 4\ntorus = " + torus + "\n" + rates) ==
-          "type /fabric/torus");
+    CHECK(finding("[fabric]\nhosts = 1\ndevices_per_host = 4\ntorus = " + torus + "\n" + rates) == "type/fabric/torus");
   for (const std::string torus : {"[4, 4]", "[-2, -2]", "[4, 1]", "[9000000000000000000, 2]", "[2, 2, 1, 1]"})
     CHECK(finding("[fabric]\nhosts = 1\ndevices_per_host = 4\ntorus = " + torus + "\n" + rates) ==
-          "fabric-size /fabric/torus");
-  CHECK(finding("[fabric]\ndevices_per_host = 2\n" + rates) == "missing-key /fabric");
-  CHECK(finding("[fabric]\nhosts = -2\ndevices_per_host = 2\n" + rates) == "not-positive /fabric/hosts");
-  CHECK(finding("[fabric]\nhosts = 1000000000000\ndevices_per_host = 2\n" + rates) == "fabric-size /fabric/hosts");
-  CHECK(finding("[fabric]\nhosts = 2.5\ndevices_per_host = 2\n" + rates) == "type /fabric/hosts");
-  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nspines = 3\n" + rates) == "unknown-key /fabric/spines");
+          "fabric-size/fabric/torus");
+  CHECK(finding("[fabric]\ndevices_per_host = 2\n" + rates) == "missing-key/fabric");
+  CHECK(finding("[fabric]\nhosts = -2\ndevices_per_host = 2\n" + rates) == "not-positive/fabric/hosts");
+  CHECK(finding("[fabric]\nhosts = 1000000000000\ndevices_per_host = 2\n" + rates) == "fabric-size/fabric/hosts");
+  CHECK(finding("[fabric]\nhosts = 2.5\ndevices_per_host = 2\n" + rates) == "type/fabric/hosts");
+  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nspines = 3\n" + rates) == "unknown-key/fabric/spines");
   CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\noversubscription = \"2\"\n" + rates) ==
-        "type /fabric/oversubscription");
-  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nleaf = \"row\"\n" + rates) == "unknown-word /fabric/leaf");
-  CHECK(finding("[[fabric]]\nhosts = 2\n") == "type /fabric");
+        "type/fabric/oversubscription");
+  CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\nleaf = \"row\"\n" + rates) == "unknown-word/fabric/leaf");
+  CHECK(finding("[[fabric]]\nhosts = 2\n") == "type/fabric");
   CHECK(finding("[fabric]\nhosts = 2\ndevices_per_host = 2\n" + rates + "[[switch]]\nname = \"a\"\n") ==
-        "fabric /fabric");
+        "fabric/fabric");
 }
 
 namespace {
 
 std::string refusal(const std::string& text) {
-  try {
-    parse_cluster(text, "c.toml");
-  } catch (const InputError& error) {
-    return error.findings().front().code + ": " + error.findings().front().message;
-  }
-  return "";
+  return test::refusal_of([&] { parse_cluster(text, "c.toml"); });
 }
 
 std::string many_devices(std::size_t count, bool chain) {

@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "support/refusal.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 
@@ -67,15 +68,13 @@ TEST_CASE("a collective is written and read, and what is wrong with one is named
   write_graph(graph, out);
   CHECK(out.str() == text);
   const auto message_of = [&](const std::string& collective) -> std::string {
-    try {
-      parse_graph(R"({"format": "trainyard-graph/1", "ops": [{"name": "a", "outputs": []},
+    return test::finding_of([&] {
+             parse_graph(R"({"format": "trainyard-graph/1", "ops": [{"name": "a", "outputs": []},
         {"name": "c", "outputs": [], "after": ["a"], "collective": )" +
-                      collective + "}]}",
-                  "bad.json");
-    } catch (const InputError& error) {
-      return error.findings().front().message;
-    }
-    return "";
+                             collective + "}]}",
+                         "bad.json");
+           })
+        .message;
   };
   CHECK(message_of(R"({"kind": "gather", "bytes": 1})") == "unknown collective \"gather\"");
   CHECK(message_of(R"({"bytes": 1})") == "a collective has no \"kind\"");
@@ -95,31 +94,26 @@ TEST_CASE("a byte order mark and Windows line ends do no harm") {
             "\xEF\xBB\xBF{\"format\": \"trainyard-graph/1\",\r\n\"ops\": [{\"name\": \"a\",\r\n\"outputs\": []}]}\r\n",
             "dos")
             .op_count() == 1);
-  try {
+  const Finding finding = test::finding_of([&] {
     parse_graph("\xEF\xBB\xBF{\"format\": \"trainyard-graph/1\",\r\n\"ops\": [{\"name\": 5,\r\n\"outputs\": []}]}\r\n",
                 "dos");
-    FAIL("accepted");
-  } catch (const InputError& error) {
-    CHECK(error.findings().front().at.line == 2);
-    CHECK(error.findings().front().at.source_line == "\"ops\": [{\"name\": 5,");
-  }
+  });
+  CHECK(finding.at.line == 2);
+  CHECK(finding.at.source_line == "\"ops\": [{\"name\": 5,");
 }
 
 TEST_CASE("the place of a fault is that of its value, not of its line") {
-  try {
+  const Finding finding = test::finding_of([&] {
     parse_graph(
         "{\"format\": \"trainyard-graph/1\", \"ops\": [\n"
         "  {\"name\": \"\u00e9\u00e9\", \"outputs\": [{\"name\": \"t\", \"bytes\": -4096}]}]}",
         "graph.json");
-    FAIL("accepted");
-  } catch (const InputError& error) {
-    const Finding& finding = error.findings().front();
-    CHECK(finding.at.line == 2);
-    //   {"name": "ee", "outputs": [{"name": "t", "bytes": -4096}]}
-    // 123456789...                                        ^ column 53
-    CHECK(finding.at.column == 53);
-    CHECK(finding.pointer == "/ops/0/outputs/0/bytes");
-  }
+  });
+  CHECK(finding.at.line == 2);
+  //   {"name": "ee", "outputs": [{"name": "t", "bytes": -4096}]}
+  // 123456789...                                        ^ column 53
+  CHECK(finding.at.column == 53);
+  CHECK(finding.pointer == "/ops/0/outputs/0/bytes");
 }
 
 TEST_CASE("an escaped name is the name") {

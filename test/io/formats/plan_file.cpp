@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/io/error_text.hpp"
 
 using namespace trainyard;
 using test::contains;
@@ -22,12 +22,7 @@ std::string written(const PlanFile& file) {
 }
 
 std::string plan_refusal(const std::string& text) {
-  try {
-    parse_plan(text, "plan.json");
-  } catch (const InputError& error) {
-    return error_text(error);
-  }
-  return "";
+  return test::refusal_text([&] { parse_plan(text, "plan.json"); });
 }
 
 }  // namespace
@@ -75,19 +70,15 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
 }
 
 TEST_CASE("what a plan file has no place for, or its reader would not take, is not written") {
-  const auto refused = [](const auto& change) -> std::string {
+  const auto refused = [](const auto& change) {
     PlanFile file{.plan = {}, .begins = {"h1"}};
     change(file);
     std::ostringstream out;
-    try {
-      write_plan(file, out);
-    } catch (const InputError& error) {
-      CHECK(out.str().empty());
-      return error.findings().front().code;
-    }
-    return "written";
+    const std::string code = test::code_of([&] { write_plan(file, out); });
+    CHECK(out.str().empty() == !code.empty());
+    return code;
   };
-  CHECK(refused([](PlanFile&) {}) == "written");
+  CHECK(refused([](PlanFile&) {}) == "");
   CHECK(refused([](PlanFile& f) { f.plan.cuts = {1}; }) == "plan");
   CHECK(refused([](PlanFile& f) { f.plan.bucket = Bytes{-7}; }) == "bucket_bytes");
   CHECK(refused([](PlanFile& f) { f.plan.zero = 7; }) == "degree");
@@ -202,14 +193,7 @@ TEST_CASE("a plan file's faults are told with their places, and a stage of no bl
 
 TEST_CASE("stages begin with blocks of the network, one behind the other, and the first with the first") {
   const std::vector<std::string> blocks{"embedding", "h0", "h1", "head"};
-  const auto refusal = [&](const PlanFile& file) {
-    try {
-      plan_over(file, blocks);
-    } catch (const InputError& error) {
-      return error.findings();
-    }
-    return std::vector<Finding>{};
-  };
+  const auto refusal = [&](const PlanFile& file) { return test::findings_of([&] { plan_over(file, blocks); }); };
   const auto unknown = refusal({.begins = {"h1", "h11", "loss"}});
   REQUIRE(unknown.size() == 2);
   CHECK(unknown[0].message == "no block of layers is named 'h11', with which a stage is to begin");

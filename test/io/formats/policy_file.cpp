@@ -5,8 +5,8 @@
 #include <sstream>
 #include <string>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
-#include "trainyard/core/error.hpp"
 
 using namespace trainyard;
 
@@ -31,12 +31,7 @@ std::string text_of(const LearnedPolicy& policy) {
 }
 
 std::string code_of(const std::string& text) {
-  try {
-    parse_policy(text, "p.json");
-  } catch (const InputError& error) {
-    return error.findings().front().code;
-  }
-  return "";
+  return test::code_of([&] { parse_policy(text, "p.json"); });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "io/bad_inputs.hpp"
+#include "support/refusal.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
@@ -61,12 +62,8 @@ TEST_CASE("runs of another graph, of unknown names or without their times are re
        }) {
     std::string text = kRuns;
     text.replace(text.find(change.from), std::string_view{change.from}.size(), change.to);
-    try {
-      parse_runs(text, "runs.json", runs_problem());
-      FAIL(change.code);
-    } catch (const InputError& error) {
-      CHECK_MESSAGE(error.findings().front().code == change.code, error.what());
-    }
+    const Finding finding = test::finding_of([&] { parse_runs(text, "runs.json", runs_problem()); });
+    CHECK_MESSAGE(finding.code == change.code, finding.message);
   }
 }
 

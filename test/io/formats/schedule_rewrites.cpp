@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/formats/schedule_file.hpp"
@@ -28,13 +29,10 @@ std::string written(const Schedule& schedule, const Problem& problem) {
 }
 
 Finding first_finding(const std::string& splits) {
-  try {
+  return test::finding_of([&] {
     parse_schedule(R"({"format": "trainyard-schedule/1", "splits": [)" + splits + R"(], "placement": {}})", "s.json",
                    lenet());
-  } catch (const InputError& error) {
-    return error.findings().front();
-  }
-  return {};
+  });
 }
 
 std::string code_of(const std::string& splits) { return first_finding(splits).code; }
@@ -118,13 +116,9 @@ TEST_CASE("tensors that wait on the host come back from a schedule's file, for a
   CHECK(text.find(R"({"offload": "conv1/max_pool.out", "back_after": "fc3/gemm/grad"}])") != std::string::npos);
   CHECK(parse_schedule(text, "schedule.json", problem) == schedule);
   CHECK(simulate(problem, parse_schedule(text, "schedule.json", problem)) == simulate(problem, schedule));
-  try {
-    parse_schedule(text, "schedule.json", lenet());
-    FAIL("there is no host");
-  } catch (const InputError& error) {
-    CHECK(error.findings().front().code == "no-device");
-    CHECK(error.findings().front().message.find("conv1/relu.out/away") != std::string::npos);
-  }
+  const Finding finding = test::finding_of([&] { parse_schedule(text, "schedule.json", lenet()); });
+  CHECK(finding.code == "no-device");
+  CHECK(finding.message.find("conv1/relu.out/away") != std::string::npos);
 }
 
 TEST_CASE("replicas that hold different experts come back from a schedule's file") {

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "fuzz/toy_problem.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/io/error_text.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -32,12 +32,7 @@ std::string written(const DeviceMap& map) {
 }
 
 std::string refusal(const std::string& text, const Problem& problem) {
-  try {
-    parse_schedule_or_map(text, "map.json", problem);
-  } catch (const InputError& error) {
-    return error_text(error);
-  }
-  return "";
+  return test::refusal_text([&] { parse_schedule_or_map(text, "map.json", problem); });
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/io/error_text.hpp"
 #include "trainyard/io/frameworks/deepspeed.hpp"
 #include "trainyard/io/frameworks/framework_plan.hpp"
 #include "trainyard/io/frameworks/megatron.hpp"
@@ -30,12 +30,7 @@ const PlanGround kGround{
     .blocks = {"embedding", "h.0", "h.1", "h.2", "h.3", "h.4", "h.5", "norm", "head"}, .batch = 16, .devices = 8};
 
 std::string refusal(const std::string& text, const PlanGround& ground = kGround) {
-  try {
-    parse_any_plan(text, "plan", ground);
-  } catch (const InputError& error) {
-    return error_text(error);
-  }
-  return "";
+  return test::refusal_text([&] { parse_any_plan(text, "plan", ground); });
 }
 
 ParallelPlan megatron_again(const ParallelPlan& plan) {
@@ -101,13 +96,8 @@ TEST_CASE("Megatron's layouts are read in all their forms, and written shortened
                                                                            {"Et|mL", "multi-token"}}) {
     const std::string &text = each.first, &words = each.second;
     CAPTURE(text);
-    try {
-      parse_layout(text);
-      FAIL("is read");
-    } catch (const InputError& error) {
-      const std::string message = error.what();
-      CHECK_MESSAGE(contains(message, words), message);
-    }
+    const std::string message = test::finding_of([&] { parse_layout(text); }).message;
+    CHECK_MESSAGE(contains(message, words), message);
   }
 }
 
@@ -309,12 +299,7 @@ TEST_CASE("a table of torch.distributed.pipelining is read as torch writes it") 
   CHECK(pair.ranks == std::vector<std::vector<TaskTable::Action>>{{{0, Pass::forward, 1}, {0, Pass::backward, 0}}});
 
   const auto refused = [](const std::string& text) {
-    try {
-      known_schedule(parse_task_table(text, "x.csv"));
-    } catch (const InputError& error) {
-      return error_text(error);
-    }
-    return std::string{};
+    return test::refusal_text([&] { known_schedule(parse_task_table(text, "x.csv")); });
   };
   const std::string wrong = refused("0F0,0B0\n1F0,1X0\n");
   CHECK(contains(wrong, "x.csv:2:5"));
@@ -345,12 +330,7 @@ TEST_CASE("a split spec names what it cannot say, and is refused with the place"
   const auto refused = [&](const std::string& splits) {
     const std::string text =
         "{\"format\": \"trainyard-split/1\", \"schedule\": \"x.csv\",\n \"splits\": {" + splits + "}}";
-    try {
-      parse_any_plan(text, folder.path() / "x.json", kGround);
-    } catch (const InputError& error) {
-      return error_text(error);
-    }
-    return std::string{};
+    return test::refusal_text([&] { parse_any_plan(text, folder.path() / "x.json", kGround); });
   };
   CHECK(refused(R"("h.3": "BEGINNING")").empty());
   CHECK(refused(R"("h.2": "END")").empty());

@@ -7,9 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
-#include "trainyard/core/error.hpp"
-#include "trainyard/io/error_text.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/pytorch/foreign_graph.hpp"
 
@@ -37,12 +36,7 @@ const char* const kFxStep = R"({"format": "fx-train-0", "summary": {},
 
 std::string refused_fx(std::string text, const std::string& part, const std::string& by) {
   text.replace(text.find(part), part.size(), by);
-  try {
-    parse_fx_graph(text, "fx.json");
-  } catch (const InputError& error) {
-    return error_text(error);
-  }
-  return "";
+  return test::refusal_text([&] { parse_fx_graph(text, "fx.json"); });
 }
 
 }  // namespace

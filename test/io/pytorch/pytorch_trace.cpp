@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
-#include "trainyard/io/error_text.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -93,12 +93,7 @@ TracedGraph traced(const std::string& text, const KinetoTrace* kineto = nullptr)
 }
 
 std::string refused_trace(const std::string& text) {
-  try {
-    traced(text);
-  } catch (const InputError& error) {
-    return error_text(error);
-  }
-  return "";
+  return test::refusal_text([&] { traced(text); });
 }
 
 std::string graph_text(const Graph& graph) {
@@ -279,13 +274,9 @@ TEST_CASE("times of another process are told, and a Kineto file of another progr
   const KinetoTrace kineto = parse_kineto(small_kineto(), "kineto.json");
   CHECK(contains(traced(text, &kineto).notes.front(), "another run"));
   const KinetoTrace other = parse_kineto(kineto_of({event("cpu_op", "aten::neg", 0, 10, "")}), "kineto.json");
-  try {
-    traced(trace_of(small_step()), &other);
-    FAIL("accepted");
-  } catch (const InputError& error) {
-    CHECK(error.findings().front().code == "other-run");
-    CHECK(error.findings().front().at.file == "kineto.json");
-  }
+  const Finding finding = test::finding_of([&] { traced(trace_of(small_step()), &other); });
+  CHECK(finding.code == "other-run");
+  CHECK(finding.at.file == "kineto.json");
 }
 
 TEST_CASE("times of Kineto are exact to the nanosecond, and events by signature are a profile") {
@@ -374,13 +365,8 @@ TEST_CASE("what is wrong with an execution trace is said at its place") {
            {"{\"schemaVersion\": 1, \"traceEvents\": [{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"\xff\"}]}",
             "UTF-8"},
            {R"({"schemaVersion": 1, "traceEvents": []})", "no trace events"}}) {
-    try {
-      parse_kineto(text, "kineto.json");
-      FAIL("is read");
-    } catch (const InputError& error) {
-      const std::string message = error_text(error);
-      CHECK_MESSAGE(contains(message, words), message);
-    }
+    const std::string message = test::refusal_text([&] { parse_kineto(text, "kineto.json"); });
+    CHECK_MESSAGE(contains(message, words), message);
   }
   CHECK(contains(refused_trace(trace_of({{3, 1, "label", "", "", "", 7}})), "no ops that compute"));
   std::vector<Call> deep;

@@ -5,9 +5,9 @@
 
 #include <string>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
-#include "trainyard/io/error_text.hpp"
 #include "trainyard/training/training.hpp"
 
 using namespace trainyard;
@@ -75,12 +75,7 @@ std::string exported_network(const std::string& batch = kOpenBatch, const std::s
 }
 
 std::string refused_program(const std::string& text) {
-  try {
-    parse_exported_program(text, "model.json");
-  } catch (const InputError& error) {
-    return error_text(error);
-  }
-  return "";
+  return test::refusal_text([&] { parse_exported_program(text, "model.json"); });
 }
 std::string with(std::string text, const std::string& part, const std::string& by) {
   return text.replace(text.find(part), part.size(), by);

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <string>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
-#include "trainyard/core/error.hpp"
 #include "trainyard/io/formats/policy_file.hpp"
 #include "trainyard/place/learned/placement_task.hpp"
 #include "trainyard/place/learned/policy.hpp"
@@ -44,10 +44,5 @@ TEST_CASE("the policy that ships places graphs that it has never seen, never wor
 
 TEST_CASE("the policy that ships is refused for another number of devices") {
   const LearnedPolicy policy = read_policy(test::source_dir() / "data/policies/general.json");
-  try {
-    place_by_policy(training_problem("lenet", "2xV100"), policy);
-    FAIL("placed");
-  } catch (const InputError& error) {
-    CHECK(error.findings().front().code == "device-count");
-  }
+  CHECK(test::code_of([&] { place_by_policy(training_problem("lenet", "2xV100"), policy); }) == "device-count");
 }

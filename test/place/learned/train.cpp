@@ -9,8 +9,8 @@
 
 #include "place/learned/tasks.hpp"
 #include "support/random_problem.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
-#include "trainyard/core/error.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/learned/policy.hpp"
@@ -185,23 +185,15 @@ TEST_CASE("what was evaluated is counted, also of an update that time ends") {
 TEST_CASE("a policy is refused for another number of devices, and with weights that are not its network's") {
   const Problem two = test::independent_chains(2, 3, 2), three = test::independent_chains(2, 3, 3);
   LearnedPolicy policy = train_policy({&two, 1}, {.options = {.updates = 1}}).policy;
-  const auto code = [](auto call) {
-    try {
-      call();
-    } catch (const InputError& error) {
-      return error.findings().front().code;
-    }
-    return std::string{};
-  };
-  CHECK(code([&] { place_by_policy(two, policy); }).empty());
-  CHECK(code([&] { place_by_policy(three, policy); }) == "device-count");
+  CHECK(test::code_of([&] { place_by_policy(two, policy); }).empty());
+  CHECK(test::code_of([&] { place_by_policy(three, policy); }) == "device-count");
   LearnedPolicy foreign = policy;
   foreign.placer = "placeto-no-look-ahead";  // like policies from before look-ahead
-  CHECK(code([&] { place_by_policy(two, foreign); }) == "policy-weights");
+  CHECK(test::code_of([&] { place_by_policy(two, foreign); }) == "policy-weights");
   foreign.placer = "rnn";
-  CHECK(code([&] { place_by_policy(two, foreign); }) == "policy-weights");
+  CHECK(test::code_of([&] { place_by_policy(two, foreign); }) == "policy-weights");
   foreign.placer = "plaseto";
-  CHECK(code([&] { place_by_policy(two, foreign); }) == "unknown-placer");
+  CHECK(test::code_of([&] { place_by_policy(two, foreign); }) == "unknown-placer");
   policy.weights[1].values.pop_back();
-  CHECK(code([&] { place_by_policy(two, policy); }) == "policy-weights");
+  CHECK(test::code_of([&] { place_by_policy(two, policy); }) == "policy-weights");
 }

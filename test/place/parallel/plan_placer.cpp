@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "place/instances.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
@@ -362,12 +363,7 @@ TEST_CASE("replicas that hold different experts exchange tokens in every microba
     exchanges += rewritten.graph().name(op).find("/all-to-all/0/joined@") != std::string_view::npos;
   CHECK(exchanges == 4 * 2 * 2 * 4);
   const auto refused = [&](const ParallelPlan& plan) {
-    try {
-      place_by_plan(problem, plan, options);
-    } catch (const InputError& error) {
-      return error.findings().front().message;
-    }
-    return std::string{};
+    return test::finding_of([&] { place_by_plan(problem, plan, options); }).message;
   };
   CHECK(refused({.data = 4, .microbatch = 1, .experts = 3}) ==
         "4 replicas are not groups of 3 that hold different experts");

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
-#include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/place/pipedream/pipeline_states.hpp"
 
@@ -38,15 +38,6 @@ LayerProfile chain(const std::vector<std::int64_t>& times, const std::vector<std
 const BytesPerSecond kNetwork{1e9};
 
 double milliseconds(const PipelinePartition& found) { return found.pipeline * 1e3; }
-
-std::string error_code(auto call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.findings().front().code;
-  }
-  return "";
-}
 
 /// Time in s of the bottleneck among a chain's stages, by the paper's equations.
 double bottleneck(const LayerProfile& profile, const std::vector<PipelineStage>& stages, bool crossing) {
@@ -149,19 +140,21 @@ TEST_CASE("stages that do not fit in memory are not considered") {
     return pipedream_partition(profile, {{2, kNetwork}}, {.straight = true, .memory = Bytes{megabytes * 1'000'000}});
   };
   CHECK(milliseconds(with(10)) == doctest::Approx(6));
-  CHECK(error_code([&] { with(9); }) == "no-partition");
+  CHECK(test::code_of([&] { with(9); }) == "no-partition");
 }
 
 TEST_CASE("a straight pipeline needs a state for each machine") {
-  CHECK(error_code([] { pipedream_partition(chain({1, 1}), {{3, kNetwork}}, {.straight = true}); }) == "no-partition");
+  CHECK(test::code_of([] {
+          pipedream_partition(chain({1, 1}), {{3, kNetwork}}, {.straight = true});
+        }) == "no-partition");
 }
 
 TEST_CASE("profiles without layers, with a cycle, or with too many places to cut are refused") {
-  CHECK(error_code([] { pipeline_states(chain({})); }) == "empty-profile");
+  CHECK(test::code_of([] { pipeline_states(chain({})); }) == "empty-profile");
   LayerProfile cycle = chain({1, 1});
   cycle.edges.emplace_back(1, 0);
-  CHECK(error_code([&] { pipeline_states(cycle); }) == "cycle");
-  CHECK(error_code([] { pipeline_states(chain({1, 1, 1}), 2); }) == "too-many-states");
+  CHECK(test::code_of([&] { pipeline_states(cycle); }) == "cycle");
+  CHECK(test::code_of([] { pipeline_states(chain({1, 1, 1}), 2); }) == "too-many-states");
 }
 
 TEST_CASE("of a level of one machine within, nothing is left") {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "place/instances.hpp"
-#include "trainyard/core/error.hpp"
+#include "support/refusal.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/placer.hpp"
@@ -116,10 +116,7 @@ TEST_CASE("where memory counts and nothing has room there is no partition") {
   for (Device& device : cluster.devices) device.memory = Bytes{40};
   const Problem problem{std::move(builder).build(), make_cluster(std::move(cluster))};
   CHECK_NOTHROW(find_placer("pipedream").place(problem, {}));
-  try {
-    find_placer("pipedream").place(problem, {.parameters = {{"memory", "yes"}}});
-    FAIL("no error");
-  } catch (const InputError& error) {
-    CHECK(error.findings().front().code == "no-partition");
-  }
+  CHECK(test::code_of([&] {
+          find_placer("pipedream").place(problem, {.parameters = {{"memory", "yes"}}});
+        }) == "no-partition");
 }
