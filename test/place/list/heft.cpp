@@ -53,9 +53,15 @@ TEST_CASE("where transfers never wait for each other the simulator runs the plan
 }
 
 TEST_CASE("an op goes into a gap that is long enough, and without insertion behind everything") {
-  // a (2) -> c (2) with a transfer of 4, and b (3). p1 takes 100 for a and c: a [0,2] and c [2,4] on p0, b [0,3] on p1.
-  const Problem problem = test::make_problem({{{2, 100}, {3, 3}, {2, 100}}, {{0, 2, 4}}});
-  CHECK(test::rows_of(heft(problem)) == std::vector<Row>{{0, 0}, {1, 0}, {0, 2}});
+  // p1 is fast for b alone. c waits on p0 for b's tensor, until 3 + 4 = 7, so that p0 has a gap from a's end at 2.
+  // Ranks: b 51.5 + 4 + 54, a 51 + 1 + 54, c 54, e 53, d 51.5.
+  const Problem problem =
+      test::make_problem({{{2, 100}, {100, 3}, {8, 100}, {3, 100}, {6, 100}}, {{0, 2, 1}, {1, 2, 4}}});
+  // The gap of 5 is too short for e (6), which goes behind c, to 7 + 8 = 15; d (3) goes into it.
+  CHECK(test::rows_of(heft(problem)) == std::vector<Row>{{0, 0}, {1, 0}, {0, 7}, {0, 2}, {0, 15}});
+  // d goes behind e, to 15 + 6 = 21.
+  CHECK(test::rows_of(heft(problem, {.insertion = false})) ==
+        std::vector<Row>{{0, 0}, {1, 0}, {0, 7}, {0, 21}, {0, 15}});
 }
 
 TEST_CASE("one device takes all ops in rank order and nothing is transferred") {
