@@ -111,7 +111,7 @@ TEST_CASE("settling leaves what fits, and moves what does not to where it shares
   for (int i = 0; i < 4; ++i) {
     const std::string name(1, static_cast<char>('a' + i));
     OpSpec op{.name = name, .parameter_bytes = Bytes{10}, .times = {{"cpu", Nanoseconds{1}}}};
-    op.outputs = {{name + ":0", Bytes{i == 0 ? 0 : 0}}};
+    op.outputs = {{name + ":0", Bytes{0}}};
     if (i > 0) op.inputs = {std::string(1, static_cast<char>('a' + i - 1)) + ":0"};
     builder.add(op);
   }
