@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
+#include "support/assignments.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/simulate/simulation.hpp"
@@ -41,33 +43,22 @@ inline Nanoseconds least_makespan(const Problem& problem, bool fitting = false) 
 
   Schedule schedule;
   schedule.policy = Policy::strict;
-  schedule.placement = Placement(problem.op_count(), DeviceId{0});
-  for (bool more = true; more;) {
-    bool valid = true;
+  for_each_assignment(problem.op_count(), problem.device_count(), [&](const std::vector<DeviceId>& devices) {
+    schedule.placement = Placement{devices};
     for (const OpId op : problem.ops()) {
       const DeviceId device = schedule.placement[op];
       const DeviceId group_device = schedule.placement[problem.group_ops(problem.group(op)).front()];
-      valid = valid && problem.can_run(op, device) && device == group_device;
+      if (!problem.can_run(op, device) || device != group_device) return;
     }
-    for (std::size_t i = 0; valid && i < orders.size(); ++i) {
+    for (const std::vector<OpId>& each : orders) {
       schedule.order.assign(problem.device_count(), {});
-      for (const OpId op : orders[i]) schedule.order[schedule.placement[op]].push_back(op);
+      for (const OpId op : each) schedule.order[schedule.placement[op]].push_back(op);
       if (!fitting)
         best = std::min(best, simulation.makespan(schedule));
       else if (const MemoryPeaks& peaks = simulation.peaks(schedule); peaks.fits)
         best = std::min(best, peaks.makespan);
     }
-    // Next placement: counts up in base `devices`.
-    more = false;
-    for (const OpId op : problem.ops()) {
-      const std::size_t next = schedule.placement[op].index() + 1;
-      schedule.placement[op] = DeviceId{next % problem.device_count()};
-      if (next < problem.device_count()) {
-        more = true;
-        break;
-      }
-    }
-  }
+  });
   return best;
 }
 

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "place/instances.hpp"
+#include "simulate/best_schedule.hpp"
 #include "support/naive.hpp"
 #include "support/random_problem.hpp"
 #include "support/support.hpp"
@@ -43,35 +43,6 @@ Placer on_one_device(std::vector<Rewrite> rewrites) {
           }};
 }
 
-/// Least makespan over all placements and all strict orders, by enumeration with the naive simulator.
-Nanoseconds least_makespan(const Problem& problem) {
-  Nanoseconds least = kLongestTime;
-  const std::size_t devices = problem.device_count();
-  std::vector<OpId> sequence(problem.ops().begin(), problem.ops().end());
-  Schedule schedule{.placement = Placement(problem.op_count(), DeviceId{0}), .policy = Policy::strict};
-  do {
-    schedule.placement = Placement(problem.op_count(), DeviceId{0});
-    for (;;) {
-      schedule.order.assign(devices, {});
-      for (const OpId op : sequence) schedule.order[schedule.placement[op]].push_back(op);
-      try {
-        check_schedule(problem, schedule);
-        least = std::min(least, test::naive_simulate(problem, schedule).makespan);
-      } catch (const InputError&) {  // an order that contradicts the graph, or a device that cannot run the op
-      }
-      std::size_t digit = 0;
-      for (; digit < problem.op_count(); ++digit) {
-        DeviceId& device = schedule.placement[OpId{digit}];
-        device = DeviceId{device.index() + 1};
-        if (device.index() < devices) break;
-        device = DeviceId{0};
-      }
-      if (digit == problem.op_count()) break;
-    }
-  } while (std::ranges::next_permutation(sequence, {}, [](OpId op) { return op.index(); }).found);
-  return least;
-}
-
 TEST_CASE("auto finds the optimum of small problems: no placement and no order of the devices is shorter") {
   Random random{1};
   for (int round = 0; round < 25; ++round) {
@@ -85,7 +56,7 @@ TEST_CASE("auto finds the optimum of small problems: no placement and no order o
     }
     const Problem problem = test::make_problem(instance);
     const Schedule schedule = auto_place(problem, auto_members(), {.budget = {.evaluations = 1'500}});
-    CHECK(test::naive_simulate(problem, schedule).makespan <= least_makespan(problem));
+    CHECK(test::naive_simulate(problem, schedule).makespan <= test::least_makespan(problem));
   }
 }
 

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "place/instances.hpp"
+#include "support/assignments.hpp"
 #include "support/random_problem.hpp"
+#include "support/refusal.hpp"
 #include "support/support.hpp"
-#include "trainyard/core/error.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/place/auto/clusters.hpp"
 #include "trainyard/place/kit/ranks.hpp"
@@ -23,24 +24,11 @@ namespace {
 /// Calls `visit` with each placement that the problem allows.
 template <class Visit>
 void for_each_placement(const Problem& problem, const Visit& visit) {
-  Schedule schedule{.placement = Placement(problem.op_count(), DeviceId{0})};
-  for (;;) {
-    bool allowed = true;
-    try {
-      check_schedule(problem, schedule);
-    } catch (const InputError&) {  // a device cannot run the op, or a group is apart
-      allowed = false;
-    }
-    if (allowed) visit(schedule.placement);
-    std::size_t digit = 0;
-    for (; digit < problem.op_count(); ++digit) {
-      DeviceId& device = schedule.placement[OpId{digit}];
-      device = DeviceId{device.index() + 1};
-      if (device.index() < problem.device_count()) break;
-      device = DeviceId{0};
-    }
-    if (digit == problem.op_count()) return;
-  }
+  test::for_each_assignment(problem.op_count(), problem.device_count(), [&](const std::vector<DeviceId>& devices) {
+    const Schedule schedule{.placement = Placement{devices}};
+    // A device may be unable to run an op, or a group be apart.
+    if (test::findings_of([&] { check_schedule(problem, schedule); }).empty()) visit(schedule.placement);
+  });
 }
 
 /// Independent ops, each given by its parameter bytes and its times on p0, p1, ..., on devices of these capacities.

@@ -3,23 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "support/assignments.hpp"
+
 namespace trainyard::test {
 namespace {
-
-/// Calls `each` with every assignment of one of `choices` devices to each thing.
-template <class Each>
-void for_all(std::size_t things, std::size_t choices, Each each) {
-  std::vector<DeviceId> chosen(things, DeviceId{0});
-  while (true) {
-    each(chosen);
-    std::size_t i = 0;
-    for (; i < things; ++i) {
-      chosen[i] = DeviceId{(chosen[i].index() + 1) % choices};
-      if (chosen[i].index() != 0) break;
-    }
-    if (i == things) return;
-  }
-}
 
 /// Whether the devices can be ordered so that no edge goes backward.
 bool is_chain(const Contraction& blocks, const std::vector<DeviceId>& chosen, std::size_t devices) {
@@ -40,7 +27,7 @@ bool is_chain(const Contraction& blocks, const std::vector<DeviceId>& chosen, st
 Picoseconds best_contiguous(const LoadProblem& problem, const LoadOptions& options) {
   const Contraction blocks = contract(problem);
   Picoseconds best = kInfiniteLoad;
-  for_all(blocks.size(), problem.device_count(), [&](const std::vector<DeviceId>& chosen) {
+  for_each_assignment(blocks.size(), problem.device_count(), [&](const std::vector<DeviceId>& chosen) {
     if (!is_chain(blocks, chosen, problem.device_count())) return;
     const LoadReport report = evaluate_load(problem, expand(blocks, problem, chosen), options);
     if (report.feasible()) best = std::min(best, report.value);
@@ -50,7 +37,7 @@ Picoseconds best_contiguous(const LoadProblem& problem, const LoadOptions& optio
 
 Picoseconds best_placement(const LoadProblem& problem, const LoadOptions& options) {
   Picoseconds best = kInfiniteLoad;
-  for_all(problem.color_count(), problem.device_count(), [&](const std::vector<DeviceId>& chosen) {
+  for_each_assignment(problem.color_count(), problem.device_count(), [&](const std::vector<DeviceId>& chosen) {
     LoadPlacement placement(problem.op_count());
     for (const OpId op : problem.ops()) placement[op] = chosen[problem.op(op).color];
     const LoadReport report = evaluate_load(problem, placement, options);
