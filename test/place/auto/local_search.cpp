@@ -27,12 +27,12 @@ Problem two_readers() {
   builder.add({.name = "long", .times = {{"p1", Nanoseconds{100}}}, .inputs = {"b"}});
   return {std::move(builder).build(), make_cluster(test::full_mesh(2))};
 }
-Placement placed(const std::vector<std::size_t>& devices) {
+Placement placement_of(const std::vector<std::size_t>& devices) {
   Placement placement;
   for (const std::size_t each : devices) placement.push_back(DeviceId{each});
   return placement;
 }
-const Placement kOfReaders = placed({0, 1, 1});
+const Placement kOfReaders = placement_of({0, 1, 1});
 
 Schedule by_priority(Placement placement, std::vector<double> priority) {
   Schedule schedule{.placement = std::move(placement), .policy = Policy::priority};
@@ -69,7 +69,7 @@ TEST_CASE("under priorities an op that waits for a device comes before the one t
   builder.add({.name = "before", .times = {{"p0", Nanoseconds{1}}}, .outputs = {{"a", Bytes{0}}}});
   builder.add({.name = "after", .times = {{"p1", Nanoseconds{10}}}, .inputs = {"a"}});
   const Problem problem{std::move(builder).build(), make_cluster(test::full_mesh(2))};
-  const Schedule start = by_priority(placed({0, 0, 1}), {7, 7, 7});
+  const Schedule start = by_priority(placement_of({0, 0, 1}), {7, 7, 7});
   REQUIRE(simulate(problem, start).makespan == Nanoseconds{12});
   const auto levels = cluster_levels(problem);
   CHECK(search_from(problem, levels, start, 20).best_outcome().makespan == Nanoseconds{11});
