@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "rewrite/lenet_replica.hpp"
 #include "support/refusal.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
@@ -21,9 +22,6 @@ namespace {
 
 Graph whole_lenet() { return training_graph(make_network("lenet:batch=64")); }
 
-/// LeNet's step with its weights as tensors and one replica, so that names end in "@1".
-Graph one_replica() { return data_parallel(whole_lenet(), {.replicas = 1}).graph; }
-
 Finding refusal(const Graph& graph, const Rewrite& rewrite) {
   return test::finding_of([&] { apply_rewrites(graph, std::vector{rewrite}); });
 }
@@ -31,7 +29,7 @@ Finding refusal(const Graph& graph, const Rewrite& rewrite) {
 }  // namespace
 
 TEST_CASE("rewrites follow each other: run again, in microbatches, in replicas") {
-  const Graph whole = training_graph(make_network("lenet:batch=64"));
+  const Graph whole = whole_lenet();
   const std::vector<Rewrite> rewrites{
       Recompute{{"conv1/conv"}},
       Microbatch{2},
@@ -62,7 +60,7 @@ TEST_CASE("rewrites follow each other: run again, in microbatches, in replicas")
 }
 
 TEST_CASE("splits of ops that are not there or cannot be split say so") {
-  const Graph graph = one_replica();
+  const Graph graph = test::lenet_replica();
   const auto code = [&](const std::vector<Rewrite>& splits) {
     const Finding finding = test::finding_of([&] { apply_rewrites(graph, splits); });
     return finding.code + finding.pointer;
@@ -78,7 +76,7 @@ TEST_CASE("splits of ops that are not there or cannot be split say so") {
 }
 
 TEST_CASE("splits one after the other are those made one by one") {
-  const Graph graph = one_replica();
+  const Graph graph = test::lenet_replica();
   const std::vector<Rewrite> splits{SplitOp{"conv1/conv@1", SplitDimension::batch, 2},
                                     SplitOp{"conv2/conv/grad@1", SplitDimension::channel, 3}};
   CHECK(apply_rewrites(graph, splits) ==

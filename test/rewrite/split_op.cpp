@@ -7,26 +7,21 @@
 #include <vector>
 
 #include "rewrite/by_name.hpp"
+#include "rewrite/lenet_replica.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
-#include "trainyard/rewrite/data_parallel.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
 using namespace trainyard;
 using test::inputs_of;
+using test::lenet_replica;
 using test::op_named;
 
 namespace {
 
 using Names = std::vector<std::string>;
-
-/// LeNet's step with its weights as tensors and one replica, so that names end in "@1".
-Graph lenet(Granularity granularity = Granularity::op) {
-  return data_parallel(training_graph(make_network("lenet:batch=64"), {.granularity = granularity}), {.replicas = 1})
-      .graph;
-}
 
 std::vector<std::int64_t> output_bytes(const Graph& graph, const std::string& op) {
   std::vector<std::int64_t> bytes;
@@ -42,7 +37,7 @@ using Sizes = std::vector<std::int64_t>;
 
 TEST_CASE(
     "a convolution in two along the batch: its input is split, the weights go to both, outputs are concatenated") {
-  const Graph graph = split(lenet(), "conv2/conv@1", SplitDimension::batch, 2);
+  const Graph graph = split(lenet_replica(), "conv2/conv@1", SplitDimension::batch, 2);
   CHECK(inputs_of(graph, "conv2/conv@1/part1") ==
         Names{"conv2/conv@1/split/conv1/max_pool.out@1:1", "conv2/conv/weights"});
   CHECK(output_bytes(graph, "conv2/conv@1/split/conv1/max_pool.out@1") == Sizes{301056 / 2, 301056 / 2});
@@ -60,7 +55,7 @@ TEST_CASE(
 
 TEST_CASE("a convolution along output channels: weights are split, and the input goes to all") {
   // 16 channels in 3 parts: 5, 5 and 6.
-  const Graph graph = split(lenet(), "conv2/conv@1", SplitDimension::channel, 3);
+  const Graph graph = split(lenet_replica(), "conv2/conv@1", SplitDimension::channel, 3);
   CHECK(inputs_of(graph, "conv2/conv@1/part2") ==
         Names{"conv1/max_pool.out@1", "conv2/conv@1/split/conv2/conv/weights:2"});
   CHECK(output_bytes(graph, "conv2/conv@1/split/conv2/conv/weights") ==
@@ -70,7 +65,7 @@ TEST_CASE("a convolution along output channels: weights are split, and the input
 }
 
 TEST_CASE("the gradient of a convolution along the batch: gradients of weights are summed, of data concatenated") {
-  const Graph graph = split(lenet(), "conv2/conv/grad@1", SplitDimension::batch, 2);
+  const Graph graph = split(lenet_replica(), "conv2/conv/grad@1", SplitDimension::batch, 2);
   CHECK(inputs_of(graph, "conv2/conv/grad@1/part0") == Names{"conv2/conv/grad@1/split/conv2/conv.out.grad@1:0",
                                                              "conv2/conv/grad@1/split/conv1/max_pool.out@1:0",
                                                              "conv2/conv/weights"});
@@ -83,7 +78,7 @@ TEST_CASE("the gradient of a convolution along the batch: gradients of weights a
 }
 
 TEST_CASE("the gradient of a product along output features: of data summed, of weights concatenated") {
-  const Graph graph = split(lenet(), "fc2/gemm/grad@1", SplitDimension::channel, 2);
+  const Graph graph = split(lenet_replica(), "fc2/gemm/grad@1", SplitDimension::channel, 2);
   CHECK(inputs_of(graph, "fc2/gemm/grad@1/part1") == Names{"fc2/gemm/grad@1/split/fc2/gemm.out.grad@1:1",
                                                            "fc1/relu.out@1",
                                                            "fc2/gemm/grad@1/split/fc2/gemm/weights:1"});
@@ -93,7 +88,7 @@ TEST_CASE("the gradient of a product along output features: of data summed, of w
 }
 
 TEST_CASE("gradients in pieces: of the data, of the weights") {
-  const Graph whole = lenet(Granularity::fine);
+  const Graph whole = lenet_replica(Granularity::fine);
   const Graph data = split(whole, "conv2/conv/grad_x@1", SplitDimension::channel, 2);
   CHECK(data.find_op("conv2/conv/grad_x@1/sum/conv1/max_pool.out.grad@1"));
   const Graph weights = split(whole, "conv2/conv/grad_w@1", SplitDimension::channel, 2);
@@ -210,7 +205,7 @@ TEST_CASE("parameters that an op holds itself are held by every part along the b
 }
 
 TEST_CASE("parts add up to the whole: FLOPs, times, what is read and written in shares") {
-  const Graph whole = lenet();
+  const Graph whole = lenet_replica();
   std::size_t tried = 0;
   for (const OpId op : whole.ops())
     for (const SplitDimension dimension : {SplitDimension::batch, SplitDimension::channel})
