@@ -34,7 +34,7 @@ std::string signature(const TensorParallelGraph& parallel, const char* op) {
 }
 
 /// Counts the collectives of a pass by description, as in "all-reduce 1024".
-std::map<std::string, int> sums(const TensorParallelGraph& parallel, Phase phase) {
+std::map<std::string, int> collectives_of(const TensorParallelGraph& parallel, Phase phase) {
   std::map<std::string, int> counts;
   for (const RankCollective& each : parallel.collectives)
     if (each.phase == phase) ++counts[std::string{name_of(each.kind)} + " " + std::to_string(each.bytes.count)];
@@ -44,7 +44,7 @@ std::map<std::string, int> sums(const TensorParallelGraph& parallel, Phase phase
 using Counts = std::map<std::string, int>;
 
 Counts all_gathers(const TensorParallelGraph& parallel, Phase phase) {
-  Counts counts = sums(parallel, phase);
+  Counts counts = collectives_of(parallel, phase);
   std::erase_if(counts, [](const auto& each) { return !each.first.starts_with("all-gather"); });
   return counts;
 }
@@ -67,9 +67,9 @@ TEST_CASE("a transformer's layer is a column and a row twice, with two all-reduc
   CHECK(inputs_of(parallel.graph, "h.1/dropout_2^3") == Names{"h.1/linear_2.out/whole^3"});
   // 2 x 128 x 256 numbers are 262,144 bytes. Forward: all-reduces of the layers' outputs and the embedding's, and of
   // three numbers for each of 256 rows of logits. Backward: of the layers' inputs and the head's.
-  CHECK(sums(parallel, Phase::forward) == Counts{{"all-reduce 262144", 3 * 2 + 1}, {"all-reduce 3072", 1}});
-  CHECK(sums(parallel, Phase::backward) == Counts{{"all-reduce 262144", 3 * 2 + 1}});
-  CHECK(sums(parallel, Phase::update).empty());
+  CHECK(collectives_of(parallel, Phase::forward) == Counts{{"all-reduce 262144", 3 * 2 + 1}, {"all-reduce 3072", 1}});
+  CHECK(collectives_of(parallel, Phase::backward) == Counts{{"all-reduce 262144", 3 * 2 + 1}});
+  CHECK(collectives_of(parallel, Phase::update).empty());
 }
 
 TEST_CASE(
@@ -86,17 +86,17 @@ TEST_CASE(
         Names{"h.1/linear.out.grad^3", "h.1/layer_norm.out/whole#2^3"});
   // Forward: the results of each layer's two row products and of the embedding are reduce-scattered. The inputs of each
   // layer's two column products and of the head are gathered.
-  CHECK(sums(parallel, Phase::forward) ==
+  CHECK(collectives_of(parallel, Phase::forward) ==
         Counts{{"reduce-scatter 262144", 3 * 2 + 1}, {"all-gather 262144", 3 * 2 + 1}, {"all-reduce 3072", 1}});
   // Backward: the gradients of the column products' inputs are reduce-scattered. Gathered are the gradients for the row
   // products and for both embeddings (one sample for the positions), and the inputs of the column products once more.
-  CHECK(sums(parallel, Phase::backward) == Counts{{"reduce-scatter 262144", 3 * 2 + 1},
-                                                  {"all-gather 262144", 3 * 2 + 1 + 3 * 2 + 1},
-                                                  {"all-gather 131072", 1}});
+  CHECK(collectives_of(parallel, Phase::backward) == Counts{{"reduce-scatter 262144", 3 * 2 + 1},
+                                                            {"all-gather 262144", 3 * 2 + 1 + 3 * 2 + 1},
+                                                            {"all-gather 131072", 1}});
 
   // Once a step, the gradients of norm parameters, which every rank holds whole, are all-reduced: 2 x 256 numbers a
   // norm, two norms a layer and one of the head.
-  CHECK(sums(parallel, Phase::update) == Counts{{"all-reduce 4096", 3}, {"all-reduce 2048", 1}});
+  CHECK(collectives_of(parallel, Phase::update) == Counts{{"all-reduce 4096", 3}, {"all-reduce 2048", 1}});
   CHECK(inputs_of(parallel.graph, "h.1/layer_norm.weight/update^3") == Names{"h.1/layer_norm.weight.grad/whole^3"});
 
   // Activations kept for the backward pass are divided: 1/4 of everything except scalars.
@@ -177,7 +177,7 @@ TEST_CASE("ranks divide the FLOPs of products among them") {
 TEST_CASE("gradients of several columns of one tensor add up before their all-reduce") {
   // BERT has separate products for query, key and value: one all-reduce for the three, and one for the wide layer.
   const auto parallel = ranks_of("bert_base:layers=1", 2);
-  const Counts backward = sums(parallel, Phase::backward);
+  const Counts backward = collectives_of(parallel, Phase::backward);
   // 16 x 384 x 768 numbers are 18,874,368 bytes: of attention, of the wide layer, and of the head's two products.
   CHECK(backward.at("all-reduce 18874368") == 4);
 }
@@ -208,9 +208,9 @@ TEST_CASE("of grouped queries several ranks read the keys and values of one head
   CHECK(signature(parallel, "layers.0/softmax^2") == "Softmax(float32[1,2,16,16])->float32[1,2,16,16]");
   CHECK(inputs_of(parallel.graph, "layers.0/matmul^2") == Names{"layers.0/add.out^2", "layers.0/add_2.out/whole^2"});
   // 2 heads x 16 x 16 numbers of keys and of values, rows of two layers, and three numbers a row for the loss.
-  CHECK(sums(parallel, Phase::forward) ==
+  CHECK(collectives_of(parallel, Phase::forward) ==
         Counts{{"all-gather 2048", 2}, {"all-reduce 8192", 2}, {"all-reduce 192", 1}});
-  CHECK(sums(parallel, Phase::backward) == Counts{{"reduce-scatter 2048", 2}, {"all-reduce 8192", 3}});
+  CHECK(collectives_of(parallel, Phase::backward) == Counts{{"reduce-scatter 2048", 2}, {"all-reduce 8192", 3}});
   for (const OpId op : whole.ops())
     if (whole.type(op).starts_with("MatMul") || whole.type(op).starts_with("Softmax"))
       CHECK(4 * parallel.graph.flops(op_named(parallel.graph, rank_name(whole.name(op), 3))).value ==
@@ -218,7 +218,7 @@ TEST_CASE("of grouped queries several ranks read the keys and values of one head
   const auto fused = ranks_of("llama3_8b:fused=1," + small, 4);
   CHECK(signature(fused, "layers.0/attention^1") ==
         "Attention(float32[1,2,16,16],float32[1,1,16,16],float32[1,1,16,16])->float32[1,2,16,16]");
-  CHECK(sums(fused, Phase::backward) == sums(parallel, Phase::backward));
+  CHECK(collectives_of(fused, Phase::backward) == collectives_of(parallel, Phase::backward));
   // 8 query heads cannot be divided among 16 ranks.
   CHECK(signature(ranks_of("llama3_8b:" + small, 16), "layers.0/softmax^2") ==
         "Softmax(float32[1,8,16,16])->float32[1,8,16,16]");
@@ -240,13 +240,13 @@ TEST_CASE("keys with the extents of their queries are keys: ranks add up the ter
   CHECK(signature(parallel, "layers.0/matmul_2/grad^2") ==
         "MatMulGrad(float32[1,1,8,16],float32[1,1,4,16],float32[1,1,8,4])->float32[1,1,8,4],float32[1,1,4,16]");
   // 2 heads x 4 x 16 numbers of keys and of values, and 4 rows of 128.
-  CHECK(sums(parallel, Phase::backward) == Counts{{"reduce-scatter 512", 2}, {"all-reduce 2048", 3}});
+  CHECK(collectives_of(parallel, Phase::backward) == Counts{{"reduce-scatter 512", 2}, {"all-reduce 2048", 3}});
   const auto fine = ranks_of(network, 4, Granularity::fine);
   CHECK(signature(fine, "layers.0/matmul/grad_a^2") ==
         "MatMulGradA(float32[1,1,8,4],float32[1,1,16,4])->float32[1,1,8,16]");
   CHECK(signature(fine, "layers.0/matmul/grad_b^2") ==
         "MatMulGradB(float32[1,1,8,4],float32[1,1,8,16])->float32[1,1,16,4]");
-  CHECK(sums(fine, Phase::backward) == sums(parallel, Phase::backward));
+  CHECK(collectives_of(fine, Phase::backward) == collectives_of(parallel, Phase::backward));
 }
 
 TEST_CASE("gradients of the parts of latent queries, keys and values stay shares of heads") {
@@ -270,14 +270,14 @@ TEST_CASE("a cross entropy of images adds up three numbers a pixel") {
   const Graph graph =
       training_graph(net.finish({net.node("Conv", {x, net.parameter("w", {8, 3, 1, 1})}, {2, 8, 16, 16})}));
   // 2 x 16 x 16 rows of three 4-byte numbers.
-  CHECK(sums(tensor_parallel(graph, {2}), Phase::forward) == Counts{{"all-reduce 6144", 1}});
+  CHECK(collectives_of(tensor_parallel(graph, {2}), Phase::forward) == Counts{{"all-reduce 6144", 1}});
 }
 
 TEST_CASE("heads that ranks cannot share are gathered, and attention is whole") {
   const auto parallel = ranks_of("gpt2:layers=1,hidden=48,heads=3,seq=16,batch=1,positions=16", 2);
   CHECK(signature(parallel, "h.0/linear^1") == "Linear(float32[1,16,48],float32[48,72],float32[72])->float32[1,16,72]");
   CHECK(signature(parallel, "h.0/matmul^1") == "MatMul(float32[1,3,16,16],float32[1,3,16,16])->float32[1,3,16,16]");
-  CHECK(sums(parallel, Phase::forward).at("all-gather 3072") == 4);  // query, key, value and the last product
+  CHECK(collectives_of(parallel, Phase::forward).at("all-gather 3072") == 4);  // query, key, value and the last product
 }
 
 TEST_CASE("what a rank reads and writes has the extents of its signature") {
