@@ -14,7 +14,7 @@
 #include "profiler/run/cpu/cpu_backend.hpp"
 #include "profiler/run/cuda/cuda_backend.hpp"
 #include "profiler/run/cuda/fake_cuda.hpp"
-#include "profiler/run/cuda/random_groups.hpp"
+#include "profiler/run/random_groups.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"

@@ -16,7 +16,7 @@
 #include "profiler/run/cuda/cuda_backend.hpp"
 #include "profiler/run/cuda/fake_cuda.hpp"
 #include "profiler/run/cuda/plan_hazards.hpp"
-#include "profiler/run/cuda/random_groups.hpp"
+#include "profiler/run/random_groups.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/random.hpp"

@@ -8,6 +8,7 @@
 #include "profiler/measure/measure.hpp"
 #include "profiler/run/cpu/cpu_backend.hpp"
 #include "profiler/run/cpu/cpu_run.hpp"
+#include "profiler/run/random_groups.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
@@ -21,17 +22,13 @@ using namespace trainyard;
 
 namespace {
 
-/// Places each colocation group on a random device; adds random priorities or a strict order if `policy` needs them.
+/// Schedule with each colocation group on a random device, and random priorities or a strict order if `policy` needs
+/// them.
 Schedule random_schedule(const Problem& problem, Policy policy, std::uint64_t seed) {
-  Random random{seed};
-  Schedule schedule;
+  Schedule schedule = test::random_groups(problem, seed);
   schedule.policy = policy;
-  schedule.placement = Placement(problem.op_count(), DeviceId{0});
-  for (const GroupId group : problem.groups()) {
-    const DeviceId device{random.below(problem.device_count())};
-    for (const OpId op : problem.group_ops(group)) schedule.placement[op] = device;
-  }
   if (policy == Policy::priority) {
+    Random random{seed};
     schedule.priority = IdMap<OpId, double>(problem.op_count(), 0);
     for (const OpId op : problem.ops()) schedule.priority[op] = random.uniform();
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "profiler/run/cpu/cpu_backend.hpp"
+#include "profiler/run/random_groups.hpp"
 #include "profiler/validate/outputs.hpp"
 #include "profiler/validate/validate.hpp"
 #include "trainyard/cluster/presets.hpp"
@@ -36,18 +37,6 @@ const std::string kTinyBert =
 const std::string kTinyMixture =
     "mixtral_8x7b:batch=8,seq=4,layers=1,hidden=16,heads=4,kv_heads=2,inner=16,experts=4,vocabulary=20";
 
-/// Places each colocation group on a random device.
-Schedule anywhere(const Problem& problem, std::uint64_t seed) {
-  Random random{seed};
-  Schedule schedule{.placement = Placement(problem.op_count(), DeviceId{0}), .rewrites = problem.rewrites()};
-  for (const GroupId group : problem.groups()) {
-    const DeviceId device{random.below(problem.device_count())};
-    for (const OpId op : problem.group_ops(group)) schedule.placement[op] = device;
-  }
-  check_schedule(problem, schedule);
-  return schedule;
-}
-
 /// A training step and its rewritten graph.
 struct Rewritten {
   Problem problem, whole;
@@ -62,7 +51,7 @@ struct Rewritten {
   /// Whether a step of the rewritten graph, placed at random, has the loss and parameters of the plain step on one
   /// device.
   bool agrees(std::uint64_t seed) const {
-    const Schedule schedule = anywhere(problem, seed);
+    const Schedule schedule = test::random_groups(problem, seed);
     const auto backend = make_cpu_backend();
     const Workload workload{.recipe = &recipe, .whole_problem = &whole, .whole_recipe = &step.recipe};
     const auto run = backend->prepare(problem, workload, schedule);
@@ -407,7 +396,7 @@ TEST_CASE("a strict order of ops and whole collectives is kept, and its predicti
   const Rewritten two{training_step(make_network("lenet:batch=4")),
                       {Replicate{.replicas = 2, .collective = Collective::whole}},
                       "2xcpu-core"};
-  Schedule schedule = anywhere(two.problem, 5);
+  Schedule schedule = test::random_groups(two.problem, 5);
   for (const OpId op : two.problem.ops())  // each replica on its own device
     schedule.placement[op] = DeviceId{two.problem.graph().name(op).ends_with("@2") ? 1U : 0U};
   schedule.policy = Policy::strict;

@@ -12,7 +12,7 @@
 #include "profiler/run/cuda/cuda_backend.hpp"
 #include "profiler/run/cuda/executor.hpp"
 #include "profiler/run/cuda/fake_cuda.hpp"
-#include "profiler/run/cuda/random_groups.hpp"
+#include "profiler/run/random_groups.hpp"
 #include "profiler/validate/validate.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"

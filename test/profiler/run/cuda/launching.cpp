@@ -13,7 +13,7 @@
 #include "profiler/run/cuda/executor.hpp"
 #include "profiler/run/cuda/fake_cuda.hpp"
 #include "profiler/run/cuda/kernel_bounds.hpp"
-#include "profiler/run/cuda/random_groups.hpp"
+#include "profiler/run/random_groups.hpp"
 #include "profiler/validate/validate.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"

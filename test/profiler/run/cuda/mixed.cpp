@@ -16,7 +16,7 @@
 #include "profiler/run/cuda/executor.hpp"
 #include "profiler/run/cuda/fake_cuda.hpp"
 #include "profiler/run/cuda/plan.hpp"
-#include "profiler/run/cuda/random_groups.hpp"
+#include "profiler/run/random_groups.hpp"
 #include "profiler/validate/validate.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"

@@ -8,15 +8,15 @@
 
 namespace trainyard::test {
 
-/// Places each colocation group on a random device; all devices must be able to run it.
+/// Schedule with each colocation group on a random device; all devices must be able to run it.
 inline Schedule random_groups(const Problem& problem, std::uint64_t seed) {
   Random random{seed};
-  Schedule schedule;
-  schedule.placement = Placement(problem.op_count(), DeviceId{0});
+  Schedule schedule{.placement = Placement(problem.op_count(), DeviceId{0}), .rewrites = problem.rewrites()};
   for (const GroupId group : problem.groups()) {
     const DeviceId device{random.below(problem.device_count())};
     for (const OpId op : problem.group_ops(group)) schedule.placement[op] = device;
   }
+  check_schedule(problem, schedule);
   return schedule;
 }
 
