@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "study/chain.hpp"
+#include "support/page_data.hpp"
+#include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/report/run_csv.hpp"
 
@@ -105,9 +107,7 @@ TEST_CASE("the page of a comparison has all rows, and draws those that keep thei
   const auto data_of = [](const Comparison& shown) {
     std::ostringstream out;
     write_page(shown, out);
-    const std::string page = out.str(), begin = R"(<script type="application/json" id="data">)";
-    const std::size_t from = page.find(begin) + begin.size();
-    return nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
+    return page_data(out.str());
   };
   const auto whole = data_of(comparison);
   REQUIRE(whole["runs"].size() == 2);
@@ -162,16 +162,11 @@ TEST_CASE("the chart of several comparisons is SVG with a line for each placer, 
   std::ostringstream out;
   write_chart(all, out);
   const std::string text = out.str();
-  const auto count = [&](const std::string& part) {
-    std::size_t found = 0;
-    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-    return found;
-  };
-  CHECK(count("<circle ") == 4);  // two placers, two cases
-  CHECK(count("fill=\"#fff\"") == 1);
-  CHECK(count("<a>") == 0);
-  CHECK(count(">10 ns</text>") == 1);  // the axis runs from 10 ns to 20 ns and labels both
-  CHECK(count(">20 ns</text>") == 1);
+  CHECK(occurrences(text, "<circle ") == 4);  // two placers, two cases
+  CHECK(occurrences(text, "fill=\"#fff\"") == 1);
+  CHECK(occurrences(text, "<a>") == 0);
+  CHECK(occurrences(text, ">10 ns</text>") == 1);  // the axis runs from 10 ns to 20 ns and labels both
+  CHECK(occurrences(text, ">20 ns</text>") == 1);
 }
 
 TEST_CASE("a run is four tables: ops, transfers, links and memory") {

@@ -16,6 +16,7 @@
 #include "io/random_run.hpp"
 #include "report/pipeline_run.hpp"
 #include "support/browser.hpp"
+#include "support/page_data.hpp"
 #include "support/support.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/error.hpp"
@@ -33,6 +34,8 @@ namespace trainyard {
 namespace {
 
 using nlohmann::json;
+using test::occurrences;
+using test::page_data;
 
 std::string page_text(const PageInput& input) {
   std::ostringstream out;
@@ -52,18 +55,6 @@ Run page_run(test::RandomRun random, std::string placer = "random") {
   return run;
 }
 
-std::size_t count(std::string_view text, std::string_view part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) ++found;
-  return found;
-}
-
-json data_of(const std::string& page) {
-  const std::string begin = R"(<script type="application/json" id="data">)";
-  const std::size_t from = page.find(begin) + begin.size();
-  return json::parse(page.substr(from, page.find("</script>", from) - from));
-}
-
 std::vector<std::int64_t> summed(const json& steps) {
   std::vector<std::int64_t> values;
   for (const json& step : steps) values.push_back((values.empty() ? 0 : values.back()) + step.get<std::int64_t>());
@@ -75,10 +66,10 @@ TEST_CASE("the page asks for nothing outside itself") {
   for (const char* address : {"https:", "//cdn", "@import", "fetch(", "XMLHttpRequest", "import(", "WebSocket"})
     CHECK(page.find(address) == page.npos);
   // The only address is the SVG namespace, in the icon. The only reference outside the text is that icon, a data URL.
-  CHECK(count(page, "http:") == count(page, "http://www.w3.org/2000/svg"));
-  CHECK(count(page, "url(") == count(page, "url(#"));  // a clipping path in the same picture
-  CHECK(count(page, " src=") == 0);
-  CHECK(count(page, "href=\"data:") + count(page, "href=\"#") == count(page, "href="));
+  CHECK(occurrences(page, "http:") == occurrences(page, "http://www.w3.org/2000/svg"));
+  CHECK(occurrences(page, "url(") == occurrences(page, "url(#"));  // a clipping path in the same picture
+  CHECK(occurrences(page, " src=") == 0);
+  CHECK(occurrences(page, "href=\"data:") + occurrences(page, "href=\"#") == occurrences(page, "href="));
 }
 
 TEST_CASE("names that look like markup or script stay text") {
@@ -99,11 +90,11 @@ TEST_CASE("names that look like markup or script stay text") {
   run.placer = hostile;
   for (const std::string& title : {hostile, std::string{}}) {
     const std::string page = page_text({.title = title, .facts = {{hostile, hostile}}, .runs = {&run}});
-    CHECK(count(page, "</script") == 2);  // end tags of the data and the script
-    CHECK(count(page, "<script") == 2);
-    CHECK(count(page, "<img") == 0);
-    CHECK(count(page, "<!--") == 0);
-    const json data = data_of(page);
+    CHECK(occurrences(page, "</script") == 2);  // end tags of the data and the script
+    CHECK(occurrences(page, "<script") == 2);
+    CHECK(occurrences(page, "<img") == 0);
+    CHECK(occurrences(page, "<!--") == 0);
+    const json data = page_data(page);
     CHECK(data["graphs"][0]["ops"][0] == hostile);
     CHECK(data["runs"][0]["label"] == hostile);
   }
@@ -122,7 +113,7 @@ TEST_CASE("of a fold the page has the devices that are simulated, with how many 
   const ParallelPlan plan{.data = 2, .tensor = 2, .cuts = {2}};
   const Schedule schedule = place_by_plan(problem, plan, {.batch = 8, .detail = PlanDetail::folded});
   const Run run = run_schedule(problem, schedule, LowerBound{"none", {}});
-  const json data = data_of(page_text({.runs = {&run}}))["runs"][0];
+  const json data = page_data(page_text({.runs = {&run}}))["runs"][0];
   std::vector<std::string> drawn;
   std::size_t devices = 0;
   for (const json& device : data["devices"]) devices += device["images"].get<std::size_t>();
@@ -153,12 +144,12 @@ TEST_CASE("the page draws which device of a plan has which stage, share, part an
                               run_of_plan({.degrees = {{.data = 2}, {.data = 1}}, .cuts = {3}, .microbatch = 2}),
                               run_schedule(problem, Schedule{.placement = Placement(problem.op_count(), DeviceId{0})})};
   const std::string page = page_text(runs);
-  const json plan = data_of(page)["runs"][0]["plan"];
+  const json plan = page_data(page)["runs"][0]["plan"];
   CHECK(plan["stages"] == json::parse("[[0], [1]]"));
   CHECK(plan["recompute"] == json::parse(R"(["the first 2", null])"));
   CHECK(plan["names"].size() == 8);
-  CHECK(data_of(page)["runs"][1]["plan"]["row"] == json::parse("[[2, 1], [1, 1]]"));
-  CHECK(data_of(page)["runs"][2]["plan"].is_null());
+  CHECK(page_data(page)["runs"][1]["plan"]["row"] == json::parse("[[2, 1], [1, 1]]"));
+  CHECK(page_data(page)["runs"][2]["plan"].is_null());
   const json seen = test::seen_in_browser("report/page_mesh", page);
   if (seen.is_null()) return;
   INFO(seen.dump(1));
@@ -179,7 +170,7 @@ TEST_CASE("the data of the page give back every span, transfer and memory step")
   for (std::uint64_t seed = 0; seed < test::rounds(60U); ++seed) {
     CAPTURE(seed);
     const Run run = page_run(test::random_run(seed));
-    const json data = data_of(page_text({.runs = {&run}}));
+    const json data = page_data(page_text({.runs = {&run}}));
     const json& drawing = data["runs"][0]["drawing"];
     const auto rows = lanes(run.problem, run.schedule.placement, run.timeline);
     REQUIRE(drawing["lanes"].size() == rows.size());
@@ -232,7 +223,7 @@ TEST_CASE("a measured run is drawn beneath its prediction, without a critical pa
     std::int64_t late = 0;  // so that no op starts when another one ends
     for (Span& span : measured.timeline.ops) ++late, span.start += Nanoseconds{late}, span.end += Nanoseconds{late + 1};
     const std::string page = page_text({.runs = {&predicted, &measured}});
-    const json data = data_of(page);
+    const json data = page_data(page);
     CHECK(page.find("Predicted, not measured.") == page.npos);
     CHECK(page.find("Rows that say so are measured, the others are predicted.") != page.npos);
     CHECK(data["runs"][0]["beneath"] == 1);
@@ -263,17 +254,17 @@ TEST_CASE("the comparison shows step times, ratios and bounds, and opens on the 
     return result;
   };
   const std::string page = page_text(std::vector{run("one", 0, 0), run("apart", 0, 1), run("far", 1, 0)});
-  CHECK(data_of(page)["open"] == 0);
+  CHECK(page_data(page)["open"] == 0);
   CHECK(page.find("<title>two on pair</title>") != page.npos);
-  CHECK(count(page, R"(<span class="tag bad">too large</span>)") == 1);
-  CHECK(count(page, R"(<span class="tag good">fits</span>)") == 2);
+  CHECK(occurrences(page, R"(<span class="tag bad">too large</span>)") == 1);
+  CHECK(occurrences(page, R"(<span class="tag good">fits</span>)") == 2);
   CHECK(page.find("20.0 %</td>") != page.npos);
   CHECK(page.find("+40.0 %</td>") != page.npos);  // far: 7 ms against 5
   CHECK(page.find("−60.0 %</td>") != page.npos);  // apart: 2 ms against 5
   CHECK(page.find("5.00 ms") != page.npos);
   CHECK(page.find("12.0 ms") != page.npos);
   CHECK(page.find("No schedule of this graph takes less than 4.00 ms (work).") != page.npos);
-  const json data = data_of(page);
+  const json data = page_data(page);
   for (const json& each : data["runs"]) CHECK(each["lower_bound_ns"] <= each["value_ns"]);
   CHECK(data["runs"][1]["lower_bound_ns"] == 2'000'000);
   CHECK(page.find("Predicted, not measured.") != page.npos);
@@ -286,12 +277,12 @@ TEST_CASE("each run stands under the bound of its own graph") {
   split.schedule.rewrites = {SplitOp{"a"}};
   set_bound(split.summary, {"search", Nanoseconds{1}});
   const std::string page = page_text({.runs = {&split, &given}});
-  const json data = data_of(page);
+  const json data = page_data(page);
   CHECK(std::string{data["runs"][0]["footnote"]}.starts_with(
       "No schedule of the split graph takes less than 1 ns (search)."));
   CHECK(data["runs"][1]["gap"] == "optimal");
-  CHECK(count(page, ">split</span> 1 ns</td>") == 1);
-  CHECK(count(page, ">given</span> ") == 1);
+  CHECK(occurrences(page, ">split</span> 1 ns</td>") == 1);
+  CHECK(occurrences(page, ">given</span> ") == 1);
 }
 
 TEST_CASE("a page of several models says so, and each run says of which it is") {
@@ -299,7 +290,7 @@ TEST_CASE("a page of several models says so, and each run says of which it is") 
   const PageInput input{.runs = {&first, &second, &first}, .models = {"a", "b", "c"}};
   const std::string page = page_text(input);
   CHECK(page.find("<title>3 models on " + first.problem.cluster().name() + "</title>") != page.npos);
-  CHECK(data_of(page)["runs"][2]["label"] == "c on " + first.problem.cluster().name() + ": heft");
+  CHECK(page_data(page)["runs"][2]["label"] == "c on " + first.problem.cluster().name() + ": heft");
 }
 
 TEST_CASE("under the objective of completions the page ranks by them") {
@@ -310,8 +301,8 @@ TEST_CASE("under the objective of completions the page ranks by them") {
   short_sum.completions = Completions{.models = {}, .total = Nanoseconds{9}, .bound = Nanoseconds{6}};
   short_sum.summary.makespan += Nanoseconds{1};
   const std::string page = page_text({.runs = {&long_sum, &short_sum}});
-  CHECK(data_of(page)["open"] == 1);
-  CHECK(data_of(page)["runs"][0]["gap"] == "50.0 %");  // (12 - 6) / 12
+  CHECK(page_data(page)["open"] == 1);
+  CHECK(page_data(page)["runs"][0]["gap"] == "50.0 %");  // (12 - 6) / 12
   CHECK(page.find(">Completions</button>") != page.npos);
   CHECK(page.find("+33.3 %</td>") != page.npos);  // 12 against 9
 }
@@ -322,7 +313,7 @@ TEST_CASE("runs that are not drawn keep their row, and runs of one problem share
   second.placer = "second";
   third.placer = "third";
   third.timeline.ops = {};
-  const json data = data_of(page_text({.runs = {&first, &second, &third}}));
+  const json data = page_data(page_text({.runs = {&first, &second, &third}}));
   CHECK(data["graphs"].size() == 1);
   CHECK(data["runs"].size() == 3);
   CHECK(data["runs"][2]["drawing"].is_null());
@@ -335,7 +326,7 @@ TEST_CASE("a page of runs without timelines has their rows alone, and files of s
   run.timeline.ops = {};
   run.timeline.transfers = {};
   const std::string page = page_text({.runs = {&run, &run}});
-  CHECK(data_of(page)["runs"][0]["drawing"].is_null());
+  CHECK(page_data(page)["runs"][0]["drawing"].is_null());
   CHECK(page.find("It keeps no timeline.") != page.npos);
   std::ostringstream out;
   for (const auto write : {&write_svg, &write_ops_csv, &write_transfers_csv, &write_links_csv, &write_memory_csv})

@@ -1,24 +1,12 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
-#include <sstream>
 
 #include "sim/program.hpp"
+#include "support/page_data.hpp"
 #include "support/support.hpp"
 
 using namespace trainyard::test;
-
-namespace {
-
-nlohmann::json page_data(const std::filesystem::path& file) {
-  std::stringstream text;
-  text << std::ifstream{file}.rdbuf();
-  const std::string page = text.str(), begin = R"(<script type="application/json" id="data">)";
-  const std::size_t from = page.find(begin) + begin.size();
-  return nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
-}
-
-}  // namespace
 
 TEST_CASE("the page of a validation shows the times that are judged, and the communication that was exposed") {
   const TemporaryFolder folder;
@@ -27,7 +15,7 @@ TEST_CASE("the page of a validation shows the times that are judged, and the com
                                  "validate lenet:batch=8 --placer round-robin --cluster 2xcpu-core --backend recording "
                                  "--report page.html --json");
   REQUIRE(ran.exit_code == 0);
-  const auto object = json_of(ran), data = page_data(folder.path() / "page.html");
+  const auto object = json_of(ran), data = page_data(read_text(folder.path() / "page.html"));
   CHECK(object["basis"] == "steps");
   CHECK(object["undisturbed_ns"].is_null());
   CHECK(data["runs"][0]["makespan_ns"] == object["predicted_ns"]);
@@ -42,7 +30,7 @@ TEST_CASE("the page of a ranking has every placement with its verdict, predicted
   const auto ran = run_trainyard(folder.path(),
                                  "validate lenet:batch=8 --placer round-robin --cluster 2xcpu-core --backend recording "
                                  "--rank 3 --report page.html --json");
-  const auto object = json_of(ran), data = page_data(folder.path() / "page.html");
+  const auto object = json_of(ran), data = page_data(read_text(folder.path() / "page.html"));
   REQUIRE(object["placements"].size() == 3);
   REQUIRE(data["runs"].size() == 6);
   CHECK(data["open"] == 0);
@@ -71,7 +59,7 @@ TEST_CASE("what is drawn of a real run takes the time that its verdict is about"
                                  "validate lenet:batch=8 --placer round-robin --cluster 2xcpu-core --time 1s --report "
                                  "page.html --json");
   if (ran.exit_code == 4) return report_skipped("needs two cores");
-  const auto object = json_of(ran), data = page_data(folder.path() / "page.html");
+  const auto object = json_of(ran), data = page_data(read_text(folder.path() / "page.html"));
   // Holds with and without disturbance by other work.
   const bool disturbed = object["basis"] == "ops";
   CHECK(data["runs"][1]["makespan_ns"] == (disturbed ? object["undisturbed_ns"] : object["measured_ns"]["p50"]));
@@ -84,7 +72,7 @@ TEST_CASE("results, CSV and page of a comparison agree on bounds and gaps, and n
                                  "compare alexnet resnet18 --cluster 2xV100,4xV100 --placers heft,data-parallel,single "
                                  "--report page.html --csv table.csv --json");
   REQUIRE(ran.exit_code == 0);
-  const auto object = json_of(ran), data = page_data(folder.path() / "page.html");
+  const auto object = json_of(ran), data = page_data(read_text(folder.path() / "page.html"));
   REQUIRE(object["results"].size() == 12);
   REQUIRE(data["runs"].size() == 12);
   std::ifstream table{folder.path() / "table.csv"};
@@ -129,7 +117,7 @@ TEST_CASE("the page says what a faster part of the machine would make of the run
   const std::string words = "lenet --cluster 2xV100 --placer round-robin ";
   REQUIRE(run_trainyard(folder.path(), "simulate " + words + "--report page.html").exit_code == 0);
   const auto object = json_of(run_trainyard(folder.path(), "explain " + words + "--json"));
-  const auto found = page_data(folder.path() / "page.html")["runs"][0]["what_if"];
+  const auto found = page_data(read_text(folder.path() / "page.html"))["runs"][0]["what_if"];
   REQUIRE(found.size() > 1);
   for (const auto& each : found) {
     CAPTURE(each.dump());

@@ -96,12 +96,6 @@ namespace {
 const std::string kRanks =
     "ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n ";
 
-std::size_t times_in(const std::string& text, const std::string& part) {
-  std::size_t times = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++times;
-  return times;
-}
-
 bool has_ranks(const TemporaryFolder& folder) {
   return contains(run_trainyard(folder.path(), "doctor").output, "mpirun") &&
          run_command("command -v mpirun").exit_code == 0;
@@ -145,7 +139,7 @@ TEST_CASE("a placement by 1, 2 and 3 ranks is that of one process, said once") {
       CAPTURE(ranks);
       const auto run = run_trainyard(folder.path(), words + " -o ranks.json", kRanks + ranks);
       CHECK(run.exit_code == 0);
-      CHECK(times_in(run.output, " step time ") == 1);
+      CHECK(occurrences(run.output, " step time ") == 1);
       CHECK(read_text(folder.path() / "ranks.json") == read_text(folder.path() / "alone.json"));
     }
   }

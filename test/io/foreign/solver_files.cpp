@@ -24,18 +24,13 @@ Problem two_ops() {
   return problem_of(instance, linked(2));
 }
 
-std::size_t count(const std::string& text, const std::string& word) {
-  std::size_t times = 0;
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++times;
-  return times;
-}
-
 TEST_CASE("a problem as an LP file: objective, rows, bounds, whole columns, and an end") {
   std::ostringstream out;
   write_lp(two_ops(), MakespanProgram{two_ops(), {.limit = Nanoseconds{5}}}, out);
   const std::string text = out.str();
   CHECK(text.starts_with("\\ Placement and order of 2 ops on 2 devices; times in 1 ns\nMinimize\n makespan: C\n"));
-  for (const std::string part : {"Subject To\n", "Bounds\n", "Generals\n", "End\n"}) CHECK(count(text, part) == 1);
+  for (const std::string part : {"Subject To\n", "Bounds\n", "Generals\n", "End\n"})
+    CHECK(occurrences(text, part) == 1);
   // Symmetry breaking between two equal devices: the first op is on the first.
   CHECK(text.find(" 0 <= x_0_d1 <= 0\n") != std::string::npos);
   CHECK(text.find(" 0 <= x_1_d1 <= 1\n") != std::string::npos);
@@ -90,8 +85,8 @@ TEST_CASE("a problem for MiniZinc: its times, edges, transfers and links") {
   CHECK(text.find("time = [| 2, 2\n  | 3, 3 |]") != std::string::npos);
   CHECK(text.find("constraint start[2] >= start[1] + duration[1];") != std::string::npos);
   CHECK(text.find("move_time = [| 0, 4\n  | 4, 0 |]") != std::string::npos);
-  CHECK(count(text, "constraint cumulative(sent") == 2);  // one constraint for each direction of the link
-  CHECK(count(text, "solve minimize makespan;") == 1);
+  CHECK(occurrences(text, "constraint cumulative(sent") == 2);  // one constraint for each direction of the link
+  CHECK(occurrences(text, "solve minimize makespan;") == 1);
 }
 
 }  // namespace
