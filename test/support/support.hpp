@@ -43,7 +43,7 @@ class TemporaryFolder {
 std::string read_text(const std::filesystem::path& file);
 void write_text(const std::filesystem::path& file, const std::string& text);
 /// Whether `part` stands in `text`.
-inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 /// The number of times that `part` stands in `text`, without overlaps.
 std::size_t occurrences(std::string_view text, std::string_view part);
 /// `text` with the first `what`, which must occur, replaced by `by`.
