@@ -651,8 +651,8 @@ TEST_CASE("the network is drawn as a graph of layers in the colours of their dev
   CHECK(small["arrow"] == "right");
   CHECK(small["all"] == 5);
   CHECK(small["spread"] == json::parse("[[-10, 0, 10], [0, 10, 30], [1, 2]]"));
-  CHECK(small["columns"] == json::parse("[[0, 1, 1, 2], [0, 1, 2, 3], [1, 0, 2]]"));
-  CHECK(small["back"] == json::parse("[[], [2], []]"));  // the third edge closes a loop
+  // The column of each node, and the edges back: the third edge of the second graph closes a loop.
+  CHECK(small["columns"] == json::parse("[[[0, 1, 1, 2], []], [[0, 1, 2, 3], [2]], [[1, 0, 2], []]]"));
   CHECK(small["folded"] == 101);
   CHECK(small["binned"] == 300);  // 900 layers, three to a box
 

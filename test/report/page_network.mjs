@@ -50,8 +50,8 @@ try {
   seen.wide = await browser.evaluate('document.documentElement.scrollWidth');
 
   seen.spread = await browser.evaluate('[spread([0, 0, 0], [10, 10]), spread([0, 10, 30], [5, 5]), spread([1, 2], [1])]');
-  seen.columns = await browser.evaluate('[[4, [[0, 1], [0, 2], [1, 3], [2, 3]]], [4, [[0, 1], [1, 2], [2, 1], [2, 3]]], [3, [[0, 2], [1, 0]]]].map(([n, edges]) => [...columnsOf(n, edges).column])');
-  seen.back = await browser.evaluate('[[4, [[0, 1], [0, 2], [1, 3], [2, 3]]], [4, [[0, 1], [1, 2], [2, 1], [2, 3]]], [3, [[0, 2], [1, 0]]]].map(([n, edges]) => [...columnsOf(n, edges).back])');
+  seen.columns = await browser.evaluate(`[[4, [[0, 1], [0, 2], [1, 3], [2, 3]]], [4, [[0, 1], [1, 2], [2, 1], [2, 3]]], [3, [[0, 2], [1, 0]]]]
+    .map(([n, edges]) => columnsOf(n, edges)).map((each) => [[...each.column], [...each.back]])`);
   seen.folded = await browser.evaluate('new Set(boxNames(["stem", ...Array.from({ length: 500 }, (_, i) => `tail.${Math.floor(i / 5)}/part${i % 5}`)]).values()).size');
   seen.binned = await browser.evaluate('new Set(boxNames(Array.from({ length: 900 }, (_, i) => `conv${i}`)).values()).size');
   seen.troubles = browser.troubles();
