@@ -203,14 +203,14 @@ TEST_CASE("an all-reduce over a torus goes along all dimensions at once, both wa
   }
 }
 
-/// Flow that begins at 0, takes `alone` ns by itself, and crosses channel c uses[c] times. water_filled() returns the
-/// ends of such flows under max-min fair rates, in doubles. All rates rise together until a channel is full or a flow
-/// is as fast as alone; these flows stop rising, the others go on. Then bytes flow until the first flow ends, and the
-/// rates are found again.
+/// Flow that begins at 0, takes `alone` ns by itself, and crosses channel c uses[c] times.
 struct Flow {
   double alone;
   std::vector<double> uses;
 };
+/// Ends of flows under max-min fair rates, in doubles. All rates rise together until a channel is full or a flow is as
+/// fast as alone; these flows stop rising, the others go on. Then bytes flow until the first flow ends, and the rates
+/// are found again.
 std::vector<double> water_filled(const std::vector<Flow>& flows, const std::vector<double>& capacity) {
   std::vector<double> fastest, left, end(flows.size(), 0);
   for (const Flow& flow : flows) {

@@ -184,8 +184,8 @@ TEST_CASE("a fair link is busy while one or more transfers are on it") {
   CHECK(path[1] == PathStep{OpId::none(), 1, PathStep::Cause::data});
 }
 
-/// Checks max-min fairness by its definition: on each flow's route, some channel is full and carries no faster flow.
 TEST_CASE("every flow is as fast as any other on a full channel of its route, or as its route can be") {
+  // The definition of max-min fairness: on each flow's route, some channel is full and carries no faster flow.
   for (std::uint64_t seed = 0; seed < test::rounds(2'000U); ++seed) {
     CAPTURE(seed);
     Random random = Random::stream(77, seed);
