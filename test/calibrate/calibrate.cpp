@@ -156,10 +156,10 @@ TEST_CASE("what events add to ops is taken from them where whole steps are short
   CHECK(calibrate::even_excess({}, 1) == 0);
 
   Profile profile = made_profile();
-  OpMeasurement a = made_op("Relu", 0, 1'000, {10'000}), b = made_op("Add", 0, 1'000, {4'000}), beside = b, host = b;
-  a.graph = b.graph = beside.graph = host.graph = "g";
+  OpMeasurement a = made_op("Relu", 0, 1'000, {10'000}), b = made_op("Add", 0, 1'000, {4'000}), beside = b;
+  a.graph = b.graph = beside.graph = "g";
   a.op = "a";
-  b.op = beside.op = host.op = "b";
+  b.op = beside.op = "b";
   a.source = b.source = beside.source = "event";
   beside.busy_devices = 2;
   beside.device = "b";  // of the kind of 'a'
