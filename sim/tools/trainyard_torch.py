@@ -364,7 +364,7 @@ class _Ops:
         self.parameters = dict(model.named_parameters())
         self.result = [n for n in self.nodes if n.op == "output"][0].args[0]
         self.storage = {}  # node -> storage, or a list of storages
-        self.held = {}  # storage -> current tensor in it; None: a parameter or buffer
+        self.current = {}  # storage -> current tensor in it; None: a parameter or buffer
         self.owner = {}  # storage -> parameter
         self.own = {}  # storage -> parameter or buffer
         self.size = {}  # storage -> bytes
@@ -405,7 +405,7 @@ class _Ops:
         """Parameters, buffers and constants are no tensors of the graph; an Input op produces every other input."""
         for node in self.nodes:
             if node.op == "get_attr" or node in self.names:
-                self.storage[node], self.held[node.name] = node.name, None
+                self.storage[node], self.current[node.name] = node.name, None
                 if _value(node) is not None:
                     self.size[node.name] = _bytes(_value(node))
                 if self.names.get(node):
@@ -413,7 +413,7 @@ class _Ops:
                 if self.names.get(node) in self.parameters:
                     self.owner[node.name] = self.names[node]
             elif node.op == "placeholder" and _value(node) is not None:
-                self.storage[node], self.held[node.name] = node.name, node.name
+                self.storage[node], self.current[node.name] = node.name, node.name
                 self.size[node.name] = _bytes(_value(node))
                 self.made.append({"name": "input." + node.name, "type": "Input", "touches": [],
                                   "outputs": [{"name": node.name, "bytes": _bytes(_value(node))}]})
@@ -441,7 +441,7 @@ class _Ops:
             return
         read = [s for n in inputs for s in self._storages(n)]
         op = {"name": node.name, "type": kind.rstrip("_") or kind, "phase": phase,
-              "inputs": sorted({self.held[s] for s in read if self.held[s] is not None}), "outputs": [],
+              "inputs": sorted({self.current[s] for s in read if self.current[s] is not None}), "outputs": [],
               "touches": sorted({self.owner[s] for s in read if s in self.owner})}
         for parameter in op["touches"][1:]:
             self.group[self._root(parameter)] = self._root(op["touches"][0])
@@ -473,7 +473,7 @@ class _Ops:
     def _make(self, op, tensor, storage, value):
         self.size.setdefault(storage, _bytes(value) if value is not None else 0)
         op["outputs"].append({"name": tensor, "bytes": self.size[storage]})
-        self.held[storage] = tensor
+        self.current[storage] = tensor
 
     def _updates(self):
         trained = [(key, p) for key, p in self.parameters.items() if p.requires_grad]
@@ -484,7 +484,7 @@ class _Ops:
             state = OPTIMIZERS[self.optimizer] * size
             self.made.append({"name": "update." + key, "type": self.optimizer, "phase": "update", "touches": [key],
                               "layer": _layer(key.rpartition(".")[0]),
-                              "inputs": sorted({self.held[s] for s in self._storages(gradient) if self.held[s]}),
+                              "inputs": sorted({self.current[s] for s in self._storages(gradient) if self.current[s]}),
                               "outputs": [], "flops": float(parameter.numel() * (2 + 5 * OPTIMIZERS[self.optimizer])),
                               "bytes_accessed": 3 * size + 2 * state, "parameter_bytes": size, "state_bytes": state})
 
