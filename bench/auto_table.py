@@ -9,7 +9,8 @@ Clusters: 2, 4 and 8 V100 on NVLink (built in), and as many on PCIe 3.0 under on
 "Others" are all placers that neither search, train nor enumerate, each with its own order of ops, as in
 `trainyard compare`; --others selects fewer. Models that no placer fits into memory are left out of the table. If `auto`
 does not fit and another placer does, `auto` counts as worse and is in no mean. Runs that the results file already has
-are not repeated; --minutes stops after that time, and a later call continues. Prints a Markdown table.
+are not repeated; --minutes stops after that time, and a later call continues. A results file has one budget and one
+kind of costs. Prints a Markdown table.
 """
 import argparse
 import json
@@ -48,7 +49,7 @@ def measure(build, model, cluster, costs, budget, others, folder):
     best = min(fitting, key=lambda each: each["makespan_ns"], default=None)
     began = time.monotonic()
     found = trainyard(build, ["place", *words, "--placer", "auto", *budget], folder)
-    return {"model": model, "cluster": cluster, "budget": " ".join([*budget, *costs]), "load": os.getloadavg()[0],
+    return {"model": model, "cluster": cluster, "load": os.getloadavg()[0],
             "date": time.strftime("%Y-%m-%d"), "seconds": time.monotonic() - began,
             "other": best and best["placer"], "other_ns": best and best["makespan_ns"],
             "auto_ns": found["makespan_ns"], "fits": found["fits"], "bound_ns": found["lower_bound_ns"],
@@ -143,9 +144,13 @@ def main():
     budget = ["--evaluations", given.evaluations] if given.evaluations else ["--time", given.time or "10s"]
     budget += ["--threads", given.threads]
     costs = ["--costs", given.costs] if given.costs else []
+    asked = " ".join([*budget, *costs])
     clusters = given.clusters.split(",") if given.clusters else [
         f"{n}xV100{links}" for n in (2, 4, 8) for links in ("", "-pcie")]
     rows = [json.loads(line) for line in given.output.read_text().splitlines()] if given.output.exists() else []
+    kept = next((row["budget"] for row in rows if row["budget"] != asked), None)
+    if kept:
+        parser.error(f"{given.output} has rows of '{kept}', not of '{asked}': ask for those, or give another file")
     known = {(row["model"], row["cluster"]) for row in rows}
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -160,7 +165,7 @@ def main():
             for model in models:
                 if (model, cluster) in known or time.monotonic() - began > 60 * given.minutes:
                     continue
-                rows.append(measure(given.build, model, cluster, costs, budget, others, folder))
+                rows.append({**measure(given.build, model, cluster, costs, budget, others, folder), "budget": asked})
                 with given.output.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
     show(rows)
