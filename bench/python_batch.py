@@ -16,6 +16,7 @@ import heapq
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 
 build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build").resolve()
@@ -130,7 +131,7 @@ def seconds(work):
     return time.thread_time() - begin, answer
 
 
-def main():
+def main(folder):
     random = np.random.default_rng(1)
     edges = [(op - op % WIDTH - WIDTH + int(i), op) for op in range(WIDTH, OPS)
              for i in sorted(random.choice(WIDTH, 2, replace=False))]
@@ -142,10 +143,11 @@ def main():
     batch, loop = ty.Batch(problem, 1), placements[:100].tolist()
     program = None
     if (build / "bench" / "batch_rate").exists():
-        graph.write("/tmp/batch_rate.json")
-        pathlib.Path("/tmp/batch_rate.toml").write_text(cluster.to_toml())
-        placements.tofile("/tmp/batch_rate.int32")
-        program = [str(build / "bench" / "batch_rate"), "/tmp/batch_rate.json", "/tmp/batch_rate.toml", "/tmp/batch_rate.int32"]
+        files = [str(folder / name) for name in ("graph.json", "cluster.toml", "placements.int32")]
+        graph.write(files[0])
+        pathlib.Path(files[1]).write_text(cluster.to_toml())
+        placements.tofile(files[2])
+        program = [str(build / "bench" / "batch_rate"), *files]
     op_time, output_time, digraph = times.tolist(), bytes.tolist(), networkx.DiGraph()
     digraph.add_nodes_from(range(OPS)), digraph.add_edges_from(edges)
     ours, papers, peers, native = [], [], [], []
@@ -169,4 +171,5 @@ def main():
     print(f"a lean event loop in Python  {max(peers):10,.0f} placements/s: Batch is {best / max(peers):.0f} times as fast")
 
 
-main()
+with tempfile.TemporaryDirectory() as folder:
+    main(pathlib.Path(folder))
