@@ -1065,7 +1065,7 @@ TEST_CASE("gradients of replicas are added as fast as measured, by the ranks and
 }
 
 TEST_CASE("gradients of experts are added as fast as measured, at the least too") {
-  // Of four replicas two hold the same experts. By the last line of the table 500 kB would take 3 ms.
+  // Two of four replicas hold the same experts. By the last line of the table 500 kB would take 3 ms.
   CostModel measured;
   measured.collectives.push_back({CollectiveKind::all_reduce,
                                   2,
