@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "support/written_out.hpp"
 #include "trainyard/cluster/cluster.hpp"
@@ -44,11 +45,8 @@ std::vector<std::string> passed(const Cluster& cluster, std::size_t from, std::s
 
 std::vector<std::string> codes(const ClusterSpec& spec) {
   std::vector<std::string> found;
-  try {
-    make_cluster(spec);
-  } catch (const InputError& error) {
-    for (const Finding& finding : error.findings()) found.push_back(finding.code + " " + finding.pointer);
-  }
+  for (const Finding& finding : test::findings_of([&] { make_cluster(spec); }))
+    found.push_back(finding.code + " " + finding.pointer);
   return found;
 }
 

@@ -147,39 +147,36 @@ TEST_CASE("each mistake in an op has its code, its place and its words") {
 
 TEST_CASE("a collective computes and holds nothing, comes after some op, and its members make one tensor each") {
   const CollectiveTask sum{CollectiveKind::all_reduce, Bytes{4}};
-  const auto code_of = [&](const std::vector<OpSpec>& ops) -> std::string {
+  const auto refusal = [&](const std::vector<OpSpec>& ops) {
     GraphBuilder builder{"bad"};
     for (const OpSpec& op : ops) builder.add(op);
-    try {
+    return test::refusal_of([&] {
       const Graph graph = std::move(builder).build();
       REQUIRE(graph.has_collectives());
       REQUIRE(graph.collective(OpId{1})->bytes == Bytes{4});
       REQUIRE(graph.member_of(OpId{2}) == OpId{1});
-      return "";
-    } catch (const InputError& error) {
-      return error.findings().front().code + ": " + error.findings().front().message;
-    }
+    });
   };
   const OpSpec make{.name = "make"}, add{.name = "add", .after = {"make"}, .collective = sum};
   const OpSpec have{.name = "have", .outputs = {{"t", Bytes{4}}}, .after = {"add"}};
-  CHECK(code_of({make, add, have}) == "");
+  CHECK(refusal({make, add, have}) == "");
   OpSpec bad = add;
   bad.flops = Flops{1};
-  CHECK(code_of({make, bad, have}) == "collective: 'add' is a collective, and no device runs or holds it");
+  CHECK(refusal({make, bad, have}) == "collective: 'add' is a collective, and no device runs or holds it");
   bad = add;
   bad.after.clear();
-  CHECK(code_of({make, bad, have}) == "collective: the collective 'add' comes after no op");
+  CHECK(refusal({make, bad, have}) == "collective: the collective 'add' comes after no op");
   bad = add;
   bad.collective->bytes = Bytes{-1};
-  CHECK(code_of({make, bad, have}) == "negative-bytes: \"bytes\" of the collective 'add' must be 0 or more, got -1");
+  CHECK(refusal({make, bad, have}) == "negative-bytes: \"bytes\" of the collective 'add' must be 0 or more, got -1");
   bad = have;
   bad.outputs.push_back({"u", Bytes{4}});
-  CHECK(code_of({make, add, bad}) == "collective: op 'have' comes after the collective 'add', and makes 2 tensors");
+  CHECK(refusal({make, add, bad}) == "collective: op 'have' comes after the collective 'add', and makes 2 tensors");
   bad = have;
   bad.after.push_back("more");
-  CHECK(code_of({make, add, bad, {.name = "more", .after = {"make"}, .collective = sum}}) ==
+  CHECK(refusal({make, add, bad, {.name = "more", .after = {"make"}, .collective = sum}}) ==
         "collective: op 'have' comes after the collective 'more', and comes after 'add' too");
-  CHECK(code_of({make, add, {.name = "more", .after = {"add"}, .collective = sum}}) ==
+  CHECK(refusal({make, add, {.name = "more", .after = {"add"}, .collective = sum}}) ==
         "collective: op 'more' comes after the collective 'add', and is one itself");
 }
 
