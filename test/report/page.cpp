@@ -368,8 +368,8 @@ TEST_CASE("a drawing cuts names beyond 26 characters, not bytes, in the middle, 
   const Schedule schedule{.placement = Placement(std::vector{DeviceId{0}, DeviceId{1}})};
   std::ostringstream out;
   write_svg(run_schedule(Problem{std::move(builder).build(), make_cluster(spec)}, schedule), out);
-  CHECK(count(out.str(), ">" + umlauts + "</text>") == 1);
-  CHECK(count(out.str(), ">node-0000/gp...üüüüü  wire</text>") == 1);  // 12 + 3 + 11 characters
+  CHECK(test::occurrences(out.str(), ">" + umlauts + "</text>") == 1);
+  CHECK(test::occurrences(out.str(), ">node-0000/gp...üüüüü  wire</text>") == 1);  // 12 + 3 + 11 characters
 }
 
 TEST_CASE("the same input gives the same bytes") {

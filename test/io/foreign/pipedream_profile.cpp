@@ -19,7 +19,7 @@ std::string line(const std::string& name, const std::string& type = "Conv2d") {
          " -- forward_compute_time=1.5, backward_compute_time=2.0, activation_size=100.0, parameter_size=7.000\n";
 }
 
-Finding first_finding(const std::string& text) {
+Finding finding_in_profile(const std::string& text) {
   return test::finding_of([&] { parse_pipedream_profile(text, "p.txt"); });
 }
 
@@ -77,18 +77,18 @@ TEST_CASE("a profile is a training step: forward along the edges, gradients back
 }
 
 TEST_CASE("what is wrong with a profile is named with its line") {
-  CHECK(first_finding("").code == "empty-profile");
-  CHECK(first_finding("nonsense\n").code == "profile-line");
-  CHECK(first_finding(line("a") + line("a")).code == "duplicate-name");
-  const Finding edge = first_finding(line("a") + line("b") + "\ta -- b\n\ta -- b\n");
+  CHECK(finding_in_profile("").code == "empty-profile");
+  CHECK(finding_in_profile("nonsense\n").code == "profile-line");
+  CHECK(finding_in_profile(line("a") + line("a")).code == "duplicate-name");
+  const Finding edge = finding_in_profile(line("a") + line("b") + "\ta -- b\n\ta -- b\n");
   CHECK(edge.code == "duplicate-name");
   CHECK(edge.at.line == 4);
-  CHECK(first_finding("a -- X -- forward_compute_time=1.0\n").code == "profile-line");
-  const Finding number = first_finding(
+  CHECK(finding_in_profile("a -- X -- forward_compute_time=1.0\n").code == "profile-line");
+  const Finding number = finding_in_profile(
       line("a") + "b -- X -- forward_compute_time=-1, backward_compute_time=0, activation_size=0, parameter_size=0\n");
   CHECK(number.code == "number");
   CHECK(number.at.line == 2);
-  const Finding unknown = first_finding(line("node1") + line("node2") + "\tnode1 -- node22\n");
+  const Finding unknown = finding_in_profile(line("node1") + line("node2") + "\tnode1 -- node22\n");
   CHECK(unknown.code == "unknown-layer");
   CHECK(unknown.at.line == 3);
   CHECK(unknown.help.find("node2") != std::string::npos);
