@@ -30,7 +30,7 @@ struct KernelTime {
   Evidence evidence;
 };
 
-/// The time of a GPU op by closed forms of its kernels (kernel_forms.hpp), at the precision and shapes of its
+/// The time of a GPU op by closed forms of its kernels, at the precision and shapes of its
 /// signature. Backward ops, such as "ConvGradX", "ConvGrad" or "ConvBackward" (as "ConvGrad"):
 ///
 ///     products      as products themselves: dX (M, K, N), dW (N, K, M); batched products without tensor cores x 1.25
