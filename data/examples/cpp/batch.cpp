@@ -1,4 +1,4 @@
-// Many placements at once, on all cores: how step times of random placements are spread.
+// Many placements at once, on all cores: the distribution of the step times of random placements.
 #include <algorithm>
 #include <iostream>
 #include <trainyard/trainyard.hpp>

@@ -1,4 +1,4 @@
-// A calibration in code: measured times of ops in place of estimates, and what the prediction then rests on.
+// A calibration in code: measured op times replace estimates, and the result names the sources of its times.
 #include <iostream>
 #include <trainyard/trainyard.hpp>
 
@@ -11,7 +11,7 @@ int main() {
 
   Calibration calibration{.name = "by hand"};
   for (const OpId op : graph.ops())
-    if (graph.type(op).starts_with("Conv"))  // measured: a tenth more than what was estimated
+    if (graph.type(op).starts_with("Conv"))  // measured: 10 % above the estimate
       calibration.ops.push_back({.device_kind = "V100-SXM2-16GB",
                                  .signature = std::string{graph.signature(op)},
                                  .type = std::string{graph.type(op)},

@@ -1,4 +1,4 @@
-// A graph and a cluster of your own, in code: two branches of ops on two unequal devices.
+// A custom graph and cluster in code: two branches of ops on two unequal devices.
 #include <iostream>
 #include <trainyard/trainyard.hpp>
 

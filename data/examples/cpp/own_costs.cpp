@@ -1,10 +1,10 @@
-// Op and transfer times of your own: any type with the functions of cost/costs.hpp, or a lambda.
+// Custom op and transfer times: any type with the functions of cost/costs.hpp, or a lambda.
 #include <iostream>
 #include <trainyard/trainyard.hpp>
 
 using namespace trainyard;
 
-/// 40 % of the peak for products and convolutions, the memory's bandwidth for all else; links at 80 % of theirs.
+/// Products and convolutions at 40 % of the peak rate, all other ops at memory bandwidth; links at 80 % of theirs.
 struct TwoShares {
   OpCost op_cost(const Graph& graph, OpId op, const Device& device) const {
     const bool dense = graph.type(op).starts_with("Conv") || graph.type(op).starts_with("Gemm");

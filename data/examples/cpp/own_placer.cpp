@@ -1,11 +1,11 @@
-// A program of somebody else's, built on the library: a placer of their own beside those of the catalogue.
+// A custom placer, compared with placers of the catalogue.
 #include <fstream>
 #include <iostream>
 #include <trainyard/trainyard.hpp>
 
 using namespace trainyard;
 
-/// Each colocation group to the least loaded device of those that can run all of it.
+/// Assigns each colocation group to the least loaded device that can run all of its ops.
 Schedule least_loaded(const Problem& problem) {
   Schedule schedule{.placement = Placement(problem.op_count())};
   IdMap<DeviceId, Nanoseconds> load(problem.device_count());

@@ -1,10 +1,10 @@
-// A dispatch rule of your own: the op that a device runs next, of those that wait for it.
+// A custom dispatch rule: which of the waiting ops a device runs next.
 #include <iostream>
 #include <trainyard/trainyard.hpp>
 
 using namespace trainyard;
 
-/// Most memory freed first.
+/// The op that frees most memory runs first.
 struct FreesMost {
   bool before(const Waiting& a, const Waiting& b) const { return a.run.frees(a.op) > b.run.frees(b.op); }
 };

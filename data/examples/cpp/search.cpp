@@ -1,4 +1,4 @@
-// A search of your own: hill climbing by incremental simulation, each move for a part of a whole run's work.
+// A custom search: hill climbing by incremental simulation. Each move costs a fraction of a full simulation.
 #include <iostream>
 #include <trainyard/trainyard.hpp>
 
@@ -13,7 +13,7 @@ int main() {
   for (int i = 0; i < 2'000; ++i) {
     const GroupId group{random.below(problem.groups().size())};  // ops that must share a device
     const DeviceId to{random.below(problem.device_count())};
-    // Given up as soon as it is sure to be longer than what there is.
+    // Abandons a move as soon as its makespan exceeds the current one.
     if (!run.try_move(problem.group_ops(group), to, run.makespan()).complete()) continue;
     run.accept();
     ++accepted;

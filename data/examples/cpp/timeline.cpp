@@ -1,4 +1,4 @@
-// What a timeline tells: where a step's time goes, what holds memory, and the path that bounds it.
+// Reading a timeline: where the time of a step goes, what holds memory, and the critical path.
 #include <iostream>
 #include <trainyard/trainyard.hpp>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The environments by Gymnasium's protocol: a policy that balances work, and one that keeps what is no worse."""
+"""Environments with the Gymnasium protocol: a policy that balances work, and one that keeps moves that are no worse."""
 import numpy as np
 import trainyard as ty
 from trainyard.env import ImprovementEnv, PlacementEnv
