@@ -51,21 +51,22 @@ Model bert(const NetworkArguments& given) {
 
 Network bert_preset(const char* name, const char* summary, std::int64_t layers, std::int64_t width,
                     std::int64_t heads) {
-  return {
-      name,
-      summary,
-      "Devlin et al., BERT, 2019",
-      {batch_parameter(16),
-       seq_parameter(384),
-       layers_parameter(layers),
-       hidden_parameter(width),
-       heads_parameter(heads),
-       {"inner", 4 * width, 1, 1'048'576, "width inside of the feed-forward layers"},
-       vocabulary_parameter(30'522),
-       positions_parameter(512),
-       {"head", 1, 0, 2, "0: the pooler; 1: masked words, the embedding's weights; 2: masked words, its own weights"},
-       fused_parameter()},
-      &bert};
+  return {name,
+          summary,
+          "Devlin et al., BERT, 2019",
+          {batch_parameter(16),
+           seq_parameter(384),
+           layers_parameter(layers),
+           hidden_parameter(width),
+           heads_parameter(heads),
+           {"inner", 4 * width, 1, 1'048'576, "inner width of the feed-forward layers"},
+           vocabulary_parameter(30'522),
+           positions_parameter(512),
+           {"head", 1, 0, 2,
+            "0: pooler; 1: masked-word head that shares the embedding's weights; 2: masked-word head with separate "
+            "weights"},
+           fused_parameter()},
+          &bert};
 }
 
 }  // namespace

@@ -39,10 +39,10 @@ inline NetworkParameter image_parameter(std::int64_t value, std::int64_t least) 
   return {"image", value, least, 8192, "height and width of the image in pixels"};
 }
 inline NetworkParameter classes_parameter(std::int64_t value) {
-  return {"classes", value, 1, 10'000'000, "classes told apart"};
+  return {"classes", value, 1, 10'000'000, "number of classes"};
 }
 inline NetworkParameter vocabulary_parameter(std::int64_t value) {
-  return {"vocabulary", value, 1, 10'000'000, "words or tokens known"};
+  return {"vocabulary", value, 1, 10'000'000, "number of words or tokens in the vocabulary"};
 }
 inline NetworkParameter layers_parameter(std::int64_t value, const std::string& meaning = "layers") {
   return {"layers", value, 1, 1024, meaning};
@@ -51,26 +51,24 @@ inline NetworkParameter hidden_parameter(std::int64_t value, const std::string& 
   return {"hidden", value, 1, 65'536, meaning};
 }
 inline NetworkParameter heads_parameter(std::int64_t value) {
-  return {"heads", value, 1, 1024, "attention heads; they divide the width"};
+  return {"heads", value, 1, 1024, "attention heads; must divide the width"};
 }
 inline NetworkParameter seq_parameter(std::int64_t value, std::int64_t most = 131'072) {
   return {"seq", value, 1, most, "tokens per sample"};
 }
 inline NetworkParameter positions_parameter(std::int64_t value) {
-  return {"positions", value, 1, 131'072, "positions that have an embedding; at least seq"};
+  return {"positions", value, 1, 131'072, "positions with an embedding; at least seq"};
 }
 
 inline NetworkParameter fused_parameter() {
-  return {"fused", 0, 0, 1, "1: attention is one op that keeps no scores, as FlashAttention's, and drops no weights"};
+  return {"fused", 0, 0, 1, "1: attention is one op that stores no scores (as FlashAttention) and has no dropout"};
 }
 inline NetworkParameter experts_parameter(std::int64_t value) {
-  return {"experts", value, 1, 65'536, "experts of a layer"};
+  return {"experts", value, 1, 65'536, "experts per layer"};
 }
-inline NetworkParameter chosen_parameter(std::int64_t value) {
-  return {"chosen", value, 1, 1024, "experts that a token goes to"};
-}
+inline NetworkParameter chosen_parameter(std::int64_t value) { return {"chosen", value, 1, 1024, "experts per token"}; }
 inline NetworkParameter capacity_parameter(std::int64_t value) {
-  return {"capacity", value, 1, 100'000, "tokens that an expert takes of a sample, in % of an even share"};
+  return {"capacity", value, 1, 100'000, "tokens of a sample that an expert accepts, in % of an even share"};
 }
 
 /// Throws InputError ("range") if seq exceeds the number of positions that have an embedding.

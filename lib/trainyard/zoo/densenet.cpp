@@ -43,7 +43,7 @@ Model densenet121(const NetworkArguments& given) {
 
 std::vector<Network> densenet_networks() {
   return {{"densenet121",
-           "DenseNet-121 (6, 12, 24, 16; growth 32), concatenations spelled out",
+           "DenseNet-121 (6, 12, 24, 16; growth 32), with explicit concatenations",
            "Huang et al., Densely Connected Convolutional Networks, 2017",
            {batch_parameter(32), image_parameter(224, 32), classes_parameter(1000)},
            &densenet121}};

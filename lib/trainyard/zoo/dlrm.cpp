@@ -87,7 +87,7 @@ Network dlrm_preset(const char* name, const char* summary, std::int64_t width, s
           "Naumov et al., Deep Learning Recommendation Model for Personalization and Recommendation Systems, 2019",
           {batch_parameter(batch),
            hidden_parameter(width, "width of a table's rows"),
-           {"rows", 40'000'000, 1, 1'000'000'000, "rows of a table at most"}},
+           {"rows", 40'000'000, 1, 1'000'000'000, "largest number of rows per table"}},
           build};
 }
 
@@ -95,9 +95,9 @@ Network dlrm_preset(const char* name, const char* summary, std::int64_t width, s
 
 std::vector<Network> dlrm_networks() {
   return {
-      dlrm_preset("dlrm_terabyte", "DLRM of MLPerf: 26 tables of Criteo's terabyte, dot products of all pairs", 128,
-                  2048, &dlrm_terabyte),
-      dlrm_preset("dlrm_kaggle", "DLRM of Criteo's Kaggle data: 26 tables, dot products of all pairs", 16, 128,
+      dlrm_preset("dlrm_terabyte", "DLRM of MLPerf, for Criteo's terabyte data: 26 tables, dot products of all pairs",
+                  128, 2048, &dlrm_terabyte),
+      dlrm_preset("dlrm_kaggle", "DLRM for Criteo's Kaggle data: 26 tables, dot products of all pairs", 16, 128,
                   &dlrm_kaggle),
   };
 }

@@ -186,18 +186,18 @@ Model enas_ptb(const NetworkArguments& given) {
 std::vector<Network> enas_networks() {
   const std::string source = "Pham et al., Efficient Neural Architecture Search via Parameter Sharing, 2018";
   return {{"enas_cifar10",
-           "Convolutional cells of random wiring, stacked, for small images: as the search space of ENAS has them",
+           "Stacked convolutional cells with random wiring, for small images; from the search space of ENAS",
            source,
            {batch_parameter(300),
             image_parameter(32, 8),
             classes_parameter(10),
             wiring_parameter(),
-            {"cells", 2, 1, 64, "cells between two that halve the image"},
+            {"cells", 2, 1, 64, "cells between two cells that halve the image"},
             {"nodes", 5, 1, 32, "nodes of a cell"},
             {"filters", 36, 2, 4096, "channels of a node, before the image is halved"}},
            &enas_cifar10},
           {"enas_ptb",
-           "A recurrent cell of random wiring, unrolled, over the words of the Penn Treebank, with a sampled softmax",
+           "Unrolled recurrent cell with random wiring, over the words of the Penn Treebank, with a sampled softmax",
            source,
            {batch_parameter(2048),
             wiring_parameter(),
@@ -205,7 +205,7 @@ std::vector<Network> enas_networks() {
             {"nodes", 8, 1, 64, "nodes of the cell"},
             hidden_parameter(512, "width of a node"),
             vocabulary_parameter(10'000),
-            {"sampled", 1024, 1, 10'000'000, "words that the softmax is over"}},
+            {"sampled", 1024, 1, 10'000'000, "words in the sampled softmax"}},
            &enas_ptb}};
 }
 

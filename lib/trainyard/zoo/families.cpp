@@ -35,13 +35,13 @@ struct Generator {
 
 const std::vector<Generator>& generators() {
   static const std::vector<Generator> all{
-      {{"cifar10", "convolutional cells of random wiring, stacked, batch 240 to 360",
+      {{"cifar10", "stacked convolutional cells with random wiring, batch 240 to 360",
         "after Addanki et al., Placeto, 2019, and Pham et al., ENAS, 2018"},
        &cifar10},
-      {{"ptb", "a recurrent cell of random wiring, unrolled 25 to 40 steps, batch 1536 to 3072",
+      {{"ptb", "recurrent cell with random wiring, unrolled over 25 to 40 steps, batch 1536 to 3072",
         "after Addanki et al., Placeto, 2019, and Pham et al., ENAS, 2018"},
        &ptb},
-      {{"nmt", "translation by 2 layers of LSTMs with attention, unrolled 16 to 32 steps, batch 64 to 128",
+      {{"nmt", "translation by 2 LSTM layers with attention, unrolled over 16 to 32 steps, batch 64 to 128",
         "after Addanki et al., Placeto, 2019"},
        &nmt},
   };

@@ -105,10 +105,10 @@ Network nasnet_preset(const char* name, const char* summary, std::int64_t batch,
 std::vector<Network> nasnet_networks() {
   return {
       nasnet_preset("nasnet_mobile",
-                    "NASNet-A (4 @ 1056), no auxiliary head; paddings symmetric where the original crops", 32, 224, 4,
+                    "NASNet-A (4 @ 1056), no auxiliary head; symmetric padding where the original crops", 32, 224, 4,
                     44, 32),
       nasnet_preset("nasnet_large",
-                    "NASNet-A (6 @ 4032), no auxiliary head; paddings symmetric where the original crops", 16, 331, 6,
+                    "NASNet-A (6 @ 4032), no auxiliary head; symmetric padding where the original crops", 16, 331, 6,
                     168, 96),
   };
 }

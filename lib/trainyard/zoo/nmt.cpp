@@ -165,8 +165,8 @@ std::vector<Network> nmt_networks() {
          return Translator{given, false}.build();
        }},
       {"gnmt",
-       "As nmt, and like GNMT: bidirectional first encoder layer, residuals from the third layer on (multiplicative "
-       "attention on the top layer, where GNMT has additive attention on the bottom one)",
+       "As nmt, with the bidirectional first encoder layer and the residuals from the third layer on of GNMT (but "
+       "multiplicative attention on the top layer instead of additive attention on the bottom layer)",
        "Wu et al., Google's Neural Machine Translation System, 2016", parameters(4),
        [](const NetworkArguments& given) {
          return Translator{given, true}.build();

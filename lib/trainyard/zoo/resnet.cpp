@@ -76,7 +76,7 @@ Network wide_resnet(const char* name, const char* summary, std::int64_t widening
            image_parameter(224, 32),
            classes_parameter(1024),
            {"base", 320, 1, 4096, "channels of the stem, and of the first stage's bottlenecks"},
-           {"widening", widening, 1, 64, "channels of the 3x3 convolutions, as a multiple"}},
+           {"widening", widening, 1, 64, "channels of the 3x3 convolutions, as a multiple of the bottleneck's width"}},
           build};
 }
 

@@ -86,7 +86,7 @@ std::vector<Network> transformer_networks() {
             layers_parameter(6, "layers of the encoder, and of the decoder"),
             hidden_parameter(512),
             heads_parameter(8),
-            {"inner", 2048, 1, 1'048'576, "width inside of the feed-forward layers"},
+            {"inner", 2048, 1, 1'048'576, "inner width of the feed-forward layers"},
             vocabulary_parameter(32'000),
             fused_parameter()},
            &transformer}};
