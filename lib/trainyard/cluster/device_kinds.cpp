@@ -85,7 +85,7 @@ DeviceKind gpu_kind(std::string name, std::vector<std::string> aliases, Bytes me
 /// The `source` text of kinds that were not compared with a data sheet.
 std::string published(std::string_view product) {
   return std::string{product} +
-         ": memory, rates and bandwidth as commonly published, dense; not held against the sheet";
+         ": memory, dense rates and bandwidth as commonly published; not checked against the data sheet";
 }
 
 std::vector<DeviceKind> all_kinds() {
@@ -160,8 +160,8 @@ std::vector<DeviceKind> all_kinds() {
        .precision = "float32",
        .memory_bandwidth = gigabytes(76.8),
        .launch_overhead = kCpuLaunch,
-       .source = "generic, no one product: 16 cores x 2.5 GHz x 32 FLOP (two 256-bit FMA units a core); four channels "
-                 "of DDR4-2400 at 19.2 GB/s each; launch overhead: an estimate"},
+       .source = "generic, not a specific product: 16 cores x 2.5 GHz x 32 FLOP (two 256-bit FMA units per core); four "
+                 "channels of DDR4-2400 at 19.2 GB/s each; the launch overhead is an estimate"},
       {.name = "cpu-core",
        .aliases = {},
        .device_class = "cpu",

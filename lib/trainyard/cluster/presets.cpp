@@ -343,25 +343,24 @@ ClusterSpec host_with_cards(std::string name, std::string_view kind, std::size_t
 
 // Source of the medians, as shown by `trainyard clusters NAME`.
 const std::string kMeasured = "nvbandwidth's copies on rented servers (SpareCores/sc-inspector-data, CC BY-SA 4.0): ";
-const std::string kPcie3Source =
-    kMeasured +
-    "PCIe 3.0 x16 at 12.3 GB/s to a GPU and 13.2 from it, median of 56 GPUs, of which a route between GPUs "
-    "has the slower; latencies are estimates";
+const std::string kPcie3Source = kMeasured +
+                                 "PCIe 3.0 x16 at 12.3 GB/s to a GPU and 13.2 from it, median of 56 GPUs; a route "
+                                 "between GPUs has the slower rate; latencies are estimates";
 
 std::string nvswitch_source(const char* median) {
   return kMeasured + median +
-         "; one port a GPU to an NVSwitch that never blocks; reading is 1 to 5 % slower; 2.5 us a port, so 5 us a "
-         "copy: an estimate";
+         "; one port per GPU to a non-blocking NVSwitch; reads are 1 to 5 % slower; 2.5 us per port, so 5 us per copy, "
+         "is an estimate";
 }
 const std::string kNvSwitchA100Source = nvswitch_source(
-    "264 GB/s a GPU and direction, median of a2-highgpu-8g (data sheet 300; 205 each with both directions at once, "
-    "which is not modelled)");
+    "264 GB/s per GPU and direction, median of a2-highgpu-8g (data sheet 300; 205 each if both directions are used at "
+    "once, which is not modelled)");
 const std::string kNvSwitchH100Source = nvswitch_source(
-    "389 GB/s a GPU and direction, median of a3-highgpu-8g, a3-megagpu-8g and a3-edgegpu-8g (data sheet 450)");
+    "389 GB/s per GPU and direction, median of a3-highgpu-8g, a3-megagpu-8g and a3-edgegpu-8g (data sheet 450)");
 const std::string kNvSwitchH200Source =
-    nvswitch_source("393 GB/s a GPU and direction, median of two a3-ultragpu-8g (data sheet 450)");
+    nvswitch_source("393 GB/s per GPU and direction, median of two a3-ultragpu-8g (data sheet 450)");
 const std::string kNvSwitchB200Source =
-    nvswitch_source("774.7 GB/s a GPU and direction, two GPUs of UpCloud (data sheet 900)");
+    nvswitch_source("774.7 GB/s per GPU and direction, two GPUs of UpCloud (data sheet 900)");
 
 /// A scalable unit of a DGX SuperPOD, with one leaf switch per rail; or a pod of racks.
 struct PodUnit {
@@ -376,19 +375,19 @@ struct PodUnit {
 };
 
 const std::vector<PodUnit>& pod_units() {
-  static const std::string spines = "; as many spines as cards on a leaf";
-  static const std::string leaves = spines + ", and no third level of switches; ";
+  static const std::string spines = "; one spine for each network card on a leaf";
+  static const std::string leaves = spines + "; no third level of switches; ";
   // A 64-port switch serves as spine for the 64 leaves of 8 units, or joins the 32 leaves of 4 units to as many cores.
-  static const std::string cores = spines +
-                                   ", which join 8 units; more are pods of 4 units, and as many cores to a spine as "
-                                   "leaves (of 16, 32, 64 units NVIDIA "
-                                   "has 128, 256, 512 spines and 64, 128, 256 cores of 64 ports); ";
+  static const std::string cores =
+      spines +
+      "; the spines join up to 8 units; larger clusters are pods of 4 units, in which each spine has one core for each "
+      "leaf (for 16, 32, 64 units NVIDIA has 128, 256, 512 spines and 64, 128, 256 cores of 64 ports); ";
   static const std::vector<PodUnit> units{
       {"superpod-a100", "A100-SXM4-80GB", 20, 8,
        "20 hosts of 8 A100 80 GB on NVSwitch; for each GPU a 200 Gbit/s network card on its rail's leaf",
        "NVIDIA DGX SuperPOD with DGX A100, RA-09950-001 of November 2020: 20 DGX A100 a scalable unit, eight HDR "
        "InfiniBand rails" +
-           leaves + nvswitch_source("272 GB/s a GPU and direction, median of a2-ultragpu-8g")},
+           leaves + nvswitch_source("272 GB/s per GPU and direction, median of a2-ultragpu-8g")},
       {"superpod-h100", "H100-SXM5-80GB", 32, 8,
        "32 hosts of 8 H100 80 GB on NVSwitch; for each GPU a 400 Gbit/s network card on its rail's leaf",
        "NVIDIA DGX SuperPOD with DGX H100, RA-11333-001: 32 DGX H100 a scalable unit, eight NDR InfiniBand rails, 8 "
@@ -402,7 +401,7 @@ const std::vector<PodUnit>& pod_units() {
            cores + kNvSwitchB200Source,
        8, 4},
       {"superpod-b300", "B300-SXM-270GB", 64, 8,
-       "64 hosts of 8 B300 on NVSwitch; for each GPU two 400 Gbit/s network cards, each on a leaf of its own",
+       "64 hosts of 8 B300 on NVSwitch; for each GPU two 400 Gbit/s network cards, each on a separate leaf",
        "NVIDIA DGX SuperPOD with DGX B300: 64 DGX B300 a scalable unit, two 400 Gbit/s Ethernet ports a GPU in two "
        "planes, 16 leaf switches a unit" +
            leaves + kNvSwitchB200Source},
@@ -414,9 +413,8 @@ const std::vector<PodUnit>& pod_units() {
       {"llama3-pod", "H100-SXM5-80GB", 384, 8,
        "192 racks of two hosts of 8 H100 80 GB on NVSwitch; for each GPU a 400 Gbit/s network card on its rack's leaf",
        "Meta, The Llama 3 Herd of Models, 2024, 3.3.1: 24,576 H100 on RoCE, 16 in a rack with one switch, 192 racks in "
-       "a "
-       "pod without oversubscription, 8 pods with 1:7" +
-           spines + ", and a core to a spine for every seven racks of a pod; " + kNvSwitchH100Source,
+       "a pod without oversubscription, 8 pods with oversubscription 1:7" +
+           spines + ", and one core per spine for every seven racks of a pod; " + kNvSwitchH100Source,
        1, 1, 7, 2},
   };
   return units;
@@ -444,31 +442,32 @@ std::vector<BuiltIn> all_presets() {
     return [name, kind, count] { return many_of(name, kind_of(kind), count); };
   };
   std::vector<BuiltIn> all{
-      {{"cpu", "four cores of one generic CPU socket, each a device, joined by its memory",
-        "generic, no one product: 10 GB/s a core and 0.5 us at each end of a copy"},
+      {{"cpu", "four cores of one generic CPU socket as devices, connected through its memory",
+        "generic, not a specific product: 10 GB/s per core, and 0.5 us at each end of a copy"},
        systems("cpu", "cpu-core", 4)},
       {{"p2.8xlarge", "8 K80 (four boards of two) on PCIe 3.0; the boards share one bus to the host",
         "Amazon EC2 P2 instance description; " + kPcie3Source},
        systems("p2.8xlarge", "K80", 8)},
-      {{"dgx1-v100", "8 V100 16 GB in a hybrid cube mesh of NVLinks, over PCIe switches and two CPU sockets",
+      {{"dgx1-v100", "8 V100 16 GB in a hybrid cube mesh of NVLinks, and on PCIe switches below two CPU sockets",
         "topology by NVIDIA's DGX-1 white paper and `nvidia-smi topo -m`; " + kMeasured +
-            "NVLink 2 at 24.2 GB/s a link and direction (data sheet 25), two at 48.4, median of p3.16xlarge, "
-            "p3dn.24xlarge, p3.8xlarge and gn6v; PCIe 3.0 x16 of p3.16xlarge at 11.0 to a GPU and 12.4 from it, of "
-            "which a route between GPUs has the slower, and which the two GPUs of a switch share; QPI at 19.2 GB/s by "
-            "data sheet; latencies are estimates: 5 us a copy over NVLink, 8 us and more over PCIe"},
+            "NVLink 2 at 24.2 GB/s per link and direction (data sheet 25), two at 48.4, median of p3.16xlarge, "
+            "p3dn.24xlarge, p3.8xlarge and gn6v; PCIe 3.0 x16 of p3.16xlarge at 11.0 to a GPU and 12.4 from it, which "
+            "the two GPUs of a switch share (a route between GPUs has the slower rate); QPI at 19.2 GB/s by data "
+            "sheet; latencies are estimates: 5 us per copy over NVLink, 8 us and more over PCIe"},
        systems("dgx1-v100", "V100-SXM2-16GB", 8)},
-      {{"2xV100-nvlink-pcie", "2 V100 16 GB on a bond of two NVLinks, with PCIe beside it",
-        kMeasured + "two NVLink 2 at 48.4 GB/s a direction (data sheet 50) and PCIe 3.0 x16 at 11.0, medians of p3 "
+      {{"2xV100-nvlink-pcie", "2 V100 16 GB joined by two bonded NVLinks, and also by PCIe",
+        kMeasured + "two NVLink 2 at 48.4 GB/s per direction (data sheet 50) and PCIe 3.0 x16 at 11.0, medians of p3 "
                     "servers; latencies are estimates"},
        pair_on_nvlink_and_pcie},
       {{"cpu-2x2080ti", "one CPU socket with two RTX 2080 Ti on PCIe 3.0; the CPU runs ops too",
         "GeForce cards reach each other through the host; " + kPcie3Source},
        [] { return host_with_cards("cpu-2x2080ti", "RTX2080Ti", 2, kPcie3Port, kPcie3FromGpu); }},
       {{"cpu-v100", "one CPU socket with a V100 16 GB on PCIe 3.0; the CPU runs ops too",
-        kMeasured + "PCIe 3.0 x16 of p3.16xlarge at 11.0 GB/s to a GPU and 12.4 from it; latency an estimate"},
+        kMeasured + "PCIe 3.0 x16 of p3.16xlarge at 11.0 GB/s to a GPU and 12.4 from it; the latency is an estimate"},
        [] { return host_with_cards("cpu-v100", "V100", 1, kPcie3PortV100, kPcie3FromV100); }},
       {{"cpu-h100", "one CPU socket with an H100 80 GB on PCIe 5.0; the CPU runs ops too",
-        kMeasured + "PCIe 5.0 x16 at 55.6 GB/s to a GPU and 55.8 from it, median of 12 GPUs; latency an estimate"},
+        kMeasured +
+            "PCIe 5.0 x16 at 55.6 GB/s to a GPU and 55.8 from it, median of 12 GPUs; the latency is an estimate"},
        [] { return host_with_cards("cpu-h100", "H100", 1, kPcie5Port, kPcie5FromGpu); }},
       {{"dgx-a100", "8 A100 40 GB on NVSwitch", kNvSwitchA100Source}, systems("dgx-a100", "A100-SXM4-40GB", 8)},
       {{"hgx-h100", "8 H100 80 GB on NVSwitch", kNvSwitchH100Source}, systems("hgx-h100", "H100-SXM5-80GB", 8)},
