@@ -244,9 +244,9 @@ TEST_CASE("a comparison in which no placer has a schedule exits 1, and says of w
   CHECK(none.exit_code == 1);
   const json errors = json_of(none)["errors"];
   REQUIRE(errors.size() == 2);
-  CHECK(contains(errors[0]["message"], "alexnet on 2xV100: data-parallel is nothing but copies"));
-  CHECK(contains(errors[1]["message"], "lenet on 2xV100: data-parallel is"));
-  CHECK(contains(errors[1]["help"], "pipeline keeps the graph"));
+  CHECK(contains(errors[0]["message"], "alexnet on 2xV100: data-parallel copies the graph"));
+  CHECK(contains(errors[1]["message"], "lenet on 2xV100: data-parallel copies"));
+  CHECK(contains(errors[1]["help"], "use pipeline or a list scheduler"));
 }
 
 TEST_CASE("clusters -o writes the named cluster as a file, which describes the same devices and links") {

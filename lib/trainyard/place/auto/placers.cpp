@@ -7,8 +7,8 @@
 namespace trainyard {
 namespace {
 
-constexpr Number<std::uint64_t> kIslandCount{"islands", 2, 1024, kIslands,
-                                             "searches side by side at most, each with its share of the evaluations"};
+constexpr Number<std::uint64_t> kIslandCount{
+    "islands", 2, 1024, kIslands, "largest number of parallel searches, each with its share of the evaluations"};
 
 }  // namespace
 
@@ -16,7 +16,7 @@ std::vector<Placer> detail::auto_placers(std::vector<Placer> members) {
   return {make_placer(
       {.name = "auto",
        .summary =
-           "the best of nearly all placers here that do not search, improved by search until the budget is used up",
+           "best result of nearly all placers that do not search, improved by search until the budget is used up",
        .source = "own",
        .parameters = {kIslandCount},
        .searches = true,

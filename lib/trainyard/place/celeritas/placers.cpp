@@ -10,16 +10,17 @@ namespace {
 
 constexpr Number<std::uint64_t> kClusters{
     "clusters", 1, 4096, 16,
-    "for each device: what a cluster may be of all work and memory is 1 / (clusters x devices)"};
-constexpr auto kIntoGaps = yes_or_no("insertion", true, "whether an op may go into a gap before later ops: yes, no");
+    "clusters per device, at least: each has at most 1 / (clusters x devices) of all work and memory"};
+constexpr auto kIntoGaps =
+    yes_or_no("insertion", true, "whether an op may fill an idle gap before ops that are already planned: yes, no");
 
 }  // namespace
 
 std::vector<Placer> detail::celeritas_placers() {
   return {make_placer(
       {.name = "celeritas",
-       .summary = "cuts an order along critical paths into clusters with the fewest bytes between them, each where it "
-                  "would finish first",
+       .summary = "cuts an order along critical paths into clusters with the fewest bytes between them; each cluster "
+                  "goes where it finishes first",
        .source = "Xu, Liao, Xie, Zhou: Celeritas: fast optimizer for large dataflow graphs, arXiv 2208.00184, 2022; "
                  "Kernighan: JACM 18(1), 1971",
        .parameters = {kClusters, kIntoGaps, kOrder}},

@@ -9,9 +9,12 @@ namespace trainyard {
 namespace {
 
 constexpr Number<double> kImbalance{
-    "imbalance", 0, 1000, 5, "percent by which a device may have more op time than its share: 0, 1, 3, 5, 10, 20"};
+    "imbalance", 0, 1000, 5, "percent by which the op time of a device may exceed its share: 0, 1, 3, 5, 10, 20"};
 
-constexpr Choice kMethod{"method", {{"recursive", true}, {"kway", false}}, true, "recursive (bisection), kway"};
+constexpr Choice kMethod{"method",
+                         {{"recursive", true}, {"kway", false}},
+                         true,
+                         "how METIS cuts: recursive (bisection), kway (directly into all parts)"};
 
 }  // namespace
 
@@ -19,7 +22,8 @@ std::vector<Placer> detail::cut_placers() {
   std::vector<Placer> list;
   list.push_back(make_placer(
       {.name = "bisection",
-       .summary = "cuts the graph in two, and again, such that halves take as long and little crosses",
+       .summary =
+           "cuts the graph in two recursively, so that both halves take equally long and few bytes cross the cut",
        .source = "Hendrickson and Leland, SC 1995; Karypis and Kumar, 1998; Fiduccia and Mattheyses, DAC 1982",
        .parameters = {kImbalance}},
       [](const Problem& problem, const Parameters& given) {
@@ -29,7 +33,7 @@ std::vector<Placer> detail::cut_placers() {
             bisect_devices(problem, graph, {.imbalance = given[kImbalance] / 100, .seed = given.seed()}));
       }));
   list.push_back(make_placer({.name = "scotch",
-                              .summary = "the same by SCOTCH's static mapping (needs libscotch-dev)",
+                              .summary = "as bisection, but with SCOTCH's static mapping (needs libscotch-dev)",
                               .source = "Pellegrini and Roman: SCOTCH, HPCN 1996",
                               .parameters = {kImbalance}},
                              [](const Problem& problem, const Parameters& given) {
@@ -41,7 +45,7 @@ std::vector<Placer> detail::cut_placers() {
                              }));
   list.push_back(make_placer(
       {.name = "metis",
-       .summary = "the same by METIS, with memory as a second constraint (needs libmetis-dev)",
+       .summary = "as bisection, but with METIS, and with memory as a second constraint (needs libmetis-dev)",
        .source = "Karypis and Kumar: A fast and high quality multilevel scheme for partitioning irregular graphs, 1998",
        .parameters = {kImbalance, kMethod}},
       [](const Problem& problem, const Parameters& given) {

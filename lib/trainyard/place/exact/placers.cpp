@@ -9,11 +9,11 @@
 namespace trainyard {
 namespace {
 
-constexpr Choice<std::uint64_t, 3> kWork{
-    "effort",
-    {{"quick", 100'000}, {"normal", 1'000'000}, {"long", 100'000'000}},
-    1'000'000,
-    "how many nodes to search: quick, normal (a million divided by the number of ops), long (a hundred times as many)"};
+constexpr Choice<std::uint64_t, 3> kWork{"effort",
+                                         {{"quick", 100'000}, {"normal", 1'000'000}, {"long", 100'000'000}},
+                                         1'000'000,
+                                         "number of nodes to search: quick (a tenth of normal), normal (a million "
+                                         "divided by the number of ops), long (a hundred times normal)"};
 
 }  // namespace
 

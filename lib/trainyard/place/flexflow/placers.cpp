@@ -15,20 +15,20 @@ constexpr Choice kChainStart{
     "start",
     {{"both", ChainStart::both}, {"data-parallel", ChainStart::data_parallel}, {"random", ChainStart::random}},
     ChainStart::both,
-    "data-parallel, random, both (each with half of the budget)"};
+    "where the walk starts: data-parallel, random, both (each with half of the budget)"};
 
 constexpr Number<std::optional<double>> kBeta{
     "beta",
     0,
     1e9,
     std::nullopt,
-    "how little worse ones are liked, by their cost relative to the best: 0, 10, 20, 50, 100, 200, 500, 1000, greedy "
-    "(never taken), calibrated (3 of 10 are taken at first)",
+    "how strongly worse states are rejected, by their cost relative to the best: 0, 10, 20, 50, 100, 200, 500, 1000, "
+    "greedy (always rejected), calibrated (3 of 10 are accepted at first)",
     {{"calibrated", std::nullopt}, {"greedy", PlacementChain::kGreedy}}};
 
-constexpr auto kSplitOps = yes_or_no("splits", true, "whether convolutions and products are split: yes, no");
+constexpr auto kSplitOps = yes_or_no("splits", true, "whether convolutions and matrix products may be split: yes, no");
 constexpr auto kPropagate =
-    yes_or_no("propagate", false, "whether an op's device may spread to its neighbours: yes, no");
+    yes_or_no("propagate", false, "whether a move may copy an op's device to its neighbours: yes, no");
 
 }  // namespace
 
@@ -36,7 +36,7 @@ std::vector<Placer> detail::flexflow_placers() {
   std::vector<Placer> list;
   list.push_back(make_placer(
       {.name = "flexflow",
-       .summary = "a random walk over placements and splits, rarely to worse ones, until the budget is used up",
+       .summary = "random walk over placements and splits that rarely accepts worse ones, until the budget is used up",
        .source = "Jia et al.: Beyond data and model parallelism for deep neural networks (FlexFlow), MLSys 2019",
        .parameters = {kChainStart, kBeta, kSplitOps, kPropagate},
        .searches = true},

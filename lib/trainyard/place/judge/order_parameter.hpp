@@ -10,8 +10,7 @@ inline constexpr Choice kOrder{
     "order",
     {{"rank", PlanOrder::rank}, {"start", PlanOrder::start}, {"strict", PlanOrder::strict}, {"best", PlanOrder::best}},
     PlanOrder::best,
-    "what the simulator keeps of the plan: rank (priorities in the order in which ops were taken), "
-    "start (priorities by planned start), strict (each device in the order of planned starts), "
-    "best (the best of the three)"};
+    "how the simulator follows the plan: rank (priorities in the order in which ops were placed), start (priorities by "
+    "planned start), strict (each device runs ops in the order of planned starts), best (the best of the three)"};
 
 }  // namespace trainyard

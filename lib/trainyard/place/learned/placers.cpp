@@ -12,11 +12,11 @@
 namespace trainyard {
 namespace {
 
-constexpr Number<std::uint64_t> kUpdates{
-    "updates", 0, 10'000'000, 100, "how often the policy is improved, by the results of 8 placements (post: of 12)"};
+constexpr Number<std::uint64_t> kUpdates{"updates", 0, 10'000'000, 100,
+                                         "number of policy updates, each from the results of 8 placements (post: 12)"};
 
 constexpr Number<std::uint64_t> kImitation{"imitation", 0, 10'000'000, 60,
-                                           "how often the policy is improved before that, by imitation"};
+                                           "number of policy updates by imitation before that"};
 
 constexpr Number<std::uint64_t> kGroups{"groups", 1, 4096, 128,
                                         "ops are merged into at most this many groups, which are placed"};
@@ -38,19 +38,21 @@ constexpr Choice<std::string_view, 3> kNetwork{
 constexpr Choice kPublishedFeatures{"features",
                                     {{"look-ahead", false}, {"published", true}},
                                     false,
-                                    "look-ahead (what each move of the current group would save, simulated), published "
-                                    "(none of that, as the ablations)"};
+                                    "look-ahead (also the simulated saving of each move of the current group), "
+                                    "published (without it, as in the ablations)"};
 
-constexpr Choice kIntermediate{"rewards",
-                               {{"intermediate", true}, {"terminal", false}},
-                               true,
-                               "intermediate (what each decision saved), terminal (the placement's step time)"};
+constexpr Choice kIntermediate{
+    "rewards",
+    {{"intermediate", true}, {"terminal", false}},
+    true,
+    "intermediate (after each decision, what it saved), terminal (at the end, the step time of the placement)"};
 
 // Smaller defaults: GiPH evaluates all groups and devices before each of 2 moves per group.
 constexpr Number<std::uint64_t> kGiphGroups{"groups", 1, 4096, 32,
                                             "ops are merged into at most this many groups, which are placed"};
 constexpr Number<std::uint64_t> kGiphUpdates{
-    "updates", 0, 10'000'000, 25, "how often the policy is improved, by the results of 8 searches of 2 moves a group"};
+    "updates", 0, 10'000'000, 25,
+    "number of policy updates, each from the results of 8 searches with 2 moves per group"};
 
 learned::Grouping grouping_of(const Parameters& given, const Number<std::uint64_t>& groups = kGroups) {
   learned::Grouping grouping{.most = given[groups]};
@@ -96,7 +98,8 @@ std::vector<Placer> detail::learned_placers() {
   std::vector<Placer> list;
   list.push_back(make_placer(
       {.name = "placeto",
-       .summary = "a policy on graph embeddings, learned by reinforcement on this graph; the best placement seen",
+       .summary = "policy on graph embeddings, trained by reinforcement learning on this graph; returns the best "
+                  "placement seen",
        .source = "Addanki et al.: Placeto, NeurIPS 2019",
        .parameters = {kUpdates, kGroups, kPublishedGrouping, kNetwork, kPublishedFeatures, kIntermediate},
        .trains = true},
@@ -110,55 +113,55 @@ std::vector<Placer> detail::learned_placers() {
       }));
   list.push_back(make_placer(
       {.name = "rnn",
-       .summary = "a sequence-to-sequence LSTM with attention, learned on this graph; the best placement seen",
+       .summary = "sequence-to-sequence LSTM with attention, trained on this graph; returns the best placement seen",
        .source = "Mirhoseini et al.: Device placement optimization with reinforcement learning, ICML 2017",
        .parameters = {kUpdates, kGroups, kPublishedGrouping},
        .trains = true},
       [](const Problem& problem, const Parameters& given) {
         return place_trained(problem, given, "rnn", usual_training("rnn"));
       }));
-  list.push_back(
-      make_placer({.name = "hierarchical",
-                   .summary = "a grouper and an LSTM placer, learned together on this graph; the best placement seen",
-                   .source = "Mirhoseini et al.: A hierarchical model for device placement, ICLR 2018",
-                   .parameters = {kUpdates, kGroups, kPublishedGrouping},
-                   .trains = true},
-                  [](const Problem& problem, const Parameters& given) {
-                    return place_trained(problem, given, "hierarchical", usual_training("hierarchical"));
-                  }));
   list.push_back(make_placer(
-      {.name = "doppler",
-       .summary = "one policy picks a ready op and one its device; they imitate the critical path, then learn on this "
-                  "graph; the best placement seen",
-       .source = "Yao et al.: DOPPLER, ICLR 2026",
-       .parameters = {kUpdates, kImitation, kGroups, kPublishedGrouping},
-       .trains = true},
-      [](const Problem& problem, const Parameters& given) {
-        learned::TrainOptions options = usual_training("doppler");
-        options.imitation = given[kImitation];
-        return place_trained(problem, given, "doppler", std::move(options));
-      }));
-  list.push_back(make_placer(
-      {.name = "giph",
-       .summary = "moves of ops, scored on a graph of ops and their devices; learned on this graph; the best placement "
-                  "seen",
-       .source = "Hu et al.: GiPH, MLSys 2023",
-       .parameters = {kGiphUpdates, kGiphGroups, kPublishedGrouping},
-       .trains = true},
-      [](const Problem& problem, const Parameters& given) {
-        return place_trained(problem, given, "giph", usual_training("giph"), kGiphUpdates, kGiphGroups);
-      }));
-  list.push_back(make_placer(
-      {.name = "post",
-       .summary = "a distribution for each group, by proximal steps and the cross-entropy method in turn",
-       .source = "Gao, Chen, Li: Post, NeurIPS 2018",
+      {.name = "hierarchical",
+       .summary = "a grouper and an LSTM placer, trained together on this graph; returns the best placement seen",
+       .source = "Mirhoseini et al.: A hierarchical model for device placement, ICLR 2018",
        .parameters = {kUpdates, kGroups, kPublishedGrouping},
        .trains = true},
       [](const Problem& problem, const Parameters& given) {
-        return learned_schedule(problem, given, grouping_of(given), [&](const learned::PlacementTask& task) {
-          return learned::post(task, {.updates = given[kUpdates], .seed = given.seed()});
-        });
+        return place_trained(problem, given, "hierarchical", usual_training("hierarchical"));
       }));
+  list.push_back(make_placer({.name = "doppler",
+                              .summary = "one policy picks a ready op, another its device; they imitate the critical "
+                                         "path, then train on this graph; returns the best placement seen",
+                              .source = "Yao et al.: DOPPLER, ICLR 2026",
+                              .parameters = {kUpdates, kImitation, kGroups, kPublishedGrouping},
+                              .trains = true},
+                             [](const Problem& problem, const Parameters& given) {
+                               learned::TrainOptions options = usual_training("doppler");
+                               options.imitation = given[kImitation];
+                               return place_trained(problem, given, "doppler", std::move(options));
+                             }));
+  list.push_back(make_placer({.name = "giph",
+                              .summary = "policy that scores moves of ops on a graph of ops and their devices, trained "
+                                         "on this graph; returns the best placement seen",
+                              .source = "Hu et al.: GiPH, MLSys 2023",
+                              .parameters = {kGiphUpdates, kGiphGroups, kPublishedGrouping},
+                              .trains = true},
+                             [](const Problem& problem, const Parameters& given) {
+                               return place_trained(problem, given, "giph", usual_training("giph"), kGiphUpdates,
+                                                    kGiphGroups);
+                             }));
+  list.push_back(make_placer({.name = "post",
+                              .summary = "a distribution over devices for each group, improved in turn by proximal "
+                                         "steps and the cross-entropy method",
+                              .source = "Gao, Chen, Li: Post, NeurIPS 2018",
+                              .parameters = {kUpdates, kGroups, kPublishedGrouping},
+                              .trains = true},
+                             [](const Problem& problem, const Parameters& given) {
+                               return learned_schedule(
+                                   problem, given, grouping_of(given), [&](const learned::PlacementTask& task) {
+                                     return learned::post(task, {.updates = given[kUpdates], .seed = given.seed()});
+                                   });
+                             }));
   return list;
 }
 

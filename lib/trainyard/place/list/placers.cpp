@@ -16,33 +16,36 @@
 namespace trainyard {
 namespace {
 
-constexpr auto kInsertion = yes_or_no("insertion", true, "whether an op may go into a gap before later ops: yes, no");
+constexpr auto kInsertion =
+    yes_or_no("insertion", true, "whether an op may fill an idle gap before ops that are already planned: yes, no");
 
 constexpr Choice kEarliest{"by",
                            {{"start", EtfOptions::By::start}, {"finish", EtfOptions::By::finish}},
                            EtfOptions::By::start,
-                           "which pair is the earliest: start (the paper), finish (min-min; for devices that are not "
-                           "alike)"};
+                           "which op and device count as the earliest: start (first to start, as in the paper), finish "
+                           "(first to finish, or min-min; for devices that differ)"};
 
 constexpr Choice kLevel{
     "level",
     {{"static", CriticalPathOptions::Level::statical}, {"bottom", CriticalPathOptions::Level::bottom}},
     CriticalPathOptions::Level::statical,
-    "what a chain counts: static (ops alone), bottom (mean transfer times too)"};
+    "times that the length of a chain includes: static (ops alone), bottom (also mean transfer times)"};
 
 constexpr Choice kMapping{
     "mapping",
     {{"load", ClusterMapping::load}, {"cut", ClusterMapping::cut}, {"finish", ClusterMapping::finish}},
     ClusterMapping::finish,
-    "of clusters to devices: load (longest first, to the least loaded), cut (the same, with transfer times to "
-    "clusters elsewhere), finish (when its first op is taken, where the cluster would end first)"};
+    "how clusters are mapped to devices: load (longest first, to the least loaded), cut (as load, plus transfer times "
+    "to clusters on other devices), finish (when the first op of a cluster is due, to the device where the cluster "
+    "ends first)"};
 
-constexpr Number<std::optional<std::uint64_t>> kBlock{"devices",
-                                                      1,
-                                                      1'000'000,
-                                                      std::nullopt,
-                                                      "to a block, or best (of all, three quarters, a half, and so on)",
-                                                      {{"best", std::nullopt}}};
+constexpr Number<std::optional<std::uint64_t>> kBlock{
+    "devices",
+    1,
+    1'000'000,
+    std::nullopt,
+    "devices per block: a number, or best (the best of all devices, three quarters, a half, and so on)",
+    {{"best", std::nullopt}}};
 
 ListOptions list_options(const Parameters& given) {
   return {.insertion = given[kInsertion], .order = given[kOrder], .stop = given.stop()};
@@ -54,26 +57,26 @@ std::vector<Placer> detail::list_placers() {
   std::vector<Placer> list;
   list.push_back(
       make_placer({.name = "heft",
-                   .summary = "list scheduling by upward rank, each op where it would finish first",
+                   .summary = "list scheduling by upward rank: each op goes to the device where it finishes first",
                    .source = "Topcuoglu, Hariri, Wu: IEEE TPDS 13(3), 2002",
                    .parameters = {kInsertion, kOrder}},
                   [](const Problem& problem, const Parameters& given) { return heft(problem, list_options(given)); }));
-  list.push_back(make_placer(
-      {.name = "cpop",
-       .summary = "the critical path on the device that is fastest for it, other ops where they would finish first",
-       .source = "Topcuoglu, Hariri, Wu: IEEE TPDS 13(3), 2002",
-       .parameters = {kInsertion, kOrder}},
-      [](const Problem& problem, const Parameters& given) { return cpop(problem, list_options(given)); }));
-  list.push_back(make_placer(
-      {.name = "peft",
-       .summary =
-           "looks ahead: each op where its finish and the least time from there to the end are shortest together",
-       .source = "Arabnejad, Barbosa: IEEE TPDS 25(3), 2014",
-       .parameters = {kInsertion, kOrder}},
-      [](const Problem& problem, const Parameters& given) { return peft(problem, list_options(given)); }));
+  list.push_back(
+      make_placer({.name = "cpop",
+                   .summary = "critical path on the device that runs it fastest, other ops where they finish first",
+                   .source = "Topcuoglu, Hariri, Wu: IEEE TPDS 13(3), 2002",
+                   .parameters = {kInsertion, kOrder}},
+                  [](const Problem& problem, const Parameters& given) { return cpop(problem, list_options(given)); }));
+  list.push_back(
+      make_placer({.name = "peft",
+                   .summary = "looks ahead: each op on the device with the least sum of its finish time and the time "
+                              "still to come after it",
+                   .source = "Arabnejad, Barbosa: IEEE TPDS 25(3), 2014",
+                   .parameters = {kInsertion, kOrder}},
+                  [](const Problem& problem, const Parameters& given) { return peft(problem, list_options(given)); }));
   list.push_back(
       make_placer({.name = "etf",
-                   .summary = "earliest task first: always the op and the device that can start the earliest of all",
+                   .summary = "earliest task first: always the pair of op and device that can start earliest",
                    .source = "Hwang, Chow, Anger, Lee: SIAM J. Comput. 18(2), 1989",
                    .parameters = {kEarliest, kOrder}},
                   [](const Problem& problem, const Parameters& given) {
@@ -81,7 +84,8 @@ std::vector<Placer> detail::list_placers() {
                   }));
   list.push_back(make_placer(
       {.name = "critical-path",
-       .summary = "highest levels first: ops by the longest chain to an exit, each where it would finish first",
+       .summary =
+           "highest level first: ops by their longest chain to an exit, each on the device where it finishes first",
        .source = "Adam, Chandy, Dickson: CACM 17(12), 1974",
        .parameters = {kLevel, kInsertion.usually(false), kOrder}},
       [](const Problem& problem, const Parameters& given) {
@@ -91,7 +95,8 @@ std::vector<Placer> detail::list_placers() {
       }));
   list.push_back(make_placer(
       {.name = "dsc",
-       .summary = "clusters the dominant sequence as if devices were unlimited, then gives clusters to devices",
+       .summary =
+           "clusters ops along the dominant sequence as if devices were unlimited, then maps the clusters to devices",
        .source = "Yang, Gerasoulis: IEEE TPDS 5(9), 1994",
        .parameters = {kMapping, kInsertion, kOrder}},
       [](const Problem& problem, const Parameters& given) {
@@ -106,31 +111,32 @@ std::vector<Placer> detail::later_list_placers() {
   std::vector<Placer> list;
   list.push_back(make_placer(
       {.name = "lookahead-heft",
-       .summary = "list scheduling by upward rank, each op where what must follow it would finish first",
+       .summary = "as heft, but each op goes where the ops that follow it would finish first",
        .source = "Bittencourt, Sakellariou, Madeira: PDP 2010",
        .parameters = {kInsertion, kOrder}},
       [](const Problem& problem, const Parameters& given) { return lookahead_heft(problem, list_options(given)); }));
   list.push_back(make_placer(
       {.name = "sdbats",
-       .summary = "as heft, but ranked by how much an op's time differs from device to device",
+       .summary = "as heft, but ranks ops by how much their time differs between devices",
        .source = "Munir, Mohsin, Hussain, Nisar, Ali: IPDPS Workshops 2013",
        .parameters = {kInsertion, kOrder}},
       [](const Problem& problem, const Parameters& given) { return sdbats(problem, list_options(given)); }));
   list.push_back(make_placer(
       {.name = "ippts",
-       .summary = "as peft, but what is to come counts an op itself too, and ops that many wait for go first",
+       .summary = "as peft, but the time still to come includes the op itself, and ops with many successors go first",
        .source = "Djigal, Feng, Lu, Ge: IEEE TPDS 32(5), 2021",
        .parameters = {kInsertion, kOrder}},
       [](const Problem& problem, const Parameters& given) { return ippts(problem, list_options(given)); }));
   list.push_back(make_placer(
       {.name = "getf",
-       .summary = "earliest task first within groups of devices of like speed: long chains on fast ones",
+       .summary = "earliest task first within groups of devices of similar speed; long chains run on fast groups",
        .source = "Su, Ren, Vardi, Wierman: arXiv 2004.14639, 2020",
        .parameters = {kOrder}},
       [](const Problem& problem, const Parameters& given) { return getf(problem, given[kOrder], given.stop()); }));
   list.push_back(make_placer(
       {.name = "relay",
-       .summary = "m-etf or heft on a block of near devices, as many as are best; the next block where memory is full",
+       .summary =
+           "m-etf or heft on a block of nearby devices of the best size; continues on the next block if memory is full",
        .source = "own",
        .parameters = {kBlock}},
       [](const Problem& problem, const Parameters& given) {

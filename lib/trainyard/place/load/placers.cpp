@@ -14,32 +14,33 @@ constexpr Choice kLoadSum{
     "load",
     {{"added", LoadSum::added}, {"overlapped", LoadSum::overlapped}, {"channels", LoadSum::channels}},
     LoadSum::added,
-    "a device's compute and communication: added, overlapped (the larger), channels (the larger, one channel each "
-    "way)"};
+    "how a device's compute and communication times combine: added, overlapped (the larger), channels (the largest of "
+    "compute, receiving and sending)"};
 
 constexpr Choice kLoadMemory{
     "memory",
     {{"weights", LoadMemory::weights}, {"held", LoadMemory::held}},
     LoadMemory::weights,
-    "what must fit: weights (parameters and optimizer state), held (and activations kept for later passes)"};
+    "what must fit in memory: weights (parameters and optimizer state), held (also activations kept for later passes)"};
 
 constexpr Choice kMates{
     "mates",
     {{"automatic", LoadMates::automatic}, {"colors", LoadMates::colors}, {"reads", LoadMates::reads}},
     LoadMates::automatic,
-    "what backward ops follow: colors (the forward ops of their group), reads (also the last forward op that they read "
-    "from), automatic (reads where the graph names layers)"};
+    "forward ops whose device a backward op shares: colors (those of its colocation group), reads (if there are none, "
+    "the last that it reads from), automatic (reads if the graph names layers, else colors)"};
 
-constexpr Choice kGoal{"goal",
-                       {{"together", LoadGoal::together}, {"apart", LoadGoal::apart}},
-                       LoadGoal::together,
-                       "both passes of a device together, or the busiest device of each pass apart"};
+constexpr Choice kGoal{
+    "goal",
+    {{"together", LoadGoal::together}, {"apart", LoadGoal::apart}},
+    LoadGoal::together,
+    "load to minimize: together (both passes of the busiest device), apart (the busiest device of each pass, added)"};
 
 constexpr auto kContiguous =
     yes_or_no("contiguous", false, "whether the forward ops of a device must be a convex set: yes, no");
 
 constexpr Number<double> kProgramNodes{"effort", 0.001, 1e6, 0.1,
-                                       "thousands of nodes of the search tree: 0.1, 1, 10, 100, 1000"};
+                                       "limit on the nodes of the search tree, in thousands: 0.1, 1, 10, 100, 1000"};
 
 LoadModelOptions load_model(const Parameters& given) { return {.memory = given[kLoadMemory], .mates = given[kMates]}; }
 
@@ -59,29 +60,30 @@ std::vector<Placer> detail::load_placers() {
   std::vector<Placer> list;
   list.push_back(make_placer(
       {.name = "dp-ideals",
-       .summary = "the contiguous split with the least load of its busiest device: most steps a second in a pipeline; "
-                  "graphs that can be cut in more than 60,000 places as dpl",
+       .summary = "contiguous split with the least load on the busiest device, so most steps per second in a pipeline; "
+                  "as dpl for graphs that can be cut in more than 60,000 places",
        .source = kTarnawskiPaper,
        .parameters = {kLoadSum, kLoadMemory, kMates},
        .exhaustive = true},
       [](const Problem& problem, const Parameters& given) { return place_ideals(problem, load_options(given)); }));
   list.push_back(make_placer(
       {.name = "dpl",
-       .summary = "the same along a few linear orders: seconds up to some thousand layers, nearly as good",
+       .summary = "as dp-ideals, but only along a few linear orders of the ops: nearly as good, and takes seconds for "
+                  "thousands of layers",
        .source = kTarnawskiPaper,
        .parameters = {kLoadSum, kLoadMemory, kMates}},
       [](const Problem& problem, const Parameters& given) { return place_linear(problem, load_options(given)); }));
-  list.push_back(make_placer(
-      {.name = "greedy-fill",
-       .summary = "blocks in depth-first order fill the memory of one device after the other: for one sample's latency",
-       .source = kTarnawskiPaper,
-       .parameters = {kLoadMemory, kMates}},
-      [](const Problem& problem, const Parameters& given) {
-        return place_greedy_fill(problem, {.model = load_model(given)});
-      }));
+  list.push_back(make_placer({.name = "greedy-fill",
+                              .summary = "fills the memory of one device after the other, with blocks in depth-first "
+                                         "order; a baseline for the latency of one sample",
+                              .source = kTarnawskiPaper,
+                              .parameters = {kLoadMemory, kMates}},
+                             [](const Problem& problem, const Parameters& given) {
+                               return place_greedy_fill(problem, {.model = load_model(given)});
+                             }));
   list.push_back(make_placer(
       {.name = "load-search",
-       .summary = "the least largest load that a search finds, whether a device's ops are contiguous or not",
+       .summary = "search for the least load on the busiest device; the ops of a device need not be contiguous",
        .source = "own; the model is that of " + std::string{kTarnawskiPaper},
        .parameters = {kLoadSum, kLoadMemory, kMates, kGoal},
        .exhaustive = true},
@@ -90,7 +92,8 @@ std::vector<Placer> detail::load_placers() {
       }));
   list.push_back(make_placer(
       {.name = "load-program",
-       .summary = "the same, then an integer program (CBC) that proves it or finds better, up to about 100 groups",
+       .summary =
+           "as load-search, then an integer program (CBC) proves the result or improves it; for up to about 100 groups",
        .source = kTarnawskiPaper,
        .parameters = {kLoadSum, kLoadMemory, kMates, kGoal, kContiguous, kProgramNodes},
        .exhaustive = true},

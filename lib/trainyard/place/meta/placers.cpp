@@ -15,25 +15,27 @@ using SearchOrder = PlacementSearchOptions::Order;
 constexpr Choice kSearchStart{"start",
                               {{"list", SearchStart::list}, {"random", SearchStart::random}},
                               SearchStart::list,
-                              "list (the best of heft, etf by finish and single), random"};
-constexpr Choice kSearchOrder{
-    "order",
-    {{"fifo", SearchOrder::fifo}, {"rank", SearchOrder::rank}, {"best", SearchOrder::best}},
-    SearchOrder::best,
-    "by which placements are judged: fifo, rank (priorities by upward rank), best (that of these under which the start "
-    "is shorter)"};
+                              "where the search starts: list (the best of heft, etf by finish and single), random"};
+constexpr Choice kSearchOrder{"order",
+                              {{"fifo", SearchOrder::fifo}, {"rank", SearchOrder::rank}, {"best", SearchOrder::best}},
+                              SearchOrder::best,
+                              "order of ops under which placements are evaluated: fifo, rank (priorities by upward "
+                              "rank), best (the better of the two for the start)"};
 
-constexpr Number<double> kTaken{"taken", 1e-6, 0.999, 0.1, "the share of proposals that are worse, taken at first"};
-constexpr Number<double> kCooling{"cooling", 1e-9, 1.0, 0.01, "the last temperature over the first"};
+constexpr Number<double> kTaken{"taken", 1e-6, 0.999, 0.1, "share of the worse proposals that are accepted at first"};
+constexpr Number<double> kCooling{"cooling", 1e-9, 1.0, 0.01, "last temperature divided by the first"};
 
-constexpr Number<std::uint64_t> kTabuCandidates{"candidates", 1, 1'000'000, 16, "moves looked at before one is made"};
-constexpr Number<std::uint64_t> kTenure{"tenure", 0, 1'000'000, 10, "moves for which a group may not go back"};
+constexpr Number<std::uint64_t> kTabuCandidates{"candidates", 1, 1'000'000, 16, "moves evaluated before one is made"};
+constexpr Number<std::uint64_t> kTenure{
+    "tenure", 0, 1'000'000, 10, "number of moves during which a group may not return to the device that it left"};
 
 constexpr Number<std::uint64_t> kPopulation{"population", 2, 100'000, 32, "placements in a generation"};
-constexpr Number<std::uint64_t> kElite{"elite", 1, 100'000, 2, "of them, that live on"};
+constexpr Number<std::uint64_t> kElite{"elite", 1, 100'000, 2,
+                                       "best placements of a generation that survive into the next"};
 constexpr Number<std::uint64_t> kTournament{"tournament", 1, 1'000, 3,
-                                            "of so many, drawn at random, the best is a parent"};
-constexpr Number<double> kMutation{"mutation", 0, 1e6, 1, "groups of a child that are drawn anew, on average"};
+                                            "number of placements drawn at random, of which the best becomes a parent"};
+constexpr Number<double> kMutation{"mutation", 0, 1e6, 1,
+                                   "mean number of groups of a child that get a new random device"};
 
 PlacementSearchOptions placement_options(const Parameters& given) {
   return {.start = given[kSearchStart], .order = given[kSearchOrder]};
@@ -45,7 +47,8 @@ std::vector<Placer> detail::meta_placers() {
   std::vector<Placer> list;
   list.push_back(make_placer(
       {.name = "annealing",
-       .summary = "simulated annealing over placements from a list schedule, cooled geometrically over the budget",
+       .summary =
+           "simulated annealing over placements, starting from a list schedule; cools geometrically over the budget",
        .source = "Kirkpatrick, Gelatt, Vecchi: Science 220, 1983",
        .parameters = {kTaken, kCooling, kSearchStart, kSearchOrder},
        .searches = true},
@@ -56,7 +59,8 @@ std::vector<Placer> detail::meta_placers() {
       }));
   list.push_back(make_placer(
       {.name = "tabu",
-       .summary = "tabu search over placements from a list schedule: the best of some moves, and not back for a while",
+       .summary = "tabu search over placements, starting from a list schedule: makes the best of some moves and does "
+                  "not undo it for a while",
        .source = "Glover: ORSA Journal on Computing 1(3), 1989",
        .parameters = {kTabuCandidates, kTenure, kSearchStart, kSearchOrder},
        .searches = true},
@@ -68,7 +72,8 @@ std::vector<Placer> detail::meta_placers() {
       }));
   list.push_back(make_placer(
       {.name = "genetic",
-       .summary = "a population of placements from a list schedule: tournaments, uniform crossover, mutation, an elite",
+       .summary = "genetic search over placements, starting from a list schedule: tournaments, uniform crossover, "
+                  "mutation, elite",
        .source = "Wang, Siegel, Roychowdhury, Maciejewski: JPDC 47(1), 1997; Omara, Arafa: JPDC 70(1), 2010",
        .parameters = {kPopulation, kElite, kTournament, kMutation, kSearchStart, kSearchOrder},
        .searches = true},

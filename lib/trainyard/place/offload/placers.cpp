@@ -5,8 +5,8 @@
 namespace trainyard {
 namespace {
 
-constexpr auto kRunAgain =
-    yes_or_no("recompute", true, "whether forward ops may run again in place of keeping what they make, too");
+constexpr auto kRunAgain = yes_or_no(
+    "recompute", true, "whether forward ops may also be recomputed instead of keeping their outputs: yes, no");
 
 }  // namespace
 
@@ -14,7 +14,8 @@ std::vector<Placer> detail::offload_placers() {
   std::vector<Placer> list;
   list.push_back(make_placer(
       {.name = "offload",
-       .summary = "activations in the host's memory until the backward pass needs them, where the network does not fit",
+       .summary =
+           "for networks that do not fit: keeps activations in the host's memory until the backward pass needs them",
        .source = "Rhu et al.: vDNN, MICRO 2016; Huang et al.: SwapAdvisor, ASPLOS 2020; Peng et al.: Capuchin, ASPLOS "
                  "2020",
        .parameters = {kRunAgain},

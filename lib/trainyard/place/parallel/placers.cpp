@@ -16,25 +16,25 @@ namespace {
 
 constexpr std::uint64_t kMostCount = std::uint64_t{1} << 20;
 
-constexpr Choice kCollective{"collective",
-                             {{"ring", Collective::ring},
-                              {"halving-doubling", Collective::halving_doubling},
-                              {"tree", Collective::tree},
-                              {"hierarchical", Collective::hierarchical},
-                              {"parameter-server", Collective::parameter_server},
-                              {"whole", Collective::whole}},
-                             Collective::ring,
-                             "how gradients are added: ring, halving-doubling (a power of two of devices), tree, "
-                             "hierarchical (rings within nodes and between them), parameter-server (weights are "
-                             "shared), whole (a collective is one task)"};
+constexpr Choice kCollective{
+    "collective",
+    {{"ring", Collective::ring},
+     {"halving-doubling", Collective::halving_doubling},
+     {"tree", Collective::tree},
+     {"hierarchical", Collective::hierarchical},
+     {"parameter-server", Collective::parameter_server},
+     {"whole", Collective::whole}},
+    Collective::ring,
+    "how gradients are added: ring, halving-doubling (needs a power of two of devices), tree, hierarchical (rings "
+    "within nodes and between them), parameter-server (weights are shared), whole (a collective is one task)"};
 
 constexpr Number<std::optional<std::uint64_t>> kZero{
     "zero",
     0,
     3,
     std::nullopt,
-    "what replicas share (with the ring): 0 (nothing), 1 (optimizer state), 2 (and gradients), 3 (and parameters), "
-    "fitting (as little as it takes to fit)",
+    "ZeRO stage: what replicas divide among themselves (with the ring): 0 (nothing), 1 (optimizer state), 2 (also "
+    "gradients), 3 (also parameters), fitting (the lowest stage that fits in memory)",
     {{"fitting", std::nullopt}}};
 
 constexpr Number<std::optional<std::uint64_t>> kPerNode{
@@ -42,10 +42,10 @@ constexpr Number<std::optional<std::uint64_t>> kPerNode{
     1,
     kMostCount,
     std::nullopt,
-    "devices in a row that are one node of hierarchical: auto, or a number",
+    "consecutive devices that form a node of hierarchical: auto, or a number",
     {{"auto", std::nullopt}}};
 
-constexpr Number<std::uint64_t> kBucket{"bucket", 1, kMostCount, 25, "MiB of gradients that are added at a time"};
+constexpr Number<std::uint64_t> kBucket{"bucket", 1, kMostCount, 25, "size of a bucket of gradients in MiB"};
 
 constexpr Choice kTaskOrder{
     "schedule",
@@ -59,45 +59,45 @@ constexpr Choice kTaskOrder{
      {"v-min", PipelineSchedule::v_min},
      {"dualpipe-v", PipelineSchedule::dualpipe_v}},
     PipelineSchedule::one_f_one_b,
-    "the order of microbatches: gpipe (all forward, then all backward), 1f1b (in turn), interleaved (in turn, several "
-    "stages a device), zb-h1 and zb-h2 (weights' gradients fill the gaps, for 1f1b's memory and twice that), zb-v, "
-    "v-half, v-min, dualpipe-v (two stages a device, there and back)"};
+    "order of the passes of microbatches: gpipe (all forward, then all backward), 1f1b (forward and backward in turn), "
+    "interleaved (as 1f1b, several stages per device), zb-h1 and zb-h2 (gradients of weights fill the gaps; memory of "
+    "1f1b, or twice that), zb-v, v-half, v-min, dualpipe-v (two stages per device, in V shape)"};
 
 constexpr Number<std::uint64_t> kReplicas{"replicas", 1, kMostCount, 1,
-                                          "of the pipeline, each over its share of the devices"};
+                                          "number of replicas of the pipeline, each on its share of the devices"};
 
 constexpr Number<std::optional<std::uint64_t>> kMicrobatches{
     "microbatches",
     1,
     kMostCount,
     std::nullopt,
-    "into how many a replica's batch is divided: auto (four for each device; one where nothing is trained), or a "
-    "number",
+    "microbatches per replica: auto (four for each device; one without training), or a number",
     {{"auto", std::nullopt}}};
 
-constexpr Number<std::uint64_t> kChunks{"chunks", 2, kMostCount, 2, "stages of a device, of interleaved"};
+constexpr Number<std::uint64_t> kChunks{"chunks", 2, kMostCount, 2, "stages per device in interleaved"};
 
 using Again = PipelineOptions::Recompute;
 constexpr Choice kRecompute{
     "recompute",
     {{"no", Again::no}, {"stages", Again::stages}, {"blocks", Again::blocks}, {"fitting", Again::fitting}},
     Again::fitting,
-    "what is computed again for the backward pass: no, stages (all but what comes into a stage), blocks (all but what "
-    "comes into a block of layers), fitting (as little as it takes to fit)"};
+    "what is recomputed for the backward pass: no (nothing), stages (each stage from its input), blocks (each block of "
+    "layers from its input), fitting (the least that fits in memory)"};
 
-constexpr Number<std::uint64_t> kCandidates{"candidates", 1, 1000, 12, "plans that are simulated whole"};
+constexpr Number<std::uint64_t> kCandidates{"candidates", 1, 1000, 12, "number of plans that are simulated in full"};
 
 using Stages = PipelineOptions::Stages;
-constexpr Choice kStages{"stages",
-                         {{"time", Stages::time}, {"pipedream", Stages::pipedream}},
-                         Stages::time,
-                         "how they are cut: time (the slowest as fast as can be), pipedream (its partitioner)"};
+constexpr Choice kStages{
+    "stages",
+    {{"time", Stages::time}, {"pipedream", Stages::pipedream}},
+    Stages::time,
+    "how stages are cut: time (the slowest stage as fast as possible), pipedream (by PipeDream's partitioner)"};
 
 void check_rewrites(const Parameters& given, std::string_view placer) {
   if (given.options().rewrites) return;
   throw NoPlacementError({.code = "no-rewrites",
-                          .message = fmt::format("{} divides the batch, and the graph may not be changed here", placer),
-                          .help = "pipeline keeps the graph, and so do the list schedulers"});
+                          .message = fmt::format("{} divides the batch, but the graph may not be changed here", placer),
+                          .help = "use pipeline or a list scheduler, which keep the graph"});
 }
 
 }  // namespace
@@ -106,16 +106,15 @@ std::vector<Placer> detail::parallel_placers() {
   std::vector<Placer> list;
   list.push_back(make_placer(
       {.name = "data-parallel",
-       .summary = "one replica of the network on each device, gradients added in buckets while the backward pass runs",
+       .summary = "one replica of the network on each device; gradients are added in buckets during the backward pass",
        .source = "Li et al.: PyTorch distributed, VLDB 2020; Rajbhandari et al.: ZeRO, SC 2020",
        .parameters = {kCollective, kZero, kPerNode, kBucket},
        .replicates = true},
       [](const Problem& problem, const Parameters& given) {
         if (!given.options().rewrites)
-          throw NoPlacementError(
-              {.code = "no-rewrites",
-               .message = "data-parallel is nothing but copies of the graph, which may not be changed here",
-               .help = "pipeline keeps the graph, and so do the list schedulers"});
+          throw NoPlacementError({.code = "no-rewrites",
+                                  .message = "data-parallel copies the graph, but the graph may not be changed here",
+                                  .help = "use pipeline or a list scheduler, which keep the graph"});
         ReplicasOptions options;
         options.stop = given.stop();
         options.collective = given[kCollective];
@@ -128,7 +127,7 @@ std::vector<Placer> detail::parallel_placers() {
       }));
   list.push_back(make_placer(
       {.name = "pipeline",
-       .summary = "contiguous layers as stages on the devices, the batch in microbatches one behind the other",
+       .summary = "contiguous layers as pipeline stages on the devices, with the batch divided into microbatches",
        .source = "Huang et al.: GPipe, NeurIPS 2019; Narayanan et al.: PipeDream, SOSP 2019, and Megatron-LM, SC 2021; "
                  "Qi et al.: zero bubble, ICLR 2024",
        .parameters = {kTaskOrder, kReplicas, kMicrobatches, kChunks, kRecompute, kStages}},
@@ -150,8 +149,8 @@ std::vector<Placer> detail::parallel_placers() {
       }));
   list.push_back(make_placer(
       {.name = "plan",
-       .summary = "data, tensor and pipeline parallelism in one: replicas, ranks, stages, microbatches and schedule, "
-                  "by search",
+       .summary = "data, tensor and pipeline parallelism combined: searches replicas, tensor ranks, stages, "
+                  "microbatches and schedule",
        .source = "own; bounds and dynamic programming as in Zheng et al.: Alpa, OSDI 2022, and Fan et al.: DAPPLE, "
                  "PPoPP 2021",
        .parameters = {kCandidates, kPlanDetail},
@@ -167,7 +166,7 @@ std::vector<Placer> detail::parallel_placers() {
                                                  .stop = given.stop(),
                                                  .stop_searching = given.stop(0.5)});
         if (given.options().objective != Objective::makespan)
-          schedule.notes.emplace_back("the plan is the one with the shortest step: plan has no other objective");
+          schedule.notes.emplace_back("placer plan minimizes the step time only; it has no other objective");
         return schedule;
       }));
   return list;

@@ -30,9 +30,8 @@ inline constexpr Choice kPlanDetail{
      {"whole", PlanDetail::whole},
      {"folded", PlanDetail::folded}},
     PlanDetail::fitting,
-    "how collectives are simulated: rings (sends and additions), whole (a task each), folded "
-    "(whole, and one stands for all replicas and ranks that do the same), fitting (the first of "
-    "these that is not too large)"};
+    "how collectives are simulated: rings (sends and additions), whole (one task each), folded (as whole, with one "
+    "device for all replicas and ranks that do the same), fitting (the first of these that is not too large)"};
 
 struct PlanPlacerOptions {
   std::optional<std::int64_t> batch = {};  // samples of a step, 1 or more; none: 16 for each device

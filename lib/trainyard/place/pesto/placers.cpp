@@ -12,19 +12,20 @@ namespace trainyard {
 namespace {
 
 constexpr std::uint64_t kAllOps = std::numeric_limits<std::uint64_t>::max();
-constexpr Number<std::uint64_t> kCoarseOps{
-    "ops",
-    1,
-    std::uint64_t{1} << 20,
-    700,
-    "coarsened to so many ops first: 10, 15, 20, 30, 50, 100, 200, 400, 700 (as the authors' program), all",
-    {{"all", kAllOps}}};
+constexpr Number<std::uint64_t> kCoarseOps{"ops",
+                                           1,
+                                           std::uint64_t{1} << 20,
+                                           700,
+                                           "number of ops to which the graph is coarsened first: 10, 15, 20, 30, 50, "
+                                           "100, 200, 400, 700 (as in the authors' program), all",
+                                           {{"all", kAllOps}}};
 
 constexpr Choice kProgramSolver{
     "solver",
     {{"automatic", PestoSolver::automatic}, {"cbc", PestoSolver::cbc}, {"own", PestoSolver::own}},
     PestoSolver::automatic,
-    "cbc, own (branch and bound up to 64 ops, a search beyond), automatic (CBC where the build has it, up to 30 ops)"};
+    "cbc, own (branch and bound up to 64 ops, a search beyond), automatic (cbc up to 30 ops if the build has it, else "
+    "own)"};
 
 PestoOptions pesto_options(const Parameters& given, const std::vector<Placer>& members) {
   const Budget& budget = given.options().budget;
@@ -48,8 +49,8 @@ std::vector<Placer> detail::pesto_placers(std::vector<Placer> members) {
   std::vector<Placer> list;
   list.push_back(make_placer(
       {.name = "pesto",
-       .summary = "an integer program of placement and order with congestion, on a coarse graph: solved by CBC or "
-                  "branch and bound where it is small, searched where it is not",
+       .summary = "integer program of placement and order with link congestion, on a coarse graph; solved by CBC or "
+                  "branch and bound if small, otherwise searched",
        .source = "Hafeez, Sun, Gandhi, Liu: Towards optimal placement and scheduling of DNN operations with Pesto, "
                  "Middleware 2021",
        .parameters = {kCoarseOps, kProgramSolver},
@@ -59,7 +60,7 @@ std::vector<Placer> detail::pesto_placers(std::vector<Placer> members) {
       }));
   list.push_back(make_placer(
       {.name = "moirai",
-       .summary = "the program of pesto on a graph in which ops that a backend runs as one kernel are one",
+       .summary = "as pesto, on a graph in which ops that a backend runs as one kernel are fused",
        .source = "Zhang et al.: Moirai: towards optimal placement for distributed inference on heterogeneous devices, "
                  "arXiv 2312.04025, 2023",
        .parameters = {kCoarseOps, kProgramSolver},

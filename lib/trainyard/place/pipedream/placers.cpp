@@ -5,16 +5,16 @@
 namespace trainyard {
 namespace {
 
-constexpr auto kActivations = yes_or_no("activations", true, "whether what crosses between stages counts: yes, no");
-constexpr auto kPipelineMemory =
-    yes_or_no("memory", false, "whether what stages keep for the batches of a full pipeline must fit: yes, no");
+constexpr auto kActivations = yes_or_no("activations", true, "whether the transfers between stages count: yes, no");
+constexpr auto kPipelineMemory = yes_or_no(
+    "memory", false, "whether the batches in flight of a full pipeline must fit in each stage's memory: yes, no");
 
 }  // namespace
 
 std::vector<Placer> detail::pipedream_placers() {
   return {make_placer(
       {.name = "pipedream",
-       .summary = "contiguous layers as the stages of a pipeline, the slowest stage as fast as can be",
+       .summary = "contiguous layers as pipeline stages, cut so that the slowest stage is as fast as possible",
        .source = "Narayanan et al.: PipeDream, SOSP 2019",
        .parameters = {kActivations, kPipelineMemory}},
       [](const Problem& problem, const Parameters& given) {
