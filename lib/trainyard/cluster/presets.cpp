@@ -385,30 +385,30 @@ const std::vector<PodUnit>& pod_units() {
   static const std::vector<PodUnit> units{
       {"superpod-a100", "A100-SXM4-80GB", 20, 8,
        "20 hosts of 8 A100 80 GB on NVSwitch; for each GPU a 200 Gbit/s network card on its rail's leaf",
-       "NVIDIA DGX SuperPOD with DGX A100, RA-09950-001 of November 2020: 20 DGX A100 a scalable unit, eight HDR "
+       "NVIDIA DGX SuperPOD with DGX A100, RA-09950-001 of November 2020: 20 DGX A100 per scalable unit, eight HDR "
        "InfiniBand rails" +
            leaves + nvswitch_source("272 GB/s per GPU and direction, median of a2-ultragpu-8g")},
       {"superpod-h100", "H100-SXM5-80GB", 32, 8,
        "32 hosts of 8 H100 80 GB on NVSwitch; for each GPU a 400 Gbit/s network card on its rail's leaf",
-       "NVIDIA DGX SuperPOD with DGX H100, RA-11333-001: 32 DGX H100 a scalable unit, eight NDR InfiniBand rails, 8 "
-       "leaf switches a unit" +
+       "NVIDIA DGX SuperPOD with DGX H100, RA-11333-001: 32 DGX H100 per scalable unit, eight NDR InfiniBand rails, 8 "
+       "leaf switches per unit" +
            cores + kNvSwitchH100Source,
        8, 4},
       {"superpod-b200", "B200-SXM-180GB", 32, 8,
        "32 hosts of 8 B200 on NVSwitch; for each GPU a 400 Gbit/s network card on its rail's leaf",
-       "NVIDIA DGX SuperPOD with DGX B200: 32 DGX B200 a scalable unit, eight NDR InfiniBand rails, 8 leaf switches a "
-       "unit" +
+       "NVIDIA DGX SuperPOD with DGX B200: 32 DGX B200 per scalable unit, eight NDR InfiniBand rails, 8 leaf switches "
+       "per unit" +
            cores + kNvSwitchB200Source,
        8, 4},
       {"superpod-b300", "B300-SXM-270GB", 64, 8,
        "64 hosts of 8 B300 on NVSwitch; for each GPU two 400 Gbit/s network cards, each on a separate leaf",
-       "NVIDIA DGX SuperPOD with DGX B300: 64 DGX B300 a scalable unit, two 400 Gbit/s Ethernet ports a GPU in two "
-       "planes, 16 leaf switches a unit" +
+       "NVIDIA DGX SuperPOD with DGX B300: 64 DGX B300 per scalable unit, two 400 Gbit/s Ethernet ports per GPU in two "
+       "planes, 16 leaf switches per unit" +
            leaves + kNvSwitchB200Source},
       {"superpod-gb200", "GB200-NVL72", 8, 72,
        "8 racks of 72 GB200 on NVSwitch (NVL72); for each GPU a 400 Gbit/s network card",
-       "NVIDIA DGX SuperPOD with DGX GB200: 8 racks of 72 GPUs a scalable unit, NDR InfiniBand; a leaf for each GPU's "
-       "place in its rack" +
+       "NVIDIA DGX SuperPOD with DGX GB200: 8 racks of 72 GPUs per scalable unit, NDR InfiniBand; a leaf for each GPU "
+       "position in a rack" +
            leaves + kNvSwitchB200Source},
       {"llama3-pod", "H100-SXM5-80GB", 384, 8,
        "192 racks of two hosts of 8 H100 80 GB on NVSwitch; for each GPU a 400 Gbit/s network card on its rack's leaf",

@@ -25,7 +25,7 @@ constexpr Choice kPublishedGrouping{
     "grouping",
     {{"balanced", false}, {"published", true}},
     false,
-    "balanced (no group has more than twice an even share of the run time), published (no limit)"};
+    "run time of a group: balanced (at most twice an even share), published (no limit)"};
 
 constexpr Choice<std::string_view, 3> kNetwork{
     "network",
@@ -33,19 +33,19 @@ constexpr Choice<std::string_view, 3> kNetwork{
      {"simple-aggregator", "placeto-simple-aggregator"},
      {"simple-partitioner", "placeto-simple-partitioner"}},
     "placeto",
-    "placeto; ablations: simple-aggregator (all groups in one pool), simple-partitioner (no messages)"};
+    "policy network: placeto; ablations: simple-aggregator (all groups in one pool), simple-partitioner (no messages)"};
 
 constexpr Choice kPublishedFeatures{"features",
                                     {{"look-ahead", false}, {"published", true}},
                                     false,
-                                    "look-ahead (also the simulated saving of each move of the current group), "
-                                    "published (without it, as in the ablations)"};
+                                    "inputs of the policy: look-ahead (also the simulated saving of each move of the "
+                                    "current group), published (without it, as in the ablations)"};
 
-constexpr Choice kIntermediate{
-    "rewards",
-    {{"intermediate", true}, {"terminal", false}},
-    true,
-    "intermediate (after each decision, what it saved), terminal (at the end, the step time of the placement)"};
+constexpr Choice kIntermediate{"rewards",
+                               {{"intermediate", true}, {"terminal", false}},
+                               true,
+                               "rewards in training: intermediate (after each decision, what it saved), terminal (at "
+                               "the end, the step time of the placement)"};
 
 // Smaller defaults: GiPH evaluates all groups and devices before each of 2 moves per group.
 constexpr Number<std::uint64_t> kGiphGroups{"groups", 1, 4096, 32,

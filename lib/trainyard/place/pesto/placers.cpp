@@ -24,8 +24,8 @@ constexpr Choice kProgramSolver{
     "solver",
     {{"automatic", PestoSolver::automatic}, {"cbc", PestoSolver::cbc}, {"own", PestoSolver::own}},
     PestoSolver::automatic,
-    "cbc, own (branch and bound up to 64 ops, a search beyond), automatic (cbc up to 30 ops if the build has it, else "
-    "own)"};
+    "solver of the program: cbc, own (branch and bound up to 64 ops, a search beyond), automatic (cbc up to 30 ops if "
+    "the build has it, else own)"};
 
 PestoOptions pesto_options(const Parameters& given, const std::vector<Placer>& members) {
   const Budget& budget = given.options().budget;
