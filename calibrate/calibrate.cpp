@@ -73,8 +73,8 @@ void fill_head(Calibration& calibration, std::span<const Profile> profiles, std:
   for (const Profile& profile : profiles)
     if (profile.host.cpu != last.host.cpu)
       notes.push_back(fmt::format("the profiles come from different machines: {} and {}",
-                                  profile.host.cpu.empty() ? "one that is not named" : profile.host.cpu,
-                                  last.host.cpu.empty() ? "one that is not named" : last.host.cpu));
+                                  profile.host.cpu.empty() ? "an unnamed one" : profile.host.cpu,
+                                  last.host.cpu.empty() ? "an unnamed one" : last.host.cpu));
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ Result fit_profiles(std::span<const Profile> measured, const Options& options) {
       measured, [](const Profile& profile) { return profile.ops.empty() && profile.links.empty(); });
   if (empty)
     refuse("too-few-points", "the profiles hold neither ops nor links: there is nothing to fit",
-           "`trainyard profile MODEL --backend cpu -o profile.json` measures some");
+           "measure some with `trainyard profile MODEL --backend cpu -o profile.json`");
   check_times(measured);
   Result result;
   Calibration& calibration = result.calibration;
@@ -103,7 +103,7 @@ Result fit_profiles(std::span<const Profile> measured, const Options& options) {
   }
   for (const LinkMeasurement& link : joined_links(profiles)) {
     if (link.from == link.to) {  // its kinds would match a route between two devices
-      result.notes.push_back(fmt::format("the link from '{}' to itself is left out: no transfer takes it", link.from));
+      result.notes.push_back(fmt::format("the link from '{}' to itself is left out: no transfer uses it", link.from));
       continue;
     }
     try {
@@ -128,7 +128,7 @@ Result fit_profiles(std::span<const Profile> measured, const Options& options) {
         }))
       result.notes.push_back(
           fmt::format("ops of the type {} on '{}' have no fit, and their efficiency is off by {:.0f} % at the median: "
-                      "those that were not measured are predicted badly",
+                      "predictions of unmeasured ones are poor",
                       each.type, each.device_kind, 100 * each.median_relative));
   calibration.co_run = co_run_factors(profiles, calibration.ops, result.notes);
   calibration.interference = copy_sensitivities(profiles, calibration.ops, result.notes);

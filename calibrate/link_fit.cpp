@@ -50,8 +50,9 @@ std::vector<MeasuredSize> measured_sizes(const LinkMeasurement& link, FitQuality
       const double ratio = before > 0 && now > 0 ? std::max(before / now, now / before) : 1;
       if (ratio > apart) {
         apart = ratio;
-        twice = fmt::format("{} was measured more than once, {:.1f} times apart at {}: all samples count", title(link),
-                            ratio, format_bytes(size.bytes));
+        twice = fmt::format(
+            "{} was measured more than once, with times that differ by a factor of {:.1f} at {}: all samples are used",
+            title(link), ratio, format_bytes(size.bytes));
       }
     }
     join(at->second, size.samples);
@@ -70,7 +71,7 @@ std::vector<MeasuredSize> measured_sizes(const LinkMeasurement& link, FitQuality
     const double mean = mean_of(good.kept_ns);
     if (mean <= 0)
       refuse("samples", fmt::format("{} took 0 ns for {}", title(link), format_bytes(bytes)),
-             "time several transfers at once, and give the time of one");
+             "time several transfers together, and give the time per transfer");
     const double error = standard_error(good.kept_ns) / mean;
     sizes.push_back({{static_cast<double>(bytes.count), mean, error}, std::move(good.kept_ns)});
   }
@@ -107,8 +108,8 @@ void drop_outlying_sizes(std::vector<MeasuredSize>& sizes, const LinkMeasurement
       expected = predicted;
     }
     if (worst == all.size()) return;
-    notes.push_back(fmt::format("{}: the size {} dropped: outlier, it took {} where the others say {}", title(link),
-                                format_bytes(Bytes{static_cast<std::int64_t>(all[worst].x)}),
+    notes.push_back(fmt::format("{}: the size {} dropped: outlier (it took {}, the other sizes predict {})",
+                                title(link), format_bytes(Bytes{static_cast<std::int64_t>(all[worst].x)}),
                                 format_time(nanoseconds_from_seconds(all[worst].y * 1e-9)),
                                 format_time(nanoseconds_from_seconds(expected * 1e-9))));
     quality.dropped += static_cast<std::int64_t>(sizes[worst].samples_ns.size());
@@ -177,8 +178,8 @@ CalibratedLink fit_link(const LinkMeasurement& measured, const LinkFitOptions& o
   std::vector<MeasuredSize> sizes = measured_sizes(measured, link.quality, notes);
   if (sizes.size() < kLeastSizes)
     refuse("too-few-points",
-           fmt::format("{} was measured at {} size{}, and a latency and a bandwidth need at least {}", title(measured),
-                       sizes.size(), sizes.size() == 1 ? "" : "s", kLeastSizes),
+           fmt::format("{} was measured at {} size{}, but fitting a latency and a bandwidth needs at least {}",
+                       title(measured), sizes.size(), sizes.size() == 1 ? "" : "s", kLeastSizes),
            "measure it at sizes from a few hundred bytes to many megabytes");
   drop_outlying_sizes(sizes, measured, options.most_segments, link.quality, notes);
 
@@ -188,7 +189,7 @@ CalibratedLink fit_link(const LinkMeasurement& measured, const LinkFitOptions& o
     const Bytes from = i == 0 ? Bytes{static_cast<std::int64_t>(points.front().x)} : link.segments.back().to + Bytes{1};
     const double to = i + 1 < lines.size() ? break_after(lines, points, i) : points.back().x;
     if (lines[i].slope > 1e9)
-      refuse("samples", fmt::format("{} takes more than a second a byte", title(measured)),
+      refuse("samples", fmt::format("{} takes more than a second per byte", title(measured)),
              "give times in nanoseconds");
     link.segments.push_back({from, Bytes{static_cast<std::int64_t>(to)}, lines[i].intercept, lines[i].slope});
   }

@@ -52,7 +52,7 @@ CalibratedOp row_of(const OpKey& key, const Pool& pool, std::vector<std::string>
     refuse("too-few-points",
            fmt::format("{} on '{}' {} has no good sample ({} were dropped)", title(key), key.kind, word(key.mode),
                        good.dropped),
-           "measure it again, or take it out of the profile");
+           "measure it again, or remove it from the profile");
   if (const auto outliers = good.drop_reasons.find("outlier"); outliers != good.drop_reasons.end() && !key.op.empty())
     notes.push_back(fmt::format("{} on '{}': {} of {} samples dropped: outlier", title(key), key.kind, outliers->second,
                                 pool.samples.kept.size()));
@@ -114,7 +114,7 @@ std::optional<double> gap_of_steps(std::span<const Profile> profiles, const std:
       }
       const CleanSamples good = clean(step.samples);
       if (means.size() != static_cast<std::size_t>(step.ops))
-        unused = fmt::format("a step of '{}' on '{}' has {} ops, and {} of it were timed there: it gives no gap",
+        unused = fmt::format("a step of '{}' on '{}' has {} ops, but {} of them were timed there: no gap is derived",
                              step.graph, step.device, step.ops, means.size());
       if (good.kept_ns.empty() || means.size() != static_cast<std::size_t>(step.ops)) continue;
       double sum = 0;
@@ -153,7 +153,7 @@ std::vector<CalibratedOp> op_table(std::span<const Profile> profiles, std::vecto
           refuse("samples",
                  fmt::format("two ops of the signature '{}' have {} and {} FLOPs, {} and {} bytes", op.signature,
                              first.flops.value, op.flops.value, first.bytes.count, op.bytes.count),
-                 "a signature must tell apart what takes different times: type, shapes, data type");
+                 "give ops that take different times different signatures: type, shapes, data type");
       }
       pool(pools, key, op);
     }
@@ -194,8 +194,8 @@ std::vector<CoRunFactor> co_run_factors(std::span<const Profile> profiles, std::
   }
   if (without > 0)
     notes.push_back(
-        fmt::format("{} op{} timed beside other devices, but not alone, or in 0 ns: no co-run factor from {}", without,
-                    without == 1 ? " was" : "s were", without == 1 ? "it" : "them"));
+        fmt::format("{} op{} timed while other devices were busy, but not alone, or in 0 ns: no co-run factor from {}",
+                    without, without == 1 ? " was" : "s were", without == 1 ? "it" : "them"));
   std::vector<CoRunFactor> factors;
   for (const auto& [key, sum] : sums)
     factors.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key),
@@ -232,8 +232,8 @@ std::vector<CopySensitivity> copy_sensitivities(std::span<const Profile> profile
     }
   if (without > 0)
     notes.push_back(
-        fmt::format("{} op{} timed beside copies, but not alone, or where no memory bandwidth is known: no "
-                    "interference from {}",
+        fmt::format("{} op{} timed beside copies, but not alone, or on a device of unknown memory bandwidth: "
+                    "no interference factor from {}",
                     without, without == 1 ? " was" : "s were", without == 1 ? "it" : "them"));
   std::vector<CopySensitivity> result;
   for (const auto& [key, sum] : sums)
@@ -251,8 +251,8 @@ std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profil
         const auto note = [&](const char* what, const std::string& first, const std::string& other) {
           if (first.empty() || other.empty() || first == other) return;
           std::string text =
-              fmt::format("devices of the kind '{}' are said to have a {} of {} and of {}: the first counts", kind,
-                          what, first, other);
+              fmt::format("profiles give devices of the kind '{}' a {} of {} and of {}: the first is used", kind, what,
+                          first, other);
           if (std::ranges::find(notes, text) == notes.end()) notes.push_back(std::move(text));
         };
         const auto rate = [](auto value) { return value.value > 0 ? format_rate(value) : std::string{}; };
@@ -268,7 +268,7 @@ std::vector<CalibratedDevice> calibrated_devices(std::span<const Profile> profil
                    fmt::format("devices of the kind '{}' were measured with products in {} "
                                "and in {}: their ops take different times",
                                kind, other->second, value),
-                   "calibrate each --precision by itself");
+                   "calibrate the profiles of each --precision separately");
           if (other != known->details.end() && other->second != value && name == "driver")
             notes.push_back(fmt::format("devices of the kind '{}' were measured with different drivers: {} and {}",
                                         kind, other->second, value));

@@ -51,8 +51,8 @@ std::vector<Profile> without_timing_overhead(std::span<const Profile> profiles, 
         return overhead.what == "gap" && device_kind(profile, overhead.device) == kind;
       });
       notes.push_back(
-          fmt::format("the ops of '{}' on '{}'{} take {} ns less each than they were timed: whole steps "
-                      "are shorter than their sum",
+          fmt::format("the op times of '{}' on '{}'{} are reduced by {} ns each: whole steps are shorter "
+                      "than the sum of their ops",
                       step.graph, step.device, copies ? " beside copies" : "", excess.count));
     }
   return result;

@@ -162,8 +162,8 @@ std::vector<CalibratedFit> type_fits(std::span<const CalibratedOp> ops, std::vec
     }
     if (fit.quality.max_relative > kTooFar || fit.quality.held_out_max_relative > kTooFar) {
       notes.push_back(
-          fmt::format("no fit for ops of the type {} on '{}': it would be off by up to {:.0f} % ({:.0f} % where held "
-                      "out)",
+          fmt::format("no fit for ops of the type {} on '{}': it would be off by up to {:.0f} % ({:.0f} % for "
+                      "held-out ops)",
                       key.second, key.first, fit.quality.max_relative * 100, fit.quality.held_out_max_relative * 100));
       continue;
     }
@@ -195,10 +195,10 @@ std::vector<CalibratedEfficiency> efficiencies(std::span<const CalibratedOp> ops
       }
     }
     if (!type.empty())
-      notes.push_back(
-          fmt::format("ops of the type {} on '{}' reach {}, and the profile says that its peak is {}: their efficiency "
-                      "counts as 1; give the peak of their precision, or FLOPs as they are computed",
-                      type, device.kind, format_rate(fastest), format_rate(device.peak)));
+      notes.push_back(fmt::format(
+          "ops of the type {} on '{}' reach {}, but the peak in the profile is {}: their efficiency is taken as "
+          "1; give the peak for their precision, or the FLOPs that are really computed",
+          type, device.kind, format_rate(fastest), format_rate(device.peak)));
   }
   std::vector<CalibratedEfficiency> result;
   for (const auto& [key, points] : all) {

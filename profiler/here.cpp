@@ -143,7 +143,8 @@ MachineHere cores_here() {
   for (Device& device : here.cluster.devices)
     if (memory > 0) device.memory = Bytes{memory / static_cast<std::int64_t>(cores)};
   here.notes.emplace_back(
-      "cores have the peaks of the kind cpu-core: `trainyard profile MODEL --cluster FILE` and calibrate measure them");
+      "cores have the default peaks of the kind cpu-core: measure them with `trainyard profile MODEL --cluster FILE` "
+      "and `trainyard calibrate`");
   return here;
 }
 
@@ -163,12 +164,12 @@ MachineHere machine_here(const Nvml& nvml) {
     for (const std::string& gpu : std::set<std::string>(survey.machine().gpus.begin(), survey.machine().gpus.end()))
       if (!kind_of_gpu(gpu))
         here.notes.push_back(
-            fmt::format("no kind here is '{}': write kind = \"...\" in the file (`trainyard clusters` "
-                        "lists them), or memory, peak and memory_bandwidth",
+            fmt::format("'{}' is not a known kind of device: write kind = \"...\" in the file (`trainyard clusters` "
+                        "lists the kinds), or memory, peak and memory_bandwidth",
                         gpu));
     here.notes.emplace_back(
-        "bandwidths are those of like servers, by the number and generation of links: `nvbandwidth -j` and `trainyard "
-        "import` measure them");
+        "bandwidths are those of similar servers, with the same number and generation of links: measure them with "
+        "`nvbandwidth -j` and `trainyard import`");
   }
   here.cluster.name = "here";
   return here;

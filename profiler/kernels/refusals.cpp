@@ -41,11 +41,9 @@ std::string alignment(const Model& model, const Node& node) {
   if (node.inputs.size() != 2) return "";
   const Shape &a = model.values[node.inputs[0]].shape, &b = model.values[node.inputs[1]].shape;
   if (node.type == "PRelu" && b.size() == 1 && a.size() > 1 && b[0] != 1 && b[0] != a.back())
-    return "with a slope a channel and no dimensions behind it";
+    return "with one slope per channel and no dimensions after the channels";
   if (node.integer("broadcast", 0) == 0 || !node.has_attribute("axis")) return "";
-  return axis_at(node.integer("axis", 0), a.size()) + b.size() == a.size()
-             ? ""
-             : "with operands that are aligned at an axis";
+  return axis_at(node.integer("axis", 0), a.size()) + b.size() == a.size() ? "" : "with operands aligned at an axis";
 }
 
 std::string attention(const Node& node) {
@@ -66,7 +64,7 @@ std::string why_not(const Model& model, const Node& node) {
     return reduction == "none" || reduction == "add" ? "" : "with the reduction " + reduction;
   }
   const bool is_loss = node.type.starts_with("SoftmaxCrossEntropy") || node.type == "NegativeLogLikelihoodLoss";
-  if (is_loss && !input_at(node, 2).is_none()) return "with weights of classes";
+  if (is_loss && !input_at(node, 2).is_none()) return "with class weights";
   if (node.type == "PRelu" || node.has_attribute("broadcast")) return alignment(model, node);
   return "";
 }

@@ -195,7 +195,7 @@ class StepProgram {
       if (findings.size() < 20)
         findings.push_back({.code = "unsupported-op",
                             .message = "the " + std::string{backend} + " backend cannot run the operator " + what +
-                                       ", as in '" + op + "'",
+                                       ", for example in '" + op + "'",
                             .help = help});
     return findings;
   }

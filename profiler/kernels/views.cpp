@@ -67,7 +67,7 @@ Strided strided_view(const Model& model, const Node& node, std::size_t index) {
   static constexpr std::array<std::string_view, 8> kDense{"Reshape",  "Flatten", "Squeeze", "Unsqueeze",
                                                           "Identity", "Dropout", "Cast",    "CastLike"};
   if (std::find(kDense.begin(), kDense.end(), type) == kDense.end())
-    refuse("unsupported-op", "no way to see an array through the operator '" + type + "'", "");
+    refuse("unsupported-op", "the operator '" + type + "' cannot be a view of its input", "");
   return {.strides = dense_strides(out), .dense = true};
 }
 

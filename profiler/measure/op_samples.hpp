@@ -51,11 +51,11 @@ class OpSamples {
       const auto least = std::ranges::min_element(samples.dropped, {}, &DroppedSample::time);
       samples.kept.push_back(least->time);
       samples.dropped.erase(least);
-      details["disturbed"] = "the shortest of the samples, all of which other work disturbed";
+      details["disturbed"] = "other work disturbed all samples: the shortest is kept";
     }
     if (nets > 0)
       details["disturbed"] =
-          fmt::format("{} of {} samples are without what other work took of them", nets, samples.kept.size());
+          fmt::format("time lost to other work is subtracted from {} of {} samples", nets, samples.kept.size());
     return samples;
   }
 

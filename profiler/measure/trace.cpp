@@ -35,7 +35,7 @@ void trace_steps(Backend& backend, const Problem& problem, const Workload& workl
     if (traced->ratio <= kMostRatio)
       entry->details["cupti_ns"] = std::to_string(upper_quantile_of(op.spans).count);
     else
-      entry->details["tracing"] = fmt::format("slowed the step to {:.2f} times its time: not used", traced->ratio);
+      entry->details["tracing"] = fmt::format("made the step {:.2f} times as long: not used", traced->ratio);
   }
 }
 

@@ -264,7 +264,8 @@ class RecipeWriter {
 
   void schedule(const std::string& name, const Schedule& schedule) {
     if (!schedule.rewrites.empty())
-      refuse("splits", "the schedule '" + name + "' rewrites the graph (\"splits\"); a recipe has it as it is",
+      refuse("splits",
+             "the schedule '" + name + "' rewrites the graph (\"splits\"), but a recipe has only the original graph",
              "place it with --no-splits");
     const Timeline timeline = simulate(problem_, schedule);
     Members row{out_};

@@ -192,34 +192,32 @@ void conclude(const ValidateOptions& options, Validation& result) {
   if (!result.order_kept) return say(Verdict::fail, "the order is wrong: " + result.order_fault);
   if (!result.outputs_agree) return say(Verdict::fail, "the outputs differ from those of a run on one device");
   if (result.structural_steps < options.least_clean_steps)
-    return say(
-        Verdict::inconclusive,
-        fmt::format("only {} of {} steps can be replayed, {} are needed{}", result.structural_steps, result.steps,
-                    options.least_clean_steps, result.structural_steps == result.steps ? ": give it more --time" : ""));
+    return say(Verdict::inconclusive, fmt::format("only {} of {} steps can be replayed, at least {} are needed{}",
+                                                  result.structural_steps, result.steps, options.least_clean_steps,
+                                                  result.structural_steps == result.steps ? ": raise --time" : ""));
   if (result.structural_tolerance > 0 && std::abs(result.structural_error) > result.structural_tolerance)
-    return say(Verdict::fail, fmt::format("a structural error of {}, {} are allowed where ops take {}",
-                                          percent(result.structural_error), percent(result.structural_tolerance),
-                                          format_time(result.mean_op)));
+    return say(Verdict::fail,
+               fmt::format("the structural error is {} (limit {} for ops of {})", percent(result.structural_error),
+                           percent(result.structural_tolerance), format_time(result.mean_op)));
   if (result.basis == Basis::none)
-    return say(Verdict::inconclusive, "too few times of ops are undisturbed: " + dropped_text(result));
+    return say(Verdict::inconclusive, "too few op times are undisturbed: " + dropped_text(result));
   const std::string structure =
       result.structural_tolerance > 0
-          ? fmt::format("structure {} of {}", percent(std::abs(result.structural_error)),
+          ? fmt::format("structural error {} (limit {})", percent(std::abs(result.structural_error)),
                         percent(result.structural_tolerance))
           : fmt::format("ops of {} are too short to judge the structure", format_time(result.mean_op));
   if (std::abs(result.total_error) <= options.total_tolerance)
-    return say(Verdict::pass, fmt::format("{}, total {} of {}", structure, percent(std::abs(result.total_error)),
-                                          percent(options.total_tolerance)));
-  const std::string off = fmt::format("the prediction is {} off, {} are allowed", percent(result.total_error),
+    return say(Verdict::pass, fmt::format("{}, total error {} (limit {})", structure,
+                                          percent(std::abs(result.total_error)), percent(options.total_tolerance)));
+  const std::string off = fmt::format("the prediction is off by {} (limit {})", percent(result.total_error),
                                       percent(options.total_tolerance));
   if (result.basis == Basis::ops)
     return say(Verdict::inconclusive,
-               fmt::format("{}; but only {} steps were undisturbed, {} are needed ({}); {}", off, result.clean_steps,
-                           options.least_clean_steps, dropped_text(result), structure));
+               fmt::format("{}; but only {} steps were undisturbed, at least {} are needed ({}); {}", off,
+                           result.clean_steps, options.least_clean_steps, dropped_text(result), structure));
   if (options.noise_floor > 0.15)
-    return say(Verdict::inconclusive,
-               fmt::format("{}; but the same work takes times that are {:.0f} % apart on this machine; {}", off,
-                           100 * options.noise_floor, structure));
+    return say(Verdict::inconclusive, fmt::format("{}; but times of the same work vary by {:.0f} % on this machine; {}",
+                                                  off, 100 * options.noise_floor, structure));
   say(Verdict::fail, fmt::format("{}; {}", off, structure));
 }
 

@@ -70,7 +70,7 @@ std::string order_fault(const Problem& problem, const Schedule& schedule, const 
   for (const OpId op : graph.ops()) {
     for (const TensorId tensor : graph.inputs(op))
       if (too_early(op, trace.ops[graph.producer(tensor)].end, schedule.placement[graph.producer(tensor)]))
-        return fmt::format("'{}' started before '{}' was made", graph.name(op), graph.name(tensor));
+        return fmt::format("'{}' started before '{}' was produced", graph.name(op), graph.name(tensor));
     for (const OpId before : graph.after(op))
       if (too_early(op, trace.ops[before].end, schedule.placement[before]))
         return fmt::format("'{}' started before '{}' had ended", graph.name(op), graph.name(before));

@@ -141,7 +141,7 @@ TEST_CASE("a gap is what a step takes beyond its ops, shared among them") {
   CHECK_FALSE(calibration.devices[0].launch_overhead);
   profile.steps[0].ops = 3;  // one op was not timed
   CHECK(calibrated_profile(profile).calibration.devices[0].gap == Nanoseconds{30});
-  CHECK(noted(calibrated_profile(profile), "a step of 'g' on 'a' has 3 ops, and 2 of it were timed there"));
+  CHECK(noted(calibrated_profile(profile), "a step of 'g' on 'a' has 3 ops, but 2 of them were timed there"));
   profile.overheads.push_back({"b", "gap", {{Nanoseconds{40}}, {}}});
   CHECK(calibrated_profile(profile).calibration.devices[0].gap == Nanoseconds{40});
 }
@@ -221,8 +221,8 @@ TEST_CASE("sensitivity to copies is what ops of a type take more beside them, by
   CHECK(result.calibration.interference[0] == CopySensitivity{"K", "Conv", 0, 1});
   CHECK(result.calibration.interference[1].type == "Relu");
   CHECK(result.calibration.interference[1].sensitivity == Approx(1'700.0 / (1'000 * 0.5 + 3'000 * 0.25)));
-  CHECK(result.notes == std::vector<std::string>{"1 op was timed beside copies, but not alone, or where no memory "
-                                                 "bandwidth is known: no interference from it"});
+  CHECK(result.notes == std::vector<std::string>{"1 op was timed beside copies, but not alone, or on a device of "
+                                                 "unknown memory bandwidth: no interference factor from it"});
 }
 
 TEST_CASE("profiles that say too little, or two things, are refused") {
@@ -267,9 +267,8 @@ TEST_CASE("what profiles say of one kind in two ways, or cannot be, is used with
   two.devices[0].device_class = "gpu";
   const calibrate::Result result = calibrate::fit_profiles(std::vector{one, two, two});
   CHECK(std::ranges::count(result.notes,
-                           "devices of the kind 'K' are said to have a class of cpu and of gpu: the "
-                           "first counts") == 1);
-  CHECK(noted(result, "a peak of 80.0 GFLOP/s and of 1.00 GFLOP/s: the first counts"));
+                           "profiles give devices of the kind 'K' a class of cpu and of gpu: the first is used") == 1);
+  CHECK(noted(result, "a peak of 80.0 GFLOP/s and of 1.00 GFLOP/s: the first is used"));
   CHECK(result.calibration.devices[0].peak.value == 8e10);
   CHECK(noted(result, "ops of the type Conv on 'K' reach 2.00 TFLOP/s"));  // 2e6 in 1 us
 }
@@ -280,7 +279,8 @@ TEST_CASE("a link measured twice counts twice, with a warning where the two are 
                    made_link([](double bytes) { return 1'100 + bytes; })};
   CHECK(calibrated_profile(profile).notes.empty());
   profile.links[1] = made_link([](double bytes) { return 9 * (1'000 + bytes); });
-  CHECK(noted(calibrated_profile(profile), "the link from 'a' to 'b' was measured more than once, 9.0 times apart"));
+  CHECK(noted(calibrated_profile(profile),
+              "the link from 'a' to 'b' was measured more than once, with times that differ by a factor of 9.0"));
   profile.links[1].to = "a";
   const calibrate::Result result = calibrated_profile(profile);
   CHECK(noted(result, "the link from 'a' to itself is left out"));

@@ -124,5 +124,5 @@ TEST_CASE("fewer than three sizes are no fit") {
   const Finding finding = test::finding_of([&] { calibrate::fit_link(link, {}, notes); });
   CHECK(finding.code == "too-few-points");
   CHECK(finding.message ==
-        "the link from 'a' to 'b' was measured at 2 sizes, and a latency and a bandwidth need at least 3");
+        "the link from 'a' to 'b' was measured at 2 sizes, but fitting a latency and a bandwidth needs at least 3");
 }

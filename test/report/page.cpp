@@ -531,7 +531,7 @@ TEST_CASE("a prediction held against a measurement: verdict, errors, the ops fur
     const std::size_t number = runs.size();
     PageValidation held{.run = number,
                         .verdict = device == 0 ? "fail" : "pass",
-                        .why = "the prediction is -33.3 % off, 20.0 % are allowed",
+                        .why = "the prediction is off by -33.3 % (limit 20.0 %)",
                         .text = "of 12 of 18 steps",
                         .measured = Nanoseconds{device == 0 ? 45'000 : 60'000},
                         .total_error = device == 0 ? -1.0 / 3 : 0,
@@ -559,9 +559,9 @@ TEST_CASE("a prediction held against a measurement: verdict, errors, the ops fur
   CHECK(seen["troubles"].empty());
   CHECK(seen["opened"] == json::array({0, 1}));  // the first placement, even if a measured row is the best
   CHECK(seen["card"] == "Error of the prediction−33.3 %fail; 20.0\u202f% allowed");
-  for (const char* text : {"Prediction against measurement, together, predicted", "20.0 % are allowed",
-                           "of 12 of 18 steps", "step time", "structure", "op times", "noise floor of the machine",
-                           "predicted = measured", "within 20 %", "Conv", "200\u202fns"})
+  for (const char* text : {"Prediction against measurement, together, predicted", "(limit 20.0 %)", "of 12 of 18 steps",
+                           "step time", "structure", "op times", "noise floor of the machine", "predicted = measured",
+                           "within 20 %", "Conv", "200\u202fns"})
     CHECK(seen["panel"].get<std::string>().find(text) != std::string::npos);
   CHECK(seen["worst"] == json::array({"a", "cpu0", "10.0\u202fµs", "25.0\u202fµs", "−60.0\u202f%", "roofline"}));
   REQUIRE(seen["errors"].size() == 4);

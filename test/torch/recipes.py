@@ -306,7 +306,7 @@ class Recipes(unittest.TestCase):
         done = subprocess.run([build / "sim" / "trainyard", *words[:-1], plain], capture_output=True, text=True)
         self.assertIn("a step in which no op is timed takes 3.00 ms (", done.stdout)
         refused = trainyard("validate", model, "--cluster", "2xcpu-core", "--placer", "cpop", "--backend", "recorded", "--runs", runs, status=3)
-        self.assertRegex(refused.stderr, "no recorded run is of the schedule.*\n?.*heft")
+        self.assertRegex(refused.stderr, "no recorded run has the schedule.*\n?.*heft")
         other = trainyard("validate", "lenet:batch=4", "--cluster", "3xcpu-core", "--backend", "recorded", "--runs", runs, status=3)
         self.assertIn("no recorded run", other.stderr)
         other = trainyard(*["validate", "alexnet:batch=1", *words[2:]], status=3)

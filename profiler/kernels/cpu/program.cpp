@@ -76,8 +76,8 @@ class Program::Device {
 
 Program::Program(const Graph& graph, const TrainingRecipe& recipe, std::uint64_t seed)
     : recipe_(recipe), model_(recipe.model), seed_(seed), ops_(graph, recipe, seed, find_kernel) {
-  auto missing =
-      ops_.missing_kernels("cpu", "`trainyard simulate` predicts it all the same", why_not, [](OpId) { return true; });
+  auto missing = ops_.missing_kernels("cpu", "use `trainyard simulate`, which predicts the step without running it",
+                                      why_not, [](OpId) { return true; });
   if (!missing.empty()) throw InputError{std::move(missing)};
   bytes_.assign(graph.tensor_count(), 0);
   for (const TensorId tensor : graph.tensors())

@@ -34,7 +34,7 @@ Strides strides_over(const Shape& shape, const std::vector<std::int64_t>& a, con
     if (strides.rank > 0 && joins(0) && joins(1) && joins(2)) {
       strides.size[strides.rank - 1] = strides.size[strides.rank - 1].by * size;
     } else {
-      if (strides.rank == 8) refuse("unsupported-op", "the cuda backend has arrays of at most 8 dimensions", "");
+      if (strides.rank == 8) refuse("unsupported-op", "the cuda backend supports arrays of at most 8 dimensions", "");
       strides.size[strides.rank++] = size;
     }
     for (std::size_t k = 0; k < 3; ++k) lists[k][strides.rank - 1] = steps[k];
@@ -51,7 +51,7 @@ FoldParts::FoldParts(std::uint64_t many, std::uint64_t results, bool by_blocks) 
 }
 
 Gpu::Gpu(const Tables& tables, int gpu, unsigned sms, bool tf32) : tables_(tables), gpu_(gpu), tf32_(tf32) {
-  if (!tables.blas.cublasCreate_v2) throw MissingError("cuBLAS is not there", "install the CUDA 13 toolkit");
+  if (!tables.blas.cublasCreate_v2) throw MissingError("cuBLAS was not found", "install the CUDA 13 toolkit");
   kernels_ = load_kernels(tables, gpu);
   for (const char* name : kernel_names())
     check(tables.driver.cuLibraryGetKernel(&functions_[name], kernels_.get(), name), "cuLibraryGetKernel");

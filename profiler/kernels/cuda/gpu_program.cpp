@@ -128,18 +128,19 @@ void GpuProgram::check(const Problem& problem) const {
       refuse("splits",
              "the cuda backend does not run '" + std::string{graph_.name(op)} +
                  "', which divides a step among replicas, ranks or microbatches",
-             "the cpu backend does: give a cluster of cpus, as in --cluster 2xcpu-core");
+             "use the cpu backend with a cluster of cpus, for example --cluster 2xcpu-core");
   for (const OpId op : graph_.ops()) {
     const OpRecipe& how = recipe_.ops[op];
     const auto uses = [&](ValueId id) {
       if (id.is_none() || model_.values[id].role != Value::Role::parameter) return;
       const auto [known, added] = home.emplace(id, schedule_.placement[op]);
       if (!added && known->second != schedule_.placement[op] && findings.size() < 20)
-        findings.push_back({.code = "shared-parameter",
-                            .message = "ops on " + problem.cluster().device(known->second).name + " and " +
-                                       problem.cluster().device(schedule_.placement[op]).name + " use the parameter '" +
-                                       model_.values[id].name + "'",
-                            .help = "the cuda backend holds a parameter on one device"});
+        findings.push_back(
+            {.code = "shared-parameter",
+             .message = "ops on " + problem.cluster().device(known->second).name + " and " +
+                        problem.cluster().device(schedule_.placement[op]).name + " use the same parameter '" +
+                        model_.values[id].name + "'",
+             .help = "place these ops on one device: the cuda backend holds each parameter on one device only"});
     };
     for (const auto* list : {&how.reads, &how.outputs, &how.gradients})
       for (const Operand& operand : *list) uses(operand.held);
@@ -149,12 +150,12 @@ void GpuProgram::check(const Problem& problem) const {
     for (const Value& value : model_.values)
       if (is_short(value)) {
         findings.push_back({.code = "unsupported-device",
-                            .message = "a CPU computes in 32-bit floats, and '" + value.name + "' is bfloat16",
+                            .message = "CPUs compute in 32-bit floats only, but '" + value.name + "' is bfloat16",
                             .help = "give a cluster of GPUs, or --precision float32"});
         break;
       }
   // cpu::Program has already refused operators that CPUs lack.
-  for (Finding& missing : ops_.missing_kernels("cuda", "--backend cpu runs more operators", why_not_here,
+  for (Finding& missing : ops_.missing_kernels("cuda", "try --backend cpu, which supports more operators", why_not_here,
                                                [&](OpId op) { return gpus_[schedule_.placement[op].index()]; }))
     if (findings.size() < 20) findings.push_back(std::move(missing));
   if (!findings.empty()) throw InputError{std::move(findings)};

@@ -79,7 +79,7 @@ std::string made_code(const Nvrtc& nvrtc, const std::string& architecture) {
   for (const EmbeddedKernels& each : embedded_kernels())
     if (each.architecture == architecture) return inflated(each.packed, each.size);
   if (!nvrtc.nvrtcCreateProgram)
-    throw MissingError("NVRTC is not there, and this program was built without kernels for " + architecture,
+    throw MissingError("NVRTC was not found, and this program was built without kernels for " + architecture,
                        "install the CUDA 13 toolkit");
   return compile_kernels(nvrtc, architecture);
 }

@@ -33,12 +33,12 @@ class CpuBackend : public Backend {
         findings.push_back(
             {.code = "unsupported-device",
              .message = "the cpu backend cannot run ops on '" + device.name + "', a " + device.device_class,
-             .help = "give a cluster of cpus, as in --cluster 2xcpu-core"});
+             .help = "give a cluster of cpus, for example --cluster 2xcpu-core"});
     }
     if (schedule.rewrites != problem.rewrites())
       findings.push_back(
           {.code = "splits",
-           .message = "the schedule rewrites the graph (\"splits\"), which the cpu backend runs as it is",
+           .message = "the schedule rewrites the graph (\"splits\"), but the cpu backend runs only the original graph",
            .help = "place it with --no-splits"});
     if (problem.cluster().has_fair_channels())
       findings.push_back({.code = "fair-links",

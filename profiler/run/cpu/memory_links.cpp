@@ -134,8 +134,7 @@ void ladder(const Cluster& cluster, DeviceId a, DeviceId b, bool both, const Mem
     copy_size(ends, bytes, samples, both, true);
     last = (now_ns() - start) / (samples + 1);
     if (!ends[0].same || !ends[1].same)
-      throw std::runtime_error("what was copied between " + there.from + " and " + there.to +
-                               " is not what was written");
+      throw std::runtime_error("a copy between " + there.from + " and " + there.to + " arrived with wrong data");
     there.sizes.push_back(std::move(ends[1].size));
     if (both) back.sizes.push_back(std::move(ends[0].size));
   }

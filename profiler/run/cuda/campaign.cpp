@@ -116,7 +116,7 @@ void hold_kernels_against_bounds(Backend& backend, const std::string& model, Byt
                .dump()
         << "\n";
   }
-  std::printf("%s: %zu of %zu ops take over %.0f times their bound in kernels of ours\n", model.c_str(), slow,
+  std::printf("%s: %zu of %zu ops take over %.0f times their bound in Trainyard's own kernels\n", model.c_str(), slow,
               bounds.size(), kMostOfBound);
 }
 

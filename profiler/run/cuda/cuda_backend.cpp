@@ -272,24 +272,25 @@ class CudaBackend : public Backend {
     if (!any_gpu)
       findings.push_back({.code = "unsupported-device",
                           .message = "the cluster '" + problem.cluster().name() + "' has no GPU",
-                          .help = "--backend cpu runs on CPUs alone"});
+                          .help = "use --backend cpu, which runs on CPUs only"});
     if (any_gpu && options_.graph)
       for (const DeviceId id : problem.devices())
         if (!is_gpu(problem.cluster(), id)) {
           findings.push_back({.code = "graph-launch",
                               .message = "a step on GPUs and CPUs cannot be one CUDA graph",
-                              .help = "launch it behind a gate (--backend cuda)"});
+                              .help = "use --backend cuda, which launches the step behind a gate"});
           break;
         }
     if (problem.cluster().has_fair_channels())
-      findings.push_back({.code = "fair-links",
-                          .message = "links of '" + problem.cluster().name() +
-                                     "' share their bandwidth among transfers: streams carry one at a time",
-                          .help = "give a cluster whose links carry one transfer at a time (sharing = \"serial\")"});
+      findings.push_back(
+          {.code = "fair-links",
+           .message = "links of '" + problem.cluster().name() +
+                      "' share their bandwidth among transfers, but a CUDA stream carries one transfer at a time",
+           .help = "give a cluster whose links carry one transfer at a time (sharing = \"serial\")"});
     if (schedule.rewrites != problem.rewrites())
       findings.push_back(
           {.code = "splits",
-           .message = "the schedule rewrites the graph (\"splits\"), which the cuda backend runs as it is",
+           .message = "the schedule rewrites the graph (\"splits\"), but the cuda backend runs only the original graph",
            .help = "place it with --no-splits"});
     if (!findings.empty()) throw InputError{std::move(findings)};
     if (workload.recipe && !options_.without_cudnn) require_cudnn(workload.recipe->model);
@@ -423,11 +424,11 @@ class CudaBackend : public Backend {
       for (const Node& node : model.nodes)
         if (std::ranges::find(types, node.type) != types.end())
           throw MissingError(std::string{what} + " cuDNN: " + dnn->problem,
-                             dnn->help + "; or run " + otherwise + " with --without-cudnn");
+                             dnn->help + "; or use --without-cudnn to run " + otherwise);
     };
-    need({"Conv"}, "convolutions need", "them as columns and matrix products, several times slower,");
-    need({"AveragePool"}, "average pools need", "them by kernels of Trainyard's own");
-    need({"Softmax", "LogSoftmax"}, "softmax needs", "it by kernels of Trainyard's own");
+    need({"Conv"}, "convolutions need", "them as im2col and matrix products, several times slower");
+    need({"AveragePool"}, "average pools need", "them in Trainyard's own kernels");
+    need({"Softmax", "LogSoftmax"}, "softmax needs", "it in Trainyard's own kernels");
   }
 
   /// The machine's GPU on which the device runs, as a whole or as a part of it.

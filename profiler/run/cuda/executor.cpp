@@ -95,14 +95,14 @@ void CudaExecutor::State::allocate() {
       const std::string wanted = format_bytes(plan.arena[device]);
       if (on_host(device))
         throw MissingError("this machine cannot pin " + wanted + " of memory",
-                           "end what else runs here, or run a smaller batch");
+                           "end other processes, or run a smaller batch");
       std::size_t free = 0, total = 0;
       const bool known = cuda().cudaMemGetInfo(&free, &total) == 0;
-      throw MissingError("GPU " + std::to_string(gpu(device)) + " cannot give " + wanted +
-                             (known ? ", of " + format_bytes(Bytes{static_cast<std::int64_t>(total)}) + " it has " +
-                                          format_bytes(Bytes{static_cast<std::int64_t>(free)}) + " left"
+      throw MissingError("GPU " + std::to_string(gpu(device)) + " cannot allocate " + wanted +
+                             (known ? ": " + format_bytes(Bytes{static_cast<std::int64_t>(free)}) + " of " +
+                                          format_bytes(Bytes{static_cast<std::int64_t>(total)}) + " are free"
                                     : ""),
-                         "end what else runs there, or run a smaller batch");
+                         "end other processes on the GPU, or run a smaller batch");
     }
   }
 }
@@ -450,7 +450,7 @@ ExecutionResult CudaExecutor::run(const Launch& launch, const ExecuteOptions& op
       .allocated = state.plan.arena};
   if (options.graph && state.workers)
     refuse("graph-launch", "a step on GPUs and CPUs cannot be one CUDA graph",
-           "launch it behind a gate (--backend cuda)");
+           "use --backend cuda, which launches the step behind a gate");
   std::optional<OnCore> own_core;
   if (state.workers) own_core.emplace(state.targets);
   for (int step = 0; step < options.warm + options.measured; ++step) {

@@ -33,7 +33,7 @@ GreenContexts::GreenContexts(const Tables& tables, int gpu, unsigned parts) : ta
     if (sms_ == 0)
       throw MissingError("GPU " + std::to_string(gpu) + " has " + std::to_string(all.sm.sm_count) +
                              " SMs, too few for " + std::to_string(parts) + " parts",
-                         "ask for fewer: a part has at least " + std::to_string(all.sm.least_partition) + " SMs");
+                         "ask for fewer parts: each has at least " + std::to_string(all.sm.least_partition) + " SMs");
     DeviceResource rest{};
     unsigned groups = parts;
     check(driver, driver.cuDevSmResourceSplitByCount(split.data(), &groups, &all, &rest, 0, sms_),

@@ -124,7 +124,9 @@ LinkMeasurement link_ladder(const Tables& tables, int from, int to, const Ladder
     for (std::int64_t bytes = 256; bytes <= std::int64_t{1} << (options.pinned ? 28 : 24); bytes *= 4)
       sizes.push_back(Bytes{bytes});
   std::erase_if(sizes, [&](Bytes bytes) { return static_cast<std::size_t>(bytes.count) > room; });
-  if (sizes.empty()) throw MissingError("there is no room on " + end_name(home) + " for a copy", "end what runs there");
+  if (sizes.empty())
+    throw MissingError("too little memory is left on " + end_name(home) + " for a copy",
+                       "end other processes that use it");
   const auto largest = static_cast<std::size_t>(std::ranges::max(sizes).count);
 
   EndMemory source{tables, from, options.pinned, largest}, target{tables, to, options.pinned, largest};
@@ -174,7 +176,7 @@ LinkMeasurement link_ladder(const Tables& tables, int from, int to, const Ladder
   else
     timer.time(1, [&] { copy(tables, arrived.data(), kHost, target.at(), to, largest, timer.stream()); });
   if (arrived != pattern)
-    throw std::runtime_error("what arrived from " + end_name(from) + " at " + end_name(to) + " is not what left");
+    throw std::runtime_error("a copy from " + end_name(from) + " to " + end_name(to) + " arrived with wrong data");
   return link;
 }
 

@@ -228,7 +228,7 @@ void want_version(LibraryState& state, bool asked, bool right, std::string versi
   if (!asked)
     state.problem = state.file + " does not say its version";
   else if (!right)
-    state.problem = state.file + " has the version " + state.version + ", this program was written for " + wanted;
+    state.problem = state.file + " has the version " + state.version + ", but this program needs " + wanted;
   if (!state.problem.empty()) state.help = std::string{"install version "} + wanted;
 }
 
@@ -288,8 +288,9 @@ std::vector<LibraryState> load(Tables& tables, LibrarySource& source) {
                               want_version(state, asked, major == 13,
                                            std::to_string(major) + "." + std::to_string(minor), "13");
                             }));
-  states.push_back(load_one({"nvml", {"libnvidia-ml.so.1"}, "NVML", "it comes with the NVIDIA driver", false},
-                            tables.nvml, source, [](LibraryState&) {}));
+  states.push_back(
+      load_one({"nvml", {"libnvidia-ml.so.1"}, "NVML", "install the NVIDIA driver, which contains it", false},
+               tables.nvml, source, [](LibraryState&) {}));
   return states;
 }
 
@@ -305,15 +306,15 @@ int require_gpus(const Tables& tables, const std::vector<LibraryState>& states) 
   const Status status = tables.runtime.cudaGetDeviceCount(&count);
   if (status == kStubDriver)
     throw MissingError("libcuda.so.1 is the toolkit's stub, not a driver",
-                       "take the folder lib64/stubs out of LD_LIBRARY_PATH");
+                       "remove the folder lib64/stubs from LD_LIBRARY_PATH");
   if (status == kOldDriver)
     throw MissingError("the NVIDIA driver is older than the CUDA runtime", "install the NVIDIA driver 580 or later");
   if (status == kNoDevice || (status == 0 && count == 0))
-    throw MissingError("this machine has no NVIDIA GPU that may be used",
-                       "look at nvidia-smi and at CUDA_VISIBLE_DEVICES; --backend cpu runs everywhere");
+    throw MissingError("this machine has no usable NVIDIA GPU",
+                       "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --backend cpu, which runs everywhere");
   if (status != 0)
     throw MissingError(std::string{"the GPUs cannot be used: "} + tables.runtime.cudaGetErrorString(status),
-                       "look at nvidia-smi");
+                       "check the output of nvidia-smi");
   return count;
 }
 

@@ -42,7 +42,7 @@ void SideCopies::make_room(Way& way, std::size_t size) const {
     if (error.status() != kOutOfMemory) throw;
     if (way.size == 0)
       throw MissingError("GPU " + std::to_string(gpu_) + " has too little memory left for copies beside a step",
-                         "profile a smaller batch too: what copies slow down is measured there");
+                         "profile a smaller batch too, to measure how much copies slow down ops");
     return make_room(way, std::exchange(way.size, 0));  // the previous size
   }
   way.size = size;

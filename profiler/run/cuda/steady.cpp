@@ -41,7 +41,8 @@ class FixedWork {
       from_ = device_memory(cuda_, kCopied), to_ = device_memory(cuda_, kCopied);
     } catch (const CudaError& error) {
       if (error.status() != kOutOfMemory) throw;
-      throw MissingError("the GPU has too little memory left to time a copy of 64 MiB", "end what else runs there");
+      throw MissingError("the GPU has too little memory left to time a copy of 64 MiB",
+                         "end other processes on the GPU");
     }
   }
   void copy() const {

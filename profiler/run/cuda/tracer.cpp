@@ -54,19 +54,19 @@ void check(const Cupti& cupti, Status status, const char* call) {
   if (status == 0) return;
   if (status == kNoPrivilege)
     throw MissingError("this user may not trace GPUs (CUPTI: insufficient privileges)",
-                       "let the driver allow it (NVreg_RestrictProfilingToAdminUsers=0), or give the container "
-                       "CAP_SYS_ADMIN; without it ops are timed by events");
+                       "set the driver option NVreg_RestrictProfilingToAdminUsers=0, or give the container "
+                       "CAP_SYS_ADMIN; without tracing, ops are timed by events");
   const char* text = nullptr;
   cupti.cuptiGetResultString(status, &text);
   throw MissingError(std::string{"CUPTI cannot trace ("} + CudaError{call, status, text}.what() + ")",
-                     "without it ops are timed by events");
+                     "without tracing, ops are timed by events");
 }
 
 }  // namespace
 
 Tracer::Tracer(const Tables& tables) : tables_(tables) {
   const Cupti& cupti = tables.cupti;
-  if (!cupti.cuptiActivityEnable) throw MissingError("CUPTI is not there", "install the CUDA 13 toolkit");
+  if (!cupti.cuptiActivityEnable) throw MissingError("CUPTI was not found", "install the CUDA 13 toolkit");
   Shared& state = shared();
   assert(!state.cupti);
   check(cupti, cupti.cuptiGetVersion(&state.version), "cuptiGetVersion");

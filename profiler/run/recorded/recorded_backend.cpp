@@ -107,8 +107,8 @@ class RecordedBackend : public Backend {
     if (run == runs_.runs.end()) {
       std::string names;
       for (const RecordedRun& each : runs_.runs) names += (names.empty() ? "" : ", ") + each.name;
-      refuse("no-recorded-run", fmt::format("no recorded run is of the schedule with the key {}", key),
-             names.empty() ? "the file has none"
+      refuse("no-recorded-run", fmt::format("no recorded run has the schedule with the key {}", key),
+             names.empty() ? "the file has no runs: export the recipe with this schedule, and execute it"
                            : fmt::format("the file has runs of: {}; export the recipe with this "
                                          "schedule, and execute it",
                                          names));

@@ -74,7 +74,7 @@ class Checker {
         say("{} was freed before '{}' had read it", where(tensor, device), graph_.name(consumer));
     if (graph_.kept(tensor) && schedule_.placement[graph_.producer(tensor)] == device &&
         std::find(runs_.begin(), runs_.end(), Run::no) != runs_.end())
-      say("{} is kept, and was freed before the end", where(tensor, device));
+      say("{} must be kept to the end, but was freed before", where(tensor, device));
     here.allocated = here.written = false;
     here.was_freed = true;
   }
@@ -98,7 +98,7 @@ class Checker {
     }
     for (const TensorId tensor : graph_.outputs(op)) {
       if (!place(tensor, device).allocated)
-        say("'{}' wrote {}, which has no memory", graph_.name(op), where(tensor, device));
+        say("'{}' wrote {}, for which no memory was allocated", graph_.name(op), where(tensor, device));
       ++place(tensor, device).users;
     }
   }
@@ -111,7 +111,7 @@ class Checker {
     const std::vector<OpId>& order = schedule_.order[device];
     std::size_t& turn = turn_[device];
     while (turn < order.size() && !takes_time(order[turn])) ++turn;
-    if (turn == order.size() || order[turn] != op) say("'{}' ran on {} out of its turn", graph_.name(op), name(device));
+    if (turn == order.size() || order[turn] != op) say("'{}' ran on {} out of order", graph_.name(op), name(device));
     ++turn;
   }
 
@@ -137,7 +137,7 @@ class Checker {
   void end_transfer(TensorId tensor, DeviceId from, DeviceId to) {
     Place& there = place(tensor, to);
     --place(tensor, from).users;
-    if (!there.allocated) say("{} arrived where it has no memory", where(tensor, to));
+    if (!there.allocated) say("{} arrived, but no memory was allocated for it", where(tensor, to));
     there.written = true;
   }
 

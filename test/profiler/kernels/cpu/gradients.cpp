@@ -436,16 +436,16 @@ TEST_CASE("what an operator is asked for and its kernel does not do is told befo
   // Kernels align trailing dimensions, so a slope for each channel has the shape [8, 1, 1].
   node = {.name = "n", .type = "PRelu"};
   CHECK(why(node, {{2, 8, 4, 4}, {8, 1, 1}}).empty());
-  CHECK(why(node, {{2, 8, 4, 4}, {8}}) == "with a slope a channel and no dimensions behind it");
+  CHECK(why(node, {{2, 8, 4, 4}, {8}}) == "with one slope per channel and no dimensions after the channels");
   node = {.name = "n", .type = "Add", .inputs = {}, .outputs = {}, .attributes = {{"broadcast", std::int64_t{1}}}};
   CHECK(why(node, {{2, 8, 4}, {8, 4}}).empty());
   node.attributes["axis"] = std::int64_t{1};
   CHECK(why(node, {{2, 8, 4}, {8, 4}}).empty());  // axis 1 of 3: the trailing dimensions
-  CHECK(why(node, {{2, 8, 4}, {8}}) == "with operands that are aligned at an axis");
+  CHECK(why(node, {{2, 8, 4}, {8}}) == "with operands aligned at an axis");
 
   node = {.name = "n", .type = "SoftmaxCrossEntropyLoss"};
   CHECK(why(node, {{4, 3}, {4}}).empty());
-  CHECK(why(node, {{4, 3}, {4}, {3}}) == "with weights of classes");
+  CHECK(why(node, {{4, 3}, {4}, {3}}) == "with class weights");
   node = {.name = "n", .type = "ScatterND", .inputs = {}, .outputs = {}, .attributes = {}};
   node.attributes["reduction"] = std::string{"add"};
   CHECK(why(node).empty());

@@ -272,8 +272,8 @@ TEST_CASE("what is missing, and what cannot be run, is told before anything runs
   }
   {
     FakeCuda fake{{.devices = 0}};
-    CHECK_THROWS_WITH_AS(cuda::make_cuda_backend({.libraries = &fake}),
-                         "this machine has no NVIDIA GPU that may be used", MissingError);
+    CHECK_THROWS_WITH_AS(cuda::make_cuda_backend({.libraries = &fake}), "this machine has no usable NVIDIA GPU",
+                         MissingError);
   }
   FakeCuda fake{{.devices = 2}};
   const auto backend = cuda::make_cuda_backend({.libraries = &fake});

@@ -282,8 +282,8 @@ TEST_CASE("too little memory is said with its numbers") {
     fake.run(problem, plan, FakeRun::whole_gpus(problem));
     FAIL("there was enough");
   } catch (const MissingError& error) {
-    CHECK(std::string{error.what()}.find("GPU 0 cannot give") == 0);
-    CHECK(std::string{error.what()}.find("of 1.00 kB it has 1.00 kB left") != std::string::npos);
+    CHECK(std::string{error.what()}.find("GPU 0 cannot allocate") == 0);
+    CHECK(std::string{error.what()}.find("1.00 kB of 1.00 kB are free") != std::string::npos);
   }
   CHECK(fake.fake.alive() == 0);
 }

@@ -52,11 +52,10 @@ TEST_CASE("each thing that can be missing has a message of its own") {
         "fake/libcudart.so.13 lacks the function cudaMemcpyPeerAsync: it is too old or damaged");
   CHECK(said({.lacks_symbol = "cuGreenCtxCreate"}) ==
         "fake/libcuda.so.1 lacks the function cuGreenCtxCreate: it is too old or damaged");
-  CHECK(said({.runtime_version = 12080}) ==
-        "fake/libcudart.so.13 has the version 12.8, this program was written for 13");
+  CHECK(said({.runtime_version = 12080}) == "fake/libcudart.so.13 has the version 12.8, but this program needs 13");
   CHECK(said({.driver_version = 12040}) ==
-        "fake/libcuda.so.1 has the version 12.4, this program was written for CUDA 13.0 or later");
-  CHECK(said({.devices = 0}) == "this machine has no NVIDIA GPU that may be used");
+        "fake/libcuda.so.1 has the version 12.4, but this program needs CUDA 13.0 or later");
+  CHECK(said({.devices = 0}) == "this machine has no usable NVIDIA GPU");
   CHECK(said({.fails = "cudaGetDeviceCount", .status = 34}) == "libcuda.so.1 is the toolkit's stub, not a driver");
   CHECK(said({.fails = "cudaGetDeviceCount", .status = 35}) == "the NVIDIA driver is older than the CUDA runtime");
   CHECK(said({.fails = "cudaGetDeviceCount", .status = 999}) == "the GPUs cannot be used: a planted fault");

@@ -101,7 +101,7 @@ TEST_CASE("each hazard is found, and named") {
   SUBCASE("memory that is not there") {
     Pair pair;
     pair.actions.erase(pair.actions.begin());
-    CHECK(says(pair.found(), "'a' wrote 't' on cpu0, which has no memory"));
+    CHECK(says(pair.found(), "'a' wrote 't' on cpu0, for which no memory was allocated"));
   }
   SUBCASE("an op that never runs, and memory that stays") {
     Pair pair;
@@ -124,7 +124,7 @@ TEST_CASE("each hazard is found, and named") {
     Schedule schedule = serial_schedule(problem, DeviceId{0});
     const auto actions = actions_of(problem, schedule, simulate(problem, schedule));
     std::swap(schedule.order[DeviceId{0}][0], schedule.order[DeviceId{0}][1]);
-    CHECK(says(hazards(problem, schedule, actions), "'a' ran on cpu0 out of its turn"));
+    CHECK(says(hazards(problem, schedule, actions), "'a' ran on cpu0 out of order"));
   }
 }
 
