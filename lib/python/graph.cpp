@@ -42,7 +42,7 @@ const std::string& text_at(const std::optional<Texts>& texts, std::size_t i) {
 
 void check_texts(const std::optional<Texts>& texts, std::size_t ops, const char* what) {
   if (texts && texts->size() != ops)
-    refuse("size", fmt::format("{} has {} values", what, texts->size()), fmt::format("give {}", ops));
+    refuse("size", fmt::format("{} has {} values", what, texts->size()), fmt::format("give {} values", ops));
 }
 
 Integers pairs(const py::handle& given, const std::string& what, std::size_t ops) {
@@ -52,8 +52,8 @@ Integers pairs(const py::handle& given, const std::string& what, std::size_t ops
   for (py::ssize_t i = 0; i < edges.size(); ++i)
     if (edges.data()[i] < 0 || static_cast<std::size_t>(edges.data()[i]) >= ops)
       refuse("unknown-op",
-             fmt::format("row {} of {} names op {}, and there are {} ops", i / 2, what, edges.data()[i], ops),
-             "ops are counted from 0");
+             fmt::format("row {} of {} names op {}, but there are {} ops", i / 2, what, edges.data()[i], ops),
+             "count ops from 0");
   return edges;
 }
 
@@ -61,7 +61,7 @@ Phase phase_of(const std::string& word) {
   if (word.empty() || word == "forward") return Phase::forward;
   if (word == "backward") return Phase::backward;
   if (word == "update") return Phase::update;
-  refuse("unknown-phase", fmt::format("'{}' is no phase", word), "one of forward, backward, update");
+  refuse("unknown-phase", fmt::format("'{}' is not a phase", word), "give one of forward, backward, update");
 }
 
 /// Op times by device name, kind or class, from a dict or one array for all devices. -1: the op cannot run there.
@@ -93,7 +93,8 @@ void set_times(OpSpec& op, std::size_t i, const std::vector<std::pair<std::strin
   if (!restricted) return;
   for (const GivenTime& each : op.times) op.device_kinds.push_back(each.on);
   if (op.times.empty())
-    refuse("no-device", fmt::format("op {} has no time on any device", i), "give one that is not -1");
+    refuse("no-device", fmt::format("op {} has no time on any device", i),
+           "give a time other than -1 for at least one device");
 }
 
 Graph graph_from_arrays(const py::object& edges_given, const py::object& time_ns, const py::object& output_bytes,
@@ -123,7 +124,7 @@ Graph graph_from_arrays(const py::object& edges_given, const py::object& time_ns
                                 edge_count, "edge_bytes");
   if (of_edge && outputs)
     refuse("bytes", "output_bytes and edge_bytes are both given",
-           "output_bytes: one tensor an op, whoever reads it; edge_bytes: one tensor an edge");
+           "give output_bytes (one tensor per op, for all its readers) or edge_bytes (one per edge)");
 
   std::vector<OpSpec> specs(ops);
   for (std::size_t i = 0; i < ops; ++i) {
@@ -158,12 +159,12 @@ Graph graph_from_arrays(const py::object& edges_given, const py::object& time_ns
 Granularity granularity_of(const std::string& word) {
   if (word == "op") return Granularity::op;
   if (word == "fine") return Granularity::fine;
-  refuse("unknown-word", fmt::format("'{}' is no granularity", word), "one of op, fine");
+  refuse("unknown-word", fmt::format("'{}' is not a granularity", word), "give op or fine");
 }
 
 Graph expanded(Model model, const std::string& training, const std::string& granularity, const std::string& precision) {
   if (precision != "float32" && precision != "bfloat16")
-    refuse("unknown-word", fmt::format("'{}' is no precision", precision), "one of float32, bfloat16");
+    refuse("unknown-word", fmt::format("'{}' is not a precision", precision), "give float32 or bfloat16");
   if (precision == "bfloat16") model = with_precision(std::move(model), DataType::bfloat16);
   return training_graph(model, {.optimizer = find_optimizer(training), .granularity = granularity_of(granularity)});
 }
@@ -180,9 +181,9 @@ Graph read_any(const std::string& path, const std::string& training, const std::
   if (ends(".graph.txt")) return profile_graph(read_pipedream_profile(path));
   if (ends(".stg")) return read_stg(path);
   if (ends(".json")) return is_dnn_workload(path) ? workload_graph(read_dnn_workload(path)) : read_graph(path);
-  refuse("file", fmt::format("'{}' is no file that a graph can be read from", path),
-         "graphs end in .json, ONNX files in .onnx, PipeDream profiles in .graph.txt, task graphs in .stg, each also "
-         "with .gz");
+  refuse("file", fmt::format("'{}' is not a file from which a graph can be read", path),
+         "give a name that ends in .json (graph), .onnx (ONNX), .graph.txt (PipeDream profile) or .stg (task graph), "
+         "each also with .gz");
 }
 
 /// Producer and consumer of each use of a tensor, by tensor: [uses, 2].
@@ -229,7 +230,7 @@ void bind_op_columns(py::class_<Graph>& graph) {
   };
   graph.def_property_readonly(
       "flops", [](const Graph& g) { return array_of<double>(g.ops(), [&](OpId op) { return g.flops(op).value; }); },
-      "float64[ops]: floating-point operations of each op; a copy, as all properties of the ops are.");
+      "float64[ops]: floating-point operations of each op. A copy, like all properties of the ops.");
   numbers(
       "bytes_accessed", [](const Graph& g, OpId op) { return g.bytes_accessed(op); },
       "int64[ops]: bytes that the op reads and writes in device memory.");
@@ -260,7 +261,8 @@ void bind_edges(py::class_<Graph>& graph) {
   graph
       .def_property_readonly("edges", &edges_of,
                              "int64[uses, 2]: producer and consumer of each use of a tensor, tensor by tensor.")
-      .def_property_readonly("control", &control_of, "int64[edges, 2]: ops that wait for others without a tensor.")
+      .def_property_readonly("control", &control_of,
+                             "int64[edges, 2]: the second op waits for the first, without a tensor.")
       .def_property_readonly(
           "tensor_bytes",
           [](const Graph& g) {
@@ -292,7 +294,7 @@ void bind_edges(py::class_<Graph>& graph) {
             const auto& order = self.cast<const Graph&>().topological_order();
             return view<std::uint32_t>(self, order.data(), order.size());
           },
-          "uint32[ops]: every op after all that it depends on; among those free to go, the lowest first. A view.");
+          "uint32[ops]: every op after those that it depends on; of the ready ops, the lowest index first. A view.");
 }
 
 std::string json_of(const Graph& graph) {
@@ -315,14 +317,14 @@ void bind_graph(py::module_& module) {
                   py::arg("granularity") = "op", py::arg("precision") = "float32",
                   py::call_guard<py::gil_scoped_release>(),
                   "The training graph of a built-in network: \"resnet50:batch=32\".\n\n"
-                  "training: adam, momentum, sgd, or none for the forward graph alone. granularity: op, or fine\n"
-                  "(gradients of data, weights and bias apart). precision: float32, bfloat16.")
+                  "training: adam, momentum, sgd, or none for the forward graph only. granularity: op, or fine\n"
+                  "(separate gradients of data, weights and bias). precision: float32, bfloat16.")
       .def_static("read", &read_any, py::arg("path"), py::kw_only(), py::arg("training") = "adam",
                   py::arg("granularity") = "op", py::arg("precision") = "float32", py::arg("batch") = 0,
                   py::arg("bind") = std::map<std::string, std::int64_t>{}, py::call_guard<py::gil_scoped_release>(),
                   "Reads a graph: trainyard-graph/1 or a workload of dnn-partitioning (.json), .onnx, .stg,\n"
-                  "a PipeDream profile (.graph.txt), each also with .gz. Of ONNX files `batch` and `bind` set open\n"
-                  "dimensions, and the others are as in zoo().")
+                  "a PipeDream profile (.graph.txt), each also with .gz. For ONNX files, `batch` and `bind` set\n"
+                  "open dimensions, and the others are as in zoo().")
       .def_static(
           "parse", [](const std::string& text) { return parse_graph(text, "graph"); }, py::arg("text"),
           py::call_guard<py::gil_scoped_release>(), "Reads a trainyard-graph/1 text (JSON).")

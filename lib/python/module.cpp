@@ -70,9 +70,10 @@ void bind_errors(py::module_& module) {
                           PyExc_ValueError);
   module.attr("InputError").attr("findings") = py::list();  // for errors that Python code raises
   no_placement_error = new_error(module, "NoPlacementError",
-                                 "There is no placement within the memories, or none was found in time.", input_error);
-  missing_error = new_error(module, "MissingError", "This build lacks something that the request needs: a solver.",
-                            PyExc_RuntimeError);
+                                 "No placement fits into the device memories, or none was found in time.", input_error);
+  missing_error =
+      new_error(module, "MissingError", "This build lacks something that the request needs, for example a solver.",
+                PyExc_RuntimeError);
   py::register_exception_translator(translate);
 }
 
@@ -82,12 +83,13 @@ py::array whole_numbers(const py::handle& given, const std::string& what) {
   py::array array = py::array::ensure(given);
   if (!array) {
     PyErr_Clear();
-    refuse("type", fmt::format("{} is no array of numbers", what), "give whole numbers, all rows of one length");
+    refuse("type", fmt::format("{} is not an array of numbers", what),
+           "give integers, with all rows of the same length");
   }
   const char kind = array.dtype().kind();
   if (array.size() > 0 && kind != 'i' && kind != 'u' && kind != 'b')
     refuse("type", fmt::format("{} has values of type {}", what, py::str(array.dtype()).cast<std::string>()),
-           "whole numbers are wanted: round them, as in np.rint(x).astype(np.int64)");
+           "give integers: round the values, for example np.rint(x).astype(np.int64)");
   return array;
 }
 

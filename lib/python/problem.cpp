@@ -22,7 +22,7 @@ Sharing sharing_of(const std::string& word) {
   if (word == "serial") return Sharing::serial;
   if (word == "none") return Sharing::none;
   if (word == "fair") return Sharing::fair;
-  refuse("unknown-word", fmt::format("'{}' is no sharing of links", word), "one of serial, none, fair");
+  refuse("unknown-word", fmt::format("'{}' is not a way to share links", word), "give one of serial, none, fair");
 }
 
 /// A cluster by preset name or .toml file; `sharing`, if given, replaces the sharing of its links.
@@ -70,9 +70,9 @@ Cluster cluster_from_arrays(const py::object& bandwidth, const py::object& laten
   if (latency_ns.is_none()) std::fill_n(latencies.mutable_data(), latencies.size(), 0);
   if (latencies.size() != rates.size())
     refuse("size", fmt::format("latency_ns has {} numbers", latencies.size()),
-           fmt::format("give {} x {}", count, count));
+           fmt::format("give {} x {} numbers", count, count));
   if (names && names->size() != count)
-    refuse("size", fmt::format("names has {} values", names->size()), fmt::format("give {}", count));
+    refuse("size", fmt::format("names has {} values", names->size()), fmt::format("give {} values", count));
   ClusterSpec spec{.name = name, .devices = {}};
   for (std::size_t i = 0; i < count; ++i)
     spec.devices.push_back(
@@ -90,8 +90,8 @@ Cluster cluster_from_arrays(const py::object& bandwidth, const py::object& laten
 Problem make_problem(const Graph& graph, const Cluster& cluster, const std::optional<std::string>& costs,
                      double compute, double link) {
   if (!(compute > 0) || !(link > 0))
-    refuse("range", fmt::format("speeds are more than 0, and these are compute={}, link={}", compute, link),
-           "1 is as given");
+    refuse("range", fmt::format("speeds must be more than 0, but compute={} and link={}", compute, link),
+           "give numbers above 0; 1 leaves the times unchanged");
   const Speeds speeds{.compute = compute, .link = link};
   if (!costs) return Problem{graph, cluster, Costs{}.at(speeds)};
   const Calibration calibration = read_calibration(*costs);
@@ -127,7 +127,7 @@ void bind_cluster_columns(py::class_<Cluster>& cluster) {
                                         : fmt::format("{} ({} -> {})", channel.name, channel.from, channel.to);
             });
           },
-          "The serialized resources' names, by index: a direction of a link, a bus, an egress.")
+          "The names of the serialized resources, by index: a direction of a link, a bus, an egress.")
       .def_property_readonly(
           "memory_bytes",
           [](const Cluster& c) {
@@ -156,8 +156,8 @@ void bind_cluster(py::module_& module) {
           py::arg("sharing") = "serial", py::arg("name") = "cluster",
           "Devices with a link for each ordered pair.\n\n"
           "bandwidth: float[devices, devices], bytes per second from row to column; the diagonal is not read.\n"
-          "latency_ns: int[devices, devices], 0 where left out. memory_bytes: int[devices] or one int; None is\n"
-          "unlimited. names: as device_class and number where left out.")
+          "latency_ns: int[devices, devices], default 0. memory_bytes: int[devices] or one int; None is unlimited.\n"
+          "names: default device_class and number, as in gpu0.")
       .def_static(
           "parse", [](const std::string& text) { return make_cluster(parse_cluster(text, "cluster")); },
           py::arg("text"), "Reads a cluster file's text (TOML).")
@@ -220,7 +220,7 @@ void bind_arrays(py::class_<Problem>& problem) {
           [](const Problem& p) {
             return array_of<std::int64_t>(p.ops(), [&](OpId op) { return p.group(op).index(); });
           },
-          "int64[ops]: the colocation group of each op; ops of one group share a device, most are alone in theirs.")
+          "int64[ops]: the colocation group of each op; ops of one group share a device; most groups have one op.")
       .def_property_readonly("group_count", &Problem::group_count);
 }
 
@@ -233,15 +233,16 @@ void bind_problem(py::module_& module) {
   problem
       .def(py::init(&make_problem), py::arg("graph"), py::arg("cluster"), py::kw_only(), py::arg("costs") = py::none(),
            py::arg("compute") = 1.0, py::arg("link") = 1.0, py::call_guard<py::gil_scoped_release>(),
-           "costs: a calibration file; without it op times are the graph's own, else kernel forms fitted to published "
-           "kernels,\n"
-           "    else a roofline of the data sheet.\n"
+           "costs: a calibration file; without it, op times come from the graph, else from kernel forms fitted to "
+           "published\n"
+           "    kernels, else from a roofline of the data sheet.\n"
            "compute, link: what-if speeds; 2 halves every op time, 0.1 makes every transfer ten times as long.")
       .def_property_readonly("graph", &Problem::graph, py::return_value_policy::reference_internal)
       .def_property_readonly("cluster", &Problem::cluster, py::return_value_policy::reference_internal)
       .def_property_readonly("op_count", &Problem::op_count)
       .def_property_readonly("device_count", &Problem::device_count)
-      .def("lower_bounds_ns", &bounds_of, "Step times that no schedule within the memories can beat, by name, in ns.")
+      .def("lower_bounds_ns", &bounds_of,
+           "Lower bounds of the step time of any schedule that fits in memory, by name, in ns.")
       .def(
           "lower_bound_ns", [](const Problem& p) { return best_lower_bound(p).value.count; },
           py::call_guard<py::gil_scoped_release>(), "The largest of lower_bounds_ns().")

@@ -22,7 +22,7 @@ Policy policy_of(const std::string& word) {
   if (word == "fifo") return Policy::fifo;
   if (word == "priority") return Policy::priority;
   if (word == "strict") return Policy::strict;
-  refuse("unknown-policy", fmt::format("'{}' is no policy", word), "one of fifo, priority, strict");
+  refuse("unknown-policy", fmt::format("'{}' is not a policy", word), "give one of fifo, priority, strict");
 }
 
 Schedule make_schedule(const py::object& placement, const std::optional<std::string>& policy,
@@ -43,9 +43,10 @@ Schedule make_schedule(const py::object& placement, const std::optional<std::str
       const Integers indices = integers(ops, "order");
       for (py::ssize_t i = 0; i < indices.size(); ++i) {
         if (indices.data()[i] < 0 || static_cast<std::size_t>(indices.data()[i]) >= schedule.placement.size())
-          refuse("order",
-                 fmt::format("there is no op {} in a placement of {}", indices.data()[i], schedule.placement.size()),
-                 "give each op's index once, on its device");
+          refuse(
+              "order",
+              fmt::format("there is no op {} in a placement of {} ops", indices.data()[i], schedule.placement.size()),
+              "list the index of each op once, under its device");
         turn.push_back(OpId{static_cast<std::size_t>(indices.data()[i])});
       }
       schedule.order.push_back(std::move(turn));
@@ -89,7 +90,7 @@ void bind_schedule_columns(py::class_<Schedule>& schedule) {
       .def_property_readonly("policy", [](const Schedule& s) { return name_of(s.policy); })
       .def_property_readonly(
           "rewritten", [](const Schedule& s) { return !s.rewrites.empty(); },
-          "Whether it is of another graph than the problem's: one with ops split, or replicated.")
+          "Whether the schedule is for a rewritten graph: with ops split, or replicated.")
       .def_property_readonly("placer", [](const Schedule& s) { return s.placer; })
       .def_property_readonly("notes", [](const Schedule& s) { return s.notes; })
       .def(
@@ -107,7 +108,7 @@ void bind_schedule_class(py::module_& module) {
       .def(py::init(&make_schedule), py::arg("placement"), py::kw_only(), py::arg("policy") = py::none(),
            py::arg("priority") = py::none(), py::arg("order") = py::none(),
            "placement: int[ops], the device index of each op. priority: float[ops], higher is more urgent.\n"
-           "order: for each device the indices of its ops in turn. policy: fifo, priority or strict; where left out\n"
+           "order: for each device the indices of its ops in turn. policy: fifo, priority or strict; default:\n"
            "strict if there is an order, priority if there are priorities, else fifo.")
       .def_static(
           "read", [](const std::string& path, const Problem& p) { return read_schedule_or_map(path, p); },
@@ -210,8 +211,8 @@ void bind_timeline_files(py::class_<Result>& timeline) {
           [](const Result& r, const std::string& path) {
             write_file(path, [&](std::ostream& out) { write_page(run_of_result(r), out); });
           },
-          py::arg("path"), "Writes one HTML page that needs nothing beside itself.")
-      .def("svg", &svg_of, "A drawing: one row per device, and per link in use.")
+          py::arg("path"), "Writes one self-contained HTML page.")
+      .def("svg", &svg_of, "A drawing (SVG): one row per device and per used link.")
       .def("_repr_html_", &svg_of);
 }
 
@@ -232,11 +233,11 @@ void bind_timeline_columns(py::class_<Result>& timeline) {
           "int32[ops]: the device of each op.")
       .def_property_readonly(
           "transfers", &transfers_of,
-          "Columns by name: tensor, source, target, bytes, ready_ns, start_ns, end_ns; one row a transfer.")
+          "Columns by name: tensor, source, target, bytes, ready_ns, start_ns, end_ns; one row per transfer.")
       .def_property_readonly(
           "devices", &devices_of,
-          "Columns by name: busy_ns, exposed_communication_ns, peak_bytes, peak_at_ns; one row a device.")
-      .def_property_readonly("channels", &channels_of, "Columns by name: busy_ns, bytes; one row a channel.")
+          "Columns by name: busy_ns, exposed_communication_ns, peak_bytes, peak_at_ns; one row per device.")
+      .def_property_readonly("channels", &channels_of, "Columns by name: busy_ns, bytes; one row per channel.")
       .def("critical_path", &path_of,
            "The tasks from time 0 to the makespan: (\"op\" or \"transfer\", index, \"start\", \"data\" or "
            "\"resource\").")
@@ -256,10 +257,10 @@ void bind_schedule(py::module_& module) {
           "makespan_ns", [](const Result& r) { return r.timeline.makespan.count; },
           "The end of the last op: the predicted step time in ns.")
       .def_property_readonly(
-          "fits", [](const Result& r) { return r.timeline.fits(); }, "No device is out of memory.")
+          "fits", [](const Result& r) { return r.timeline.fits(); }, "Whether every device has enough memory.")
       .def_property_readonly(
           "problem", [](const Result& r) { return r.problem; },
-          "The scheduled problem: where the schedule has rewrites, with these applied.")
+          "The problem that was scheduled, with the rewrites of the schedule (if any) applied.")
       .def_property_readonly(
           "schedule", [](const Result& r) -> const Schedule& { return r.schedule; }, py::return_value_policy::copy);
   bind_timeline_columns(timeline);

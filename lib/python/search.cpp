@@ -17,7 +17,7 @@ Objective objective_of(const std::string& word) {
   if (word == "makespan") return Objective::makespan;
   if (word == "max-load") return Objective::max_load;
   if (word == "completion") return Objective::completion;
-  refuse("unknown-word", fmt::format("'{}' is no objective", word), "one of makespan, max-load, completion");
+  refuse("unknown-word", fmt::format("'{}' is not an objective", word), "give one of makespan, max-load, completion");
 }
 
 /// Options shared by all searches. Ctrl-C stops the search.
@@ -188,7 +188,7 @@ std::string table_of(const Comparison& comparison) {
 
 void bind_comparison(py::module_& module) {
   py::class_<Comparison>(module, "Comparison", "The results of several placers, best first: pandas.DataFrame(c.rows).")
-      .def_property_readonly("rows", &rows_of, "A dict for each placer, best first; times in ns, sizes in bytes.")
+      .def_property_readonly("rows", &rows_of, "One dict per placer, best first; times in ns, sizes in bytes.")
       .def("__len__", [](const Comparison& c) { return c.rows.size(); })
       .def(
           "schedule", [](const Comparison& c, std::int64_t row) { return row_at(c, row).run.schedule; },
@@ -207,7 +207,7 @@ void bind_comparison(py::module_& module) {
             for (const SkippedPlacer& each : c.skipped) why[each.placer] = each.why;
             return why;
           },
-          "Why placers gave no schedule, by name.")
+          "By placer name: why the placer returned no schedule.")
       .def(
           "write_page",
           [](const Comparison& c, const std::string& path) {
@@ -230,8 +230,8 @@ void bind_searches(py::module_& module) {
       py::arg("threads") = 0, py::arg("objective") = "makespan", py::arg("rewrites") = true,
       py::arg("batch") = py::none(),
       "A schedule of the problem. placer: a name, a Placer, or a function of (problem, seed).\n\n"
-      "seconds, evaluations, quick: the budget of placers that search. rewrites: whether ops may be split and the\n"
-      "graph replicated. Other keywords are the placer's own parameters. Ctrl-C ends the search and raises\n"
+      "seconds, evaluations, quick: the budget of placers that search. rewrites: whether to allow split ops and a\n"
+      "replicated graph. Other keywords are parameters of the placer. Ctrl-C ends the search and raises\n"
       "KeyboardInterrupt.");
   bind_comparison(module);
   module.def(
@@ -239,18 +239,18 @@ void bind_searches(py::module_& module) {
       py::arg("seconds") = py::none(), py::arg("evaluations") = py::none(), py::arg("quick") = false,
       py::arg("threads") = 0, py::arg("objective") = "makespan", py::arg("rewrites") = true, py::arg("repeats") = 1,
       py::arg("batch") = py::none(),
-      "Runs each placer (names, Placers, functions of (problem, seed)) and returns a Comparison; without a list\n"
-      "those of the catalogue that do not train.");
+      "Runs each placer (names, Placers, functions of (problem, seed)) and returns a Comparison. Default: all placers\n"
+      "of the catalogue except those that train.");
 }
 
 }  // namespace
 
 void bind_search(py::module_& module) {
-  py::class_<Placer>(module, "Placer", "An algorithm: problem to schedule.")
+  py::class_<Placer>(module, "Placer", "A placement algorithm: computes a schedule for a problem.")
       .def(py::init(&python_placer), py::arg("function"), py::arg("name"), py::arg("summary") = "",
            "function(problem, seed) returns a Schedule, or int[ops]: the device index of each op. It is called with "
            "the\n"
-           "GIL. Where it raises InputError, compare() skips it and says why; any other exception ends compare().")
+           "GIL. If it raises InputError, compare() skips it and says why; any other exception ends compare().")
       .def_readonly("name", &Placer::name)
       .def_readonly("summary", &Placer::summary)
       .def_readonly("source", &Placer::source)
@@ -273,7 +273,7 @@ void bind_search(py::module_& module) {
         for (const py::handle each : mine) members.push_back(placer_of(each));
         return auto_with(std::move(members));
       },
-      py::arg("placers"), "The placer `auto` with placers of one's own among its starts.");
+      py::arg("placers"), "The placer `auto` with these placers as further starts.");
   bind_searches(module);
 }
 

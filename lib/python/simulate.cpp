@@ -28,8 +28,8 @@ Result simulated(const Problem& problem, Schedule schedule) {
 /// Throws InputError unless the schedule is a valid one of the problem's own graph.
 void check_own(const Problem& problem, const Schedule& schedule) {
   if (!schedule.rewrites.empty() && schedule.rewrites != problem.rewrites())
-    refuse("other-rewrites", "the schedule is of a graph that its placer rewrote",
-           "simulate(problem, schedule).problem is the problem of that graph");
+    refuse("other-rewrites", "the schedule is for a graph that its placer rewrote",
+           "use simulate(problem, schedule).problem, the problem of that graph");
   check_schedule(problem, schedule);
 }
 
@@ -97,7 +97,7 @@ py::array_t<std::int64_t> batch_makespans(SharedBatch& shared, const py::object&
       } catch (const InputError& error) {
         if (first == 0) throw;
         std::vector<Finding> findings = error.findings();
-        for (Finding& finding : findings) finding.message += fmt::format(" (rows from {} on)", first);
+        for (Finding& finding : findings) finding.message += fmt::format(" (counted from row {})", first);
         throw InputError{std::move(findings)};
       }
     }
@@ -124,12 +124,12 @@ class CheckedDelta {
     strict("try_place");
     if (ops.size() > 1 && run_.schedule().placement[op] != device)
       refuse("colocation", fmt::format("op {} would leave its colocation group", index),
-             "try_move() moves whole groups");
+             "use try_move(), which moves the whole group");
     std::optional<OpId> before;
     if (behind) before = op_at(problem(), *behind);
     if (before && (*before == op || run_.schedule().placement[*before] != device))
-      refuse("order", fmt::format("op {} is no other op of device {}", *behind, to),
-             "name one that is placed there, or None");
+      refuse("order", fmt::format("op {} is not another op of device {}", *behind, to),
+             "name another op that is placed there, or None");
     return changed([&] { return run_.try_move(op, device, before, limit_of(limit)); });
   }
   DeltaResult try_swap(std::int64_t a, std::int64_t b, std::optional<std::int64_t> limit) {
@@ -142,7 +142,7 @@ class CheckedDelta {
   DeltaResult try_priority(std::int64_t index, double priority, std::optional<std::int64_t> limit) {
     const OpId op = op_at(problem(), index);
     if (!std::isfinite(priority))
-      refuse("not-a-number", "the priority is not a finite number", "priorities are numbers, higher is more urgent");
+      refuse("not-a-number", "the priority is not a finite number", "give a number; a higher one is more urgent");
     return changed([&] { return run_.try_priority(op, priority, limit_of(limit)); });
   }
   void accept() {
@@ -170,22 +170,23 @@ class CheckedDelta {
     const DeviceId device = device_at(problem(), to);
     for (const OpId op : ops)
       if (!problem().can_run(op, device))
-        refuse("no-device", fmt::format("device {} cannot run op {}", to, op.index()), "durations_ns is -1 there");
+        refuse("no-device", fmt::format("device {} cannot run op {}", to, op.index()),
+               "choose a device on which durations_ns is not -1");
     return device;
   }
   void strict(const char* what) {
     if (run_.schedule().policy != Policy::strict)
-      refuse("policy", fmt::format("{} is for policy strict", what), "make the schedule with an order");
+      refuse("policy", fmt::format("{} needs policy strict", what), "give the schedule an order");
   }
   template <class Change>
   DeltaResult changed(const Change& change) {
-    if (pending_) throw std::runtime_error("a change is in force: accept() or reject() it before the next one");
+    if (pending_) throw std::runtime_error("a change is pending: accept() or reject() it before the next one");
     const DeltaResult result = change();
     pending_ = result.complete();
     return result;
   }
   void settle() {
-    if (!pending_) throw std::runtime_error("no change is in force: only a complete one is accepted or rejected");
+    if (!pending_) throw std::runtime_error("no change is pending: only a complete change can be accepted or rejected");
     pending_ = false;
   }
 
@@ -196,7 +197,7 @@ class CheckedDelta {
 void bind_simulations(py::module_& module) {
   py::class_<SharedSimulation>(module, "Simulation",
                                "simulate() for many schedules of one problem: prepares the problem "
-                               "once. Threads may share one, and take turns.")
+                               "once. Threads may share it, and take turns.")
       .def(py::init<const Problem&>(), py::arg("problem"), py::call_guard<py::gil_scoped_release>())
       .def(
           "makespan_ns",
@@ -218,38 +219,39 @@ void bind_simulations(py::module_& module) {
                           "Evaluates many placements of one problem on several threads, without the GIL. "
                           "The results are the same for any number of threads.")
       .def(py::init<const Problem&, unsigned>(), py::arg("problem"), py::arg("threads") = 0,
-           py::call_guard<py::gil_scoped_release>(), "threads 0: as many as the machine runs at once.")
+           py::call_guard<py::gil_scoped_release>(), "threads 0: one per core.")
       .def("makespans", &batch_makespans, py::arg("placements"), py::arg("priority") = py::none(),
            "int64[n]: the step time in ns of each row of `placements`, int32[n, ops] (other integer types are "
            "converted).\n\n"
-           "Policy fifo; with `priority`, float[ops], policy priority. A row that is no placement of the problem "
+           "Policy fifo; with `priority`, float[ops], policy priority. A row that is not a placement of the problem "
            "raises\n"
            "InputError with its number.");
 }
 
 void bind_delta(py::module_& module) {
   py::class_<DeltaResult>(module, "DeltaResult", "The outcome of a change of a schedule.")
-      .def_property_readonly("complete", &DeltaResult::complete, "The change is in force, and makespan_ns exact.")
+      .def_property_readonly("complete", &DeltaResult::complete,
+                             "Whether the change is applied, and makespan_ns exact.")
       .def_property_readonly("deadlock",
                              [](const DeltaResult& r) { return r.outcome == DeltaResult::Outcome::deadlock; })
       .def_property_readonly(
           "makespan_ns", [](const DeltaResult& r) { return r.makespan.count; },
-          "Exact where complete; else a lower bound of it.");
+          "The exact step time if complete, else a lower bound.");
   const auto limit = py::arg("limit_ns") = py::none();
   py::class_<CheckedDelta>(
       module, "DeltaSimulation",
-      "Incremental simulation: what a small change of a schedule makes of the step time, bit for "
-      "bit as simulate() would say. A complete change must be accepted or rejected before the next.")
+      "Incremental simulation: the step time after a small change of a schedule, bit for bit as from "
+      "simulate(). A complete change must be accepted or rejected before the next one.")
       .def(py::init<const Problem&, const Schedule&>(), py::arg("problem"), py::arg("schedule"))
       .def_property_readonly("makespan_ns", &CheckedDelta::makespan)
-      .def_property_readonly("schedule", &CheckedDelta::schedule, "A copy, with the change in force.")
+      .def_property_readonly("schedule", &CheckedDelta::schedule, "A copy, with the pending change applied.")
       .def("timeline", &CheckedDelta::result)
       .def("try_move", &CheckedDelta::try_move, py::arg("op"), py::arg("device"), limit,
            "Moves the op, and all of its colocation group, to the device.")
       .def("try_place", &CheckedDelta::try_place, py::arg("op"), py::arg("device"), py::arg("behind"), limit,
-           "Policy strict: puts the op right behind another of the device in its order; None: first.")
+           "Policy strict: puts the op directly after the op `behind` in the order of the device; None: first.")
       .def("try_swap", &CheckedDelta::try_swap, py::arg("a"), py::arg("b"), limit,
-           "Policy strict: two ops of one device change places.")
+           "Policy strict: swaps two ops of one device in its order.")
       .def("try_priority", &CheckedDelta::try_priority, py::arg("op"), py::arg("priority"), limit)
       .def("accept", &CheckedDelta::accept)
       .def("reject", &CheckedDelta::reject);
@@ -259,7 +261,7 @@ void bind_delta(py::module_& module) {
 
 void bind_simulate(py::module_& module) {
   module.def("simulate", &simulated, py::arg("problem"), py::arg("schedule"),
-             "Runs the schedule and returns its Timeline; where it has rewrites, of the rewritten graph.");
+             "Simulates the schedule and returns its Timeline; if it has rewrites, that of the rewritten graph.");
   bind_simulations(module);
   bind_delta(module);
 }

@@ -40,7 +40,8 @@ def classes(device, large):
 def corun(machine, seconds=60.0, calls=8, steps=3):
     devices = machine.recipe.devices
     if len(devices) < 2:
-        raise RecipeError(f"{machine.recipe.path}: one device has no neighbours; export it for a cluster of several")
+        raise RecipeError(f"{machine.recipe.path}: its one device has no neighbours; "
+                          "export the recipe for a cluster of several devices")
     found = header(machine.recipe, "trainyard-profile/1")
     found.pop("graph"), found.pop("cluster")
     found.update(name="corun", host=host(), links=[], overheads=[], steps=[], ops=[],

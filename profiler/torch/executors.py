@@ -281,7 +281,7 @@ def green_streams(gpu, parts):
     least = max(8, whole.sm.smCount // parts // 8 * 8)
     groups, made, rest = checked(driver.cuDevSmResourceSplitByCount(parts, whole, 0, least))
     if made < parts:
-        raise RuntimeError(f"green contexts: {whole.sm.smCount} SMs give {made} parts of {least}, not {parts}")
+        raise RuntimeError(f"green contexts: {whole.sm.smCount} SMs give {made} parts of {least} SMs, not {parts} parts")
 
     def context(group):
         description = checked(driver.cuDevResourceGenerateDesc([group], 1))

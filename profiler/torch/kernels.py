@@ -51,7 +51,7 @@ class Call:
         if "filled" in value and value["role"] == "constant":
             return [value["filled"]] * math.prod(value["shape"])
         if "integers" not in value and "reals" not in value:
-            raise Unsupported(f"{self.type} whose input {i} is not constant")
+            raise Unsupported(f"no kernel for {self.type} if its input {i} is not constant")
         return value.get("integers", value.get("reals"))
 
     def stand_in(self, i):
@@ -301,7 +301,7 @@ def conv_gradients(c):
 def conv_transpose(c):
     w, n = Window(c, c.shape(1)[2:]), len(c.shape(1)) - 2
     if not w.even or c.get("auto_pad", "NOTSET") != "NOTSET":
-        raise Unsupported("ConvTranspose with uneven padding")
+        raise Unsupported("no kernel for ConvTranspose with uneven padding")
     return [torch.convolution(c.inputs[0], c.inputs[1], c.input(2), w.stride, w.pads, w.dilation, True,
                               c.get("output_padding", [0] * n), c.get("group", 1))]
 
@@ -310,7 +310,7 @@ def planes(c):
     """A pool's window, of two or three dimensions."""
     w = Window(c, c.attributes["kernel_shape"])
     if len(w.kernel) not in (2, 3):
-        raise Unsupported(f"{c.type} in {len(w.kernel)} dimensions")
+        raise Unsupported(f"no kernel for {c.type} in {len(w.kernel)} dimensions")
     return w
 
 
@@ -336,7 +336,7 @@ def average_arguments(c):
     w = planes(c)
     include = bool(c.get("count_include_pad", 0))
     if not w.even and not include:
-        raise Unsupported("AveragePool with uneven padding that is not counted")
+        raise Unsupported("no kernel for AveragePool with uneven padding and count_include_pad 0")
     return w, (w.kernel, w.stride, w.pads, bool(c.get("ceil_mode", 0)), include, None)
 
 
@@ -375,7 +375,7 @@ def batch_norm_gradients(c):
     trains, wants = c.node["batch_statistics"], [i in c.wants for i in range(3)]
     mean, inverse = c.kept if trains else (None, None)
     if not trains and c.input(3) is None:  # then the gradient of the scale needs x, and that of x does not
-        raise Unsupported("BatchNormalization by running statistics that its gradient does not read")
+        raise Unsupported("no kernel for BatchNormalization with running statistics that its gradient does not read")
     x = c.stand_in(0) if c.inputs[0] is None else c.inputs[0]
     results = aten.native_batch_norm_backward(c.dy[0], x, c.inputs[1], c.input(3), c.input(4), mean, inverse, trains,
                                               c.get("epsilon", 1e-5), wants)
@@ -444,7 +444,7 @@ def class_dimension(c):
 @forward("SoftmaxCrossEntropy", "SoftmaxCrossEntropyLoss")
 def cross_entropy(c):
     if c.input(2) is not None:
-        raise Unsupported(f"{c.type} with weights of classes")
+        raise Unsupported(f"no kernel for {c.type} with class weights")
     classes = class_dimension(c)
     logp = torch.log_softmax(c.inputs[0].float(), classes)  # kept in 32 bits
     chosen = logp.gather(classes, c.inputs[1].long().unsqueeze(classes)).squeeze(classes)
@@ -528,7 +528,7 @@ def trilu(c):
 def pad(c):
     pads, n = c.constant(1, "pads"), len(c.shape(0))
     if len(pads) != 2 * n or c.get("mode", "constant") != "constant":
-        raise Unsupported("Pad of some axes, or other than by a constant")
+        raise Unsupported("no kernel for Pad of only some axes, or with a mode other than constant")
     value = c.constant(2)[0] if c.input(2) is not None else c.get("value", 0.0)
     return [functional.pad(c.inputs[0], [pads[i + side * n] for i in reversed(range(n)) for side in (0, 1)], value=value)]
 
@@ -564,9 +564,9 @@ def recurrent(c):
     bias, h0, c0 = (c.kept[1:] if c.kept else (c.input(3), c.input(5), c.input(6)))
     w, r, hidden = c.inputs[1], c.inputs[2], c.attributes["hidden_size"]
     if c.get("layout", 0) or c.input(4) is not None or c.input(7) is not None or c.get("direction", "forward") == "reverse":
-        raise Unsupported(f"{c.type} with layout 1, sequence lengths, peepholes, or backwards")
+        raise Unsupported(f"no kernel for {c.type} with layout 1, sequence lengths, peepholes or direction reverse")
     if c.type == "GRU" and not c.get("linear_before_reset", 0):
-        raise Unsupported("GRU that resets before the product")
+        raise Unsupported("no kernel for GRU with linear_before_reset 0")
     directions = w.shape[0]
     order = {"LSTM": [0, 2, 3, 1], "GRU": [1, 0, 2], "RNN": [0]}[c.type]
     weights = []

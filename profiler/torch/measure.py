@@ -29,10 +29,10 @@ class Machine:
         self.recipe, self.bounced = recipe, bounced
         self.cuda = device != "cpu"
         if self.cuda and not torch.cuda.is_available():
-            raise RecipeError("--device cuda: there is no GPU here, or this PyTorch has no CUDA")
+            raise RecipeError("--device cuda: this machine has no GPU, or this PyTorch has no CUDA")
         for each in recipe.devices:
             if self.cuda and each["class"] == "cpu":
-                raise RecipeError(f"{recipe.path}: '{each['name']}' is a cpu; --device cuda runs gpus alone")
+                raise RecipeError(f"{recipe.path}: '{each['name']}' is a cpu; --device cuda runs only gpus")
         self.device = torch.device(device)
         if self.cuda:
             self.device = torch.device("cuda", self.device.index or 0)
@@ -189,7 +189,7 @@ def plain_steps(executor, schedule, count=20):
     try:
         return executor.plain(count)
     except RuntimeError as error:
-        print(f"{schedule}: no graph of the step: {error}", file=sys.stderr)
+        print(f"{schedule}: the step cannot be captured as a CUDA graph: {error}", file=sys.stderr)
         return []
 
 
@@ -284,7 +284,8 @@ def runs(machine, rounds=6, seconds=120.0, plain=30):
     found["host"], found["details"] = host(), machine.details()
     found["ops"] = [op["name"] for op in recipe.ops]
     if not recipe.schedules:
-        raise RecipeError(f"{recipe.path}: there is no schedule in it; trainyard export places with --placer, --schedule or --rank")
+        raise RecipeError(f"{recipe.path}: the recipe has no schedule; "
+                          "export it again with --placer, --schedule or --rank")
     expected, peak = reference(machine)
     runners, rows = [], []
     for schedule in recipe.schedules:

@@ -214,7 +214,8 @@ def forward(program, parameters):
     """The loss of the forward ops, from which torch.autograd can go back, with these parameters by number."""
     recipe, tensors, place = program.recipe, {}, program.at[0]
     if recipe.loss is None:
-        raise RecipeError(f"{recipe.path}: forward only: there are no gradients; export it without --training none")
+        raise RecipeError(f"{recipe.path}: the recipe is forward only and has no gradients; "
+                          "export it again without --training none")
     saved = dict(place.values)
     place.values.update(parameters)
     with torch.enable_grad():

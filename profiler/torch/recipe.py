@@ -33,7 +33,7 @@ class Recipe:
             with (gzip.open if self.path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
                 data = json.load(file)
         except (OSError, EOFError, ValueError) as error:
-            raise RecipeError(f"{path}: {error}; write it anew: trainyard export MODEL --to recipe") from None
+            raise RecipeError(f"{path}: {error}; export it again: trainyard export MODEL --to recipe") from None
         told = data.get("format") if isinstance(data, dict) else None
         if told != FORMAT:
             raise RecipeError(f"{path}: the format is {told!r}; expected \"{FORMAT}\"")
@@ -44,13 +44,13 @@ class Recipe:
             self.tensors, self.ops, self.schedules = data["tensors"], data["ops"], data["schedules"]
             self._check()
         except (KeyError, TypeError, AttributeError) as error:
-            raise RecipeError(f"{path}: not a whole recipe: {type(error).__name__} {error}") from None
+            raise RecipeError(f"{path}: incomplete recipe: {type(error).__name__} {error}") from None
 
     def _check(self):
         made = {}
         for index, op in enumerate(self.ops):
             if op["kind"] not in KINDS:
-                raise RecipeError(f"{self.path}: op '{op['name']}' has the kind \"{op['kind']}\"; it is one of {', '.join(KINDS)}")
+                raise RecipeError(f"{self.path}: op '{op['name']}' has the kind \"{op['kind']}\"; expected one of {', '.join(KINDS)}")
             for tensor in written(op):
                 made[self._number(op, tensor, self.tensors, "tensor")] = index
         for op in self.ops:
@@ -62,10 +62,10 @@ class Recipe:
             for tensor in read(op):
                 self._number(op, tensor, self.tensors, "tensor")
                 if tensor not in made:
-                    raise RecipeError(f"{self.path}: op '{op['name']}' reads '{self.tensors[tensor]['name']}', which no op makes")
+                    raise RecipeError(f"{self.path}: op '{op['name']}' reads '{self.tensors[tensor]['name']}', which no op produces")
         for value in self.values:
             if value["type"] not in TYPES:
-                raise RecipeError(f"{self.path}: value '{value['name']}' has the type \"{value['type']}\"; it is one of {', '.join(TYPES)}")
+                raise RecipeError(f"{self.path}: value '{value['name']}' has the type \"{value['type']}\"; expected one of {', '.join(TYPES)}")
         self.producer = made
         for schedule in self.schedules:
             self._check_schedule(schedule)
@@ -84,7 +84,7 @@ class Recipe:
         for task in schedule["tasks"]:
             if isinstance(task, dict):
                 if (task["tensor"], task["from"]) not in there:
-                    raise RecipeError(f"{self.path}: schedule '{name}' sends tensor {task['tensor']} before it is made")
+                    raise RecipeError(f"{self.path}: schedule '{name}' sends tensor {task['tensor']} before it is produced")
                 there.add((task["tensor"], task["to"]))
                 continue
             op = self.ops[task]

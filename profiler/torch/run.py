@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Runs training steps of recipes by PyTorch, and measures them, on CPUs or on a GPU.
+"""Runs training steps of recipes in PyTorch, and measures them, on CPUs or on a GPU.
 
     trainyard export lenet:batch=8 --cluster 2xcpu-core --to recipe --rank 4 -o recipe.json
-    python3 profiler/torch/run.py check RECIPE                  its gradients against torch.autograd's
-    python3 profiler/torch/run.py probe [-o probe.json]         what the machine has
+    python3 profiler/torch/run.py check RECIPE                  compare its gradients with torch.autograd's
+    python3 profiler/torch/run.py probe [-o probe.json]         describe the machine
     python3 profiler/torch/run.py profile RECIPE -o profile.json    then: trainyard calibrate profile.json
     python3 profiler/torch/run.py execute RECIPE -o runs.json       then: trainyard validate ... --backend recorded --runs
-    python3 profiler/torch/run.py corun RECIPE -o corun.json        ops beside each other on its devices; then: calibrate
-    python3 profiler/torch/run.py trace FOLDER RECIPE...        Kineto and execution traces of its step; then: trainyard import
-    python3 profiler/torch/run.py collect FOLDER RECIPE...      probe, profile and execute; one archive
+    python3 profiler/torch/run.py corun RECIPE -o corun.json        time ops while other devices are busy; then: calibrate
+    python3 profiler/torch/run.py trace FOLDER RECIPE...        write traces of its step (Kineto, execution); then: trainyard import
+    python3 profiler/torch/run.py collect FOLDER RECIPE...      probe, profile and execute, as one archive
 
-A recipe says what each op computes, from what numbers, and schedules of it (lib/trainyard/io/FORMATS.md). Needs PyTorch
-(1.13 or later) and Python's standard library; green contexts (--parts) need cuda-bindings too. With --device cuda the
-devices are streams of one GPU, --parts makes them green contexts, and each step is also captured as one CUDA graph.
+A recipe says what each op computes from which numbers, and has schedules of the ops (lib/trainyard/io/FORMATS.md).
+Needs PyTorch (1.13 or later) and Python's standard library; green contexts (--parts) need cuda-bindings too.
+With --device cuda the devices are streams of one GPU, --parts makes them green contexts, and each step is also captured
+as one CUDA graph.
 """
 import argparse
 import json
@@ -65,7 +66,7 @@ def check(options):
         error = float((gradients[index].reshape(g.shape) - g.float().cpu()).abs().max()) / max(1e-30, 0.01 * most + float(g.abs().max()))
         if not error <= worst:  # or none
             worst, where = error, here.recipe.values[index]["name"]
-    print(f"loss {got:.7g}, by autograd {loss:.7g}; gradients of {len(expected)} parameters differ by {worst:.2g} at most ({where})")
+    print(f"loss {got:.7g}, by autograd {loss:.7g}; gradients of {len(expected)} parameters differ by at most {worst:.2g} ({where})")
     short = any(value["type"] in ("bfloat16", "float16") for value in here.recipe.values)
     return 0 if worst <= (0.05 if short else 1e-3) and abs(got - loss) <= (0.02 if short else 1e-4) * abs(loss) else 1
 
@@ -90,7 +91,7 @@ def execute(options):
         good = sorted(step["makespan_ns"] for step in run["steps"] if "dropped" not in step)
         middle = f"{good[len(good) // 2] / 1e6:.3f} ms" if good else "no good step"
         plain = sorted(run["plain_ns"])
-        graph = f", {plain[len(plain) // 2] / 1e6:.3f} ms as a graph" if plain else ""
+        graph = f", {plain[len(plain) // 2] / 1e6:.3f} ms as a CUDA graph" if plain else ""
         agree = "" if run["outputs_agree"] else "; ITS OUTPUTS DIFFER from those of one device"
         print(f"{run['schedule']}: {middle}{graph}, loss {run['loss']:.6g}{agree}")
     return 0 if all(run["outputs_agree"] for run in found["runs"]) else 1
@@ -99,7 +100,7 @@ def execute(options):
 def run_corun(options):
     found = corun.corun(machine(options, options.recipe), options.time)
     write(found, options.output)
-    print(f"{len(found['ops'])} times of ops alone and beside others")
+    print(f"{len(found['ops'])} op times, alone and while other devices are busy")
     return 0
 
 
@@ -166,27 +167,29 @@ def main():
         sub = verbs.add_parser(name, **texts)
         sub.set_defaults(function=function)
         sub.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1 (default: cpu)")
-        sub.add_argument("--parts", action="store_true", help="cuda: devices are parts of the GPU (green contexts)")
-        sub.add_argument("--tf32", action="store_true", help="cuda: products of 32-bit floats as TF32 (default: none are)")
-        sub.add_argument("--links", choices=("copied", "bounced"), default="copied", help="from memory to memory, or by the host's")
-        sub.add_argument("--rounds", type=int, default=6, help=f"of {measure.WARM} warm steps and {measure.MEASURED} measured ones")
-        sub.add_argument("--time", type=float, default=seconds, help=f"seconds after which no round begins (default: {seconds:g})")
+        sub.add_argument("--parts", action="store_true", help="cuda: use parts of the GPU as devices (green contexts)")
+        sub.add_argument("--tf32", action="store_true", help="cuda: compute products of 32-bit floats as TF32 (default: off)")
+        sub.add_argument("--links", choices=("copied", "bounced"), default="copied",
+                         help="transfers: copied directly, or bounced through host memory (default: copied)")
+        sub.add_argument("--rounds", type=int, default=6,
+                         help=f"number of rounds, each of {measure.WARM} warm-up and {measure.MEASURED} measured steps (default: 6)")
+        sub.add_argument("--time", type=float, default=seconds, help=f"seconds after which no new round begins (default: {seconds:g})")
         return sub
 
-    verb("check", check, 60, help="gradients of a recipe against torch.autograd").add_argument("recipe")
-    verb("probe", run_probe, 60, help="what the machine has").add_argument("-o", "--output")
-    for name, function, help in (("profile", profile, "op and link times: trainyard-profile/1"),
-                                 ("execute", execute, "steps of its schedules: trainyard-runs/1")):
+    verb("check", check, 60, help="compare the gradients of a recipe with torch.autograd").add_argument("recipe")
+    verb("probe", run_probe, 60, help="describe the machine: versions, clocks, launches, copies").add_argument("-o", "--output")
+    for name, function, help in (("profile", profile, "measure op and link times: trainyard-profile/1"),
+                                 ("execute", execute, "run steps of its schedules: trainyard-runs/1")):
         sub = verb(name, function, 60, help=help)
         sub.add_argument("recipe")
         sub.add_argument("-o", "--output", required=True)
-    sub = verb("corun", run_corun, 60, help="what ops take beside each other: trainyard-profile/1")
+    sub = verb("corun", run_corun, 60, help="measure ops while other devices are busy: trainyard-profile/1")
     sub.add_argument("recipe")
     sub.add_argument("-o", "--output", required=True)
-    sub = verb("trace", trace, 240, help="Kineto and execution traces")
+    sub = verb("trace", trace, 240, help="write Kineto and execution traces")
     sub.add_argument("folder")
     sub.add_argument("recipe", nargs="+")
-    sub = verb("collect", collect, 480, help="all of it, for several recipes, as one archive")
+    sub = verb("collect", collect, 480, help="probe, profile and execute, for several recipes, as one archive")
     sub.add_argument("folder")
     sub.add_argument("recipe", nargs="+")
     options = parser.parse_args()

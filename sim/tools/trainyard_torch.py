@@ -41,7 +41,7 @@ def export(model, example_inputs, path=None, *, loss=None, optimizer="adam", nam
     neither be traced nor written as ONNX.
     """
     if optimizer not in OPTIMIZERS:
-        raise ValueError(f"optimizer '{optimizer}' is none of {', '.join(OPTIMIZERS)}")
+        raise ValueError(f"optimizer '{optimizer}' is not one of {', '.join(OPTIMIZERS)}")
     name = name or type(model).__name__.lower()
     path = pathlib.Path(path or f"{name}.json")
     args, kwargs = _arguments(example_inputs)
@@ -59,7 +59,7 @@ def export(model, example_inputs, path=None, *, loss=None, optimizer="adam", nam
         path.write_text(_graph_text(name, ops), encoding="utf-8")
         return path
     path = path.with_suffix(".onnx")
-    warnings.warn(f"'{name}' is written as ONNX: torch.fx does not trace it. " + "; ".join(failures))
+    warnings.warn(f"'{name}' is written as ONNX, because torch.fx cannot trace it. " + "; ".join(failures))
     try:
         torch.onnx.export(model, (*args, kwargs) if kwargs else args, str(path), export_params=False, opset_version=16,
                           do_constant_folding=False, training=torch.onnx.TrainingMode.TRAINING)
@@ -116,13 +116,13 @@ def apply(model, schedule, *, devices=None):
     a single parameter or buffer. Devices are GPU numbers, "cpu", or anything that torch.device accepts; `devices`
     replaces number k by devices[k]. Keys that the graph has and the model does not ("loss") are ignored. A module whose
     own code combines results of submodules (a residual block) must be under one key.
-    Raises ValueError if no key covers a parameter, or if the file is no device map.
+    Raises ValueError if no key covers a parameter, or if the file is not a device map.
     """
     if not isinstance(schedule, dict):
         schedule = _read(schedule)
         if "format" in schedule:
-            raise ValueError(f"a file of the format '{schedule['format']}' names ops, not modules: make a device map of it "
-                             "with `trainyard export FILE --to device-map -o map.json`")
+            raise ValueError(f"a file of the format '{schedule['format']}' names ops, not modules: convert it "
+                             "to a device map with `trainyard export FILE --to device-map -o map.json`")
 
     def device_of(module):
         prefix = module
@@ -139,7 +139,8 @@ def apply(model, schedule, *, devices=None):
 
     bare = [path for path, _ in model.named_parameters() if device_of(path) is None]
     if bare:
-        raise ValueError(f"the device map covers no {', '.join(bare[:5])}" + (f" and {len(bare) - 5} more" if bare[5:] else ""))
+        raise ValueError(f"the device map does not cover {', '.join(bare[:5])}" +
+                         (f" and {len(bare) - 5} more" if bare[5:] else ""))
     named = dict(model.named_modules())
     for path, module in named.items():
         _move_own(module, lambda key, path=path: device_of(f"{path}.{key}" if path else key))
@@ -199,7 +200,7 @@ def _mean_of(outputs):
         return outputs.loss
     means = [t.mean() for t in _tensors(outputs) if t.is_floating_point()]
     if not means:
-        raise ValueError("the model returns no floating tensor: give loss=")
+        raise ValueError("the model returns no floating-point tensor: give loss=")
     return sum(means[1:], means[0])
 
 

@@ -105,7 +105,7 @@ class Refused(unittest.TestCase):
 
     def test_wrong_arrays(self):
         for message, make in [
-            ("whole numbers are wanted", lambda: diamond(parameter_bytes=[1.5] * 4)),
+            ("give integers: round", lambda: diamond(parameter_bytes=[1.5] * 4)),
             ("parameter_bytes has 3 values", lambda: diamond(parameter_bytes=[1] * 3)),
             ("names op 7", lambda: ty.Graph.from_arrays([[0, 7]], time_ns=[1, 1])),
             ("names op -1", lambda: ty.Graph.from_arrays([[0, -1]], time_ns=[1, 1])),
@@ -114,13 +114,13 @@ class Refused(unittest.TestCase):
             ("negative", lambda: ty.Graph.from_arrays([], time_ns=[-5, 1])),
             ("both given", lambda: diamond(edge_bytes=[1] * 4)),
             ("no ops", lambda: ty.Graph.from_arrays([], time_ns=[])),
-            ("no phase", lambda: diamond(phases=["x"] * 4)),
+            ("not a phase", lambda: diamond(phases=["x"] * 4)),
             ("not a matrix of 2 x 2", lambda: ty.Cluster.from_arrays([[1, 2], [3]])),
             ("bandwidth", lambda: ty.Cluster.from_arrays(np.zeros((2, 2)))),
             ("did you mean", lambda: ty.Cluster("4xV10")),
             ("let them be serial or fair", lambda: ty.Cluster("2x8xH100", sharing="none")),
             ("unknown-network", lambda: ty.Graph.zoo("resnet19")),
-            ("no file that a graph", lambda: ty.Graph.read("graph.txt")),
+            ("not a file from which a graph", lambda: ty.Graph.read("graph.txt")),
             ("error", lambda: ty.Graph.read("/nowhere/graph.json")),
         ]:
             with self.subTest(message), self.assertRaisesRegex(ty.InputError, message):

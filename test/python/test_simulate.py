@@ -184,7 +184,7 @@ class Deltas(unittest.TestCase):
             run.try_move(4, 0)
         with self.assertRaises(IndexError):
             run.try_move(0, 2)
-        with self.assertRaisesRegex(RuntimeError, "no change is in force"):
+        with self.assertRaisesRegex(RuntimeError, "no change is pending"):
             run.accept()
         run.try_move(2, 1)
         with self.assertRaisesRegex(RuntimeError, "accept"):

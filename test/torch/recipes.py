@@ -435,10 +435,10 @@ class Recipes(unittest.TestCase):
         cases = {
             "no kernel for Unheard": changed(lambda data: data["nodes"][relu].update(type="Unheard")),
             "there are": changed(lambda data: data["ops"][reads]["reads"][0].update(tensor=10**6)),
-            "which no op makes": changed(lambda data: data["ops"].__getitem__(0).update(results=[])),
+            "which no op produces": changed(lambda data: data["ops"].__getitem__(0).update(results=[])),
             "expected \"trainyard-recipe/1\"": changed(lambda data: data.update(format="trainyard-recipe/2")),
-            "write it anew": whole[: len(whole) // 2],
-            "not a whole recipe": changed(lambda data: data.pop("nodes")),
+            "export it again": whole[: len(whole) // 2],
+            "incomplete recipe": changed(lambda data: data.pop("nodes")),
             "has not arrived": changed(late),
             "the kind \"forwards\"": changed(lambda data: data["ops"][reads].update(kind="forwards")),
             "the type \"float8\"": changed(lambda data: data["values"][0].update(type="float8")),

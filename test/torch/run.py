@@ -313,9 +313,9 @@ class Trip(unittest.TestCase):
 
     def test_what_cannot_be_is_said(self):
         model = transformer()
-        with self.assertRaisesRegex(ValueError, "'lamb' is none of none, sgd"):
+        with self.assertRaisesRegex(ValueError, "'lamb' is not one of none, sgd"):
             trainyard_torch.export(model, torch.zeros(1, 2, dtype=torch.long), optimizer="lamb")
-        with self.assertRaisesRegex(ValueError, "covers no 5.weight"):
+        with self.assertRaisesRegex(ValueError, "does not cover 5.weight"):
             trainyard_torch.apply(model, {str(i): 0 for i in range(5)}, devices=["cpu"])
         (self.folder / "s.json").write_text('{"format": "trainyard-schedule/1"}')
         with self.assertRaisesRegex(ValueError, "--to device-map"):

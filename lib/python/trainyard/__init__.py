@@ -60,14 +60,14 @@ def _from_arrays(
     """A graph of arrays.
 
     edges: int[e, 2], producer and consumer of each edge.
-    ops: how many there are; where left out, the length of the first array of the ops that is given.
+    ops: the number of ops; default: the length of the first per-op array that is given.
     time_ns: int[ops], the same on every device; or a dict of such arrays by device name, kind ("V100-SXM2-16GB") or
-        class ("gpu", "cpu"), with -1 where the op cannot run. Without it the problem's costs say.
-    output_bytes: int[ops], the tensor of each op, which crosses to a device once, however many consumers it has there;
+        class ("gpu", "cpu"), with -1 where the op cannot run. Default: from the costs of the problem.
+    output_bytes: int[ops], the tensor of each op, sent to each device once, however many consumers it has there;
         or edge_bytes: int[e], a tensor for each edge.
     flops: float[ops]. bytes_accessed, parameter_bytes, state_bytes, workspace_bytes: int[ops].
-    names, types, layers, colocate, phases: lists of str; ops of one non-empty `colocate` share a device.
-    control: int[c, 2], the second waits for the first without a tensor.
+    names, types, layers, colocate, phases: lists of str; ops with the same non-empty `colocate` share a device.
+    control: int[c, 2], the second op waits for the first, without a tensor.
     """
     if ops is None:
         times = list(time_ns.values()) if isinstance(time_ns, dict) else [time_ns]

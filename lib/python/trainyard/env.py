@@ -132,7 +132,7 @@ class _Env(gymnasium.Env if gymnasium else object):
     def _check(self, group, device):
         if not self.able[group, device]:
             raise InputError(f"error[no-device]: device {device} cannot run group {group}\n"
-                             "help: choose among the devices of env.able[group]")
+                             "help: choose a device for which env.able[group] is 1")
 
     @property
     def unwrapped(self):
@@ -143,12 +143,12 @@ class _Env(gymnasium.Env if gymnasium else object):
 
 
 class PlacementEnv(_Env):
-    """Places one colocation group a step, in topological order of their first ops.
+    """Places one colocation group per step, in topological order of their first ops.
 
     Action: the device index. Observation: features float32[groups, 4 + devices] (group_features), placement
-    int64[groups] (-1: not yet), group int64[1] (the one to place; `groups` when all are), mask int8[devices] (which can run it).
+    int64[groups] (-1: not placed), group int64[1] (the one to place; `groups` when all are), mask int8[devices] (which can run it).
     Reward: 0, and at the end minus the step time over the problem's lower bound: -1 is a proven optimum. `info` then has
-    makespan_ns and schedule. A placement that needs more memory than there is is judged by its time alone.
+    makespan_ns and schedule. A placement that does not fit in memory is judged by its time only.
     """
 
     def __init__(self, problem):
@@ -178,7 +178,7 @@ class PlacementEnv(_Env):
 
     def step(self, action):
         if self._placed == self.groups:
-            raise RuntimeError("the episode is over: reset() begins another")
+            raise RuntimeError("the episode is over: call reset() to begin another")
         group = self._order[self._placed]
         self._check(group, int(action))
         self._placement[group] = action
@@ -192,10 +192,10 @@ class PlacementEnv(_Env):
 
 
 class ImprovementEnv(_Env):
-    """Moves one colocation group a step, from a whole placement on; ends (truncated) after `steps`.
+    """Moves one colocation group of a complete placement per step; ends (truncated) after `steps`.
 
     Action: group * devices + device. Observation: features and placement as PlacementEnv has them, and step_time
-    float32[1], the step time over the problem's lower bound. Reward: by how much that falls. `start`: a Schedule to begin
+    float32[1], the step time over the problem's lower bound. Reward: the decrease of that. `start`: a Schedule to begin
     with (its policy is kept), else each episode begins with a random placement, by the seed. info has makespan_ns, and
     best_ns of the episode.
     """
@@ -236,7 +236,7 @@ class ImprovementEnv(_Env):
 
     def step(self, action):
         if self._left == 0:
-            raise RuntimeError("the episode is over: reset() begins another")
+            raise RuntimeError("the episode is over: call reset() to begin another")
         group, device = divmod(int(action), self.devices)
         self._check(group, device)
         before = self._run.makespan_ns

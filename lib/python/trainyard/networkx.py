@@ -5,14 +5,14 @@ _WORDS = {"type": "types", "layer": "layers", "colocate": "colocate", "phase": "
 
 
 def _column(nodes, key, default):
-    """The attribute of each node, `default` where it is left out; None where no node has it."""
+    """The attribute of each node, `default` if it is left out; None where no node has it."""
     if not any(key in attributes for _, attributes in nodes):
         return None
     return [attributes.get(key, default) for _, attributes in nodes]
 
 
 def _times(nodes, key):
-    """int[ops], or a dict of them where some node gives a dict by device."""
+    """int[ops], or a dict of them if any node gives a dict by device."""
     values = _column(nodes, key, None)
     if values is None:
         return None
@@ -20,7 +20,8 @@ def _times(nodes, key):
 
     missing = [node for (node, _), value in zip(nodes, values) if value is None]
     if missing:
-        raise InputError(f"error[missing-time]: node {missing[0]!r} has no {key!r}\nhelp: give all nodes one, or none")
+        raise InputError(f"error[missing-time]: node {missing[0]!r} has no {key!r}\n"
+                         "help: give every node a time, or none")
     if not any(isinstance(value, dict) for value in values):
         return values
     places = sorted({place for value in values if isinstance(value, dict) for place in value})
@@ -32,7 +33,7 @@ def graph_from_networkx(graph, *, time="time_ns", bytes="bytes", name=None):
 
     Node attributes: `time` (ns; or a dict by device name, kind or class, where a missing one means that the op cannot
     run there), `bytes` (of its output), flops, bytes_accessed, parameter_bytes, state_bytes, workspace_bytes, type,
-    layer, colocate, phase. Edge attributes: `bytes`, a tensor for each edge, where no node has `bytes`; control=True, an
+    layer, colocate, phase. Edge attributes: `bytes`, a tensor for each edge, if no node has `bytes`; control=True, an
     edge without a tensor.
     """
     from ._core import InputError

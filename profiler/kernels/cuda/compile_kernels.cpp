@@ -18,7 +18,7 @@ int main(int count, char** arguments) {
     require(states, "nvrtc");
     out << compile_kernels(tables.nvrtc, arguments[1]);
   } catch (const std::exception& error) {
-    std::cerr << "no kernels for " << arguments[1] << ": " << error.what() << '\n';
+    std::cerr << "cannot compile the kernels for " << arguments[1] << ": " << error.what() << '\n';
   }
   return out.flush() ? 0 : 1;
 }

@@ -108,7 +108,7 @@ void hold_kernels_against_bounds(Backend& backend, const std::string& model, Byt
     slow += over;
     const std::string name{step.graph.name(each.op)}, type{step.graph.type(each.op)};
     if (over)
-      std::printf("%s %s (%s): %.1f times its bound\n", model.c_str(), name.c_str(), type.c_str(), each.ratio());
+      std::printf("%s %s (%s): %.1f times its lower bound\n", model.c_str(), name.c_str(), type.c_str(), each.ratio());
     out << nlohmann::ordered_json{{"model", model},        {"op", name},
                                   {"type", type},          {"signature", std::string{step.graph.signature(each.op)}},
                                   {"ns", each.time.count}, {"bound_ns", each.bound.count},
@@ -116,8 +116,8 @@ void hold_kernels_against_bounds(Backend& backend, const std::string& model, Byt
                .dump()
         << "\n";
   }
-  std::printf("%s: %zu of %zu ops take over %.0f times their bound in Trainyard's own kernels\n", model.c_str(), slow,
-              bounds.size(), kMostOfBound);
+  std::printf("%s: %zu of %zu ops take over %.0f times their lower bound in Trainyard's own kernels\n", model.c_str(),
+              slow, bounds.size(), kMostOfBound);
 }
 
 int run(const std::string& folder) {
