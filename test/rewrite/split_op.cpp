@@ -161,14 +161,12 @@ TEST_CASE("the gradients of A, B and C in pieces: samples of an activation are c
   CHECK(collected("grad_a", "dA", SplitDimension::batch) == "concat");
   CHECK(output_bytes(split(whole, "B", SplitDimension::batch, 2), "B/part0") == Sizes{256 / 2});
   CHECK(output_bytes(split(whole, "Parameter", SplitDimension::batch, 2), "Parameter/part0") == Sizes{256});
-  for (const auto& [name, batch] : std::vector<std::pair<std::string, std::string>>{{"B", "concat"},
-                                                                                    {"Parameter", "sum"},
-                                                                                    {"Shared", "sum"},
-                                                                                    {"Square", "sum"},
-                                                                                    {"C", "concat"},
-                                                                                    {"Bias", "sum"}}) {
+  const std::vector<std::pair<std::string, std::string>> along_batch{
+      {"B", "concat"}, {"Parameter", "sum"}, {"Shared", "sum"}, {"Square", "sum"}, {"C", "concat"}, {"Bias", "sum"}};
+  for (const auto& each : along_batch) {
+    const std::string& name = each.first;
     CAPTURE(name);
-    CHECK(collected(name, "d" + name, SplitDimension::batch) == batch);
+    CHECK(collected(name, "d" + name, SplitDimension::batch) == each.second);
     CHECK(collected(name, "d" + name, SplitDimension::channel) == "concat");
   }
   CHECK(most_parts(whole, op_named(whole, "grad_a"), SplitDimension::batch) == 8);
