@@ -26,7 +26,7 @@ const Verb& verb_named(const std::string& word) {
     names.emplace_back(verb->name);
   }
   if (word.starts_with('-'))
-    throw UsageError(fmt::format("'{}' stands where the verb should", word), "options follow the verb");
+    throw UsageError(fmt::format("'{}' is given in place of a verb", word), "give options after the verb");
   std::string help = did_you_mean(word, names);
   if (help.empty()) help = fmt::format("the verbs are {}", fmt::join(names, ", "));
   throw UsageError(fmt::format("'{}' is not a verb", word), help);

@@ -52,7 +52,7 @@ Console::Console(const ConsoleOptions& options)
       color_output_(wants_color(options.color, STDOUT_FILENO)),
       color_error_(wants_color(options.color, STDERR_FILENO)) {
   if (json_ && options.output_on_stdout)
-    throw UsageError("--json and an output named '-' both want standard output", "name a file");
+    throw UsageError("--json and an output named '-' both write to standard output", "name a file");
 }
 
 Console::Console(const std::vector<std::string>& words) : color_error_(wants_color(Color::automatic, STDERR_FILENO)) {

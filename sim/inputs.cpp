@@ -71,7 +71,7 @@ std::string suggestion(const std::string& word, std::vector<std::string> names,
 Model load_network(const std::string& word, const ModelOptions& options) {
   if (!options.bind.empty())
     throw UsageError("--bind is for ONNX files",
-                     fmt::format("a built-in network takes its numbers as in '{}:batch=32'", word));
+                     fmt::format("set the numbers of a built-in network in its name, as in '{}:batch=32'", word));
   std::string spec = word;
   if (options.batch) {
     if (spec.find("batch=") != std::string::npos)
@@ -102,7 +102,8 @@ Model load_onnx(const std::string& word, const ModelOptions& options) {
 
 Model load_exported(const std::string& word, const ModelOptions& options) {
   if (options.batch)
-    throw UsageError(fmt::format("--batch does not apply to '{}'", word), "give the open size: --bind s0=32");
+    throw UsageError(fmt::format("--batch does not apply to '{}'", word),
+                     "give the size of the open dimension: --bind s0=32");
   return read_exported_program(word, options.bind);
 }
 
@@ -127,7 +128,7 @@ ModelKind model_kind(const std::string& word) {
                                   : "`trainyard models` lists the built-in networks",
                       .at = {.file = word}});
   if (looks_like_path(word))
-    throw UsageError(fmt::format("'{}' is no file that a model can be read from", word),
+    throw UsageError(fmt::format("'{}' is not a type of file that a model can be read from", word),
                      "graphs and traces end in .json or .json.gz, programs of torch.export in .pt2, ONNX files in "
                      ".onnx or .onnx.gz, PipeDream profiles "
                      "in .graph.txt, task graphs in .stg, Chakra traces in .et");
@@ -158,7 +159,7 @@ ClusterSpec named_cluster(const std::string& word) {
   if (word == "-" || ends_with_any(word, {".toml"})) return read_cluster(word);
   if (is_dnn_workload(word)) return workload_cluster(read_dnn_workload(word));
   if (looks_like_path(word))
-    throw UsageError(fmt::format("'{}' is no cluster file", word),
+    throw UsageError(fmt::format("'{}' is not a cluster file", word),
                      "cluster files end in .toml; a workload of dnn-partitioning (.json) is a cluster too");
   try {
     return preset_cluster(word);
@@ -167,9 +168,8 @@ ClusterSpec named_cluster(const std::string& word) {
     if (finding.code != "unknown-cluster") throw UsageError(error);
     throw UsageError(fmt::format("'{}' is neither a built-in cluster nor a file", word),
                      suggestion(word, cluster_names_like(word), {".toml"},
-                                "`trainyard clusters` lists the built-in ones; for one of your own change the file "
-                                "that `trainyard clusters 4xV100 -o "
-                                "box.toml` writes"));
+                                "`trainyard clusters` lists the built-in ones; to describe your own, edit the file "
+                                "that `trainyard clusters 4xV100 -o box.toml` writes"));
   }
 }
 
@@ -180,7 +180,7 @@ void set_sharing(ClusterSpec& spec, Sharing sharing) {
         "leave the option out, or write the cluster with [[link]] and [[switch]], whose links can be free");
   if (!spec.fabric && spec.links.empty())
     throw UsageError(
-        fmt::format("--sharing: cluster '{}' has no links between two ends, and an egress is serial", spec.name),
+        fmt::format("--sharing: cluster '{}' has no links to share, and an egress is always serial", spec.name),
         "leave the option out");
   share_links(spec, sharing);
 }
@@ -191,14 +191,14 @@ std::vector<std::string> calibration_notes(const Calibration& calibration, const
   std::vector<std::string> notes, kinds;
   for (const CalibratedDevice& device : calibration.devices) kinds.push_back(device.kind);
   if (kinds.empty() && calibration.links.empty() && !calibration.collectives.empty())
-    return {"the calibration is of collectives alone: op and transfer times are as without it"};
+    return {"the calibration has only collectives: it does not change op and transfer times"};
   if (!match.unmatched.empty())
-    notes.push_back(fmt::format("the calibration knows nothing of {} (it is of {}): op times there are estimated",
+    notes.push_back(fmt::format("the calibration has no times for {} (it has {}): op times there are estimated",
                                 fmt::join(match.unmatched, ", "), fmt::join(kinds, ", ")));
   if (devices > 1 && match.routes + match.routes_by_kind == 0)
-    notes.push_back("the calibration knows no route of this cluster: transfer times are the cluster's own");
+    notes.push_back("the calibration has no route of this cluster: transfer times come from the cluster's own links");
   else if (match.routes_by_kind > 0)
-    notes.push_back(fmt::format("{} of {} routes take the times of another pair of devices of the same kinds",
+    notes.push_back(fmt::format("{} of {} routes use the times of another pair of devices of the same kinds",
                                 match.routes_by_kind, devices * (devices - 1)));
   return notes;
 }
@@ -218,7 +218,7 @@ LoadedModel model_of(ModelKind kind, const std::string& word, const ModelOptions
                                            {"--bind", !options.bind.empty()}})
       if (is_given)
         throw UsageError(fmt::format("{} does not apply to '{}': a graph file is already expanded", option, word),
-                         "give it where the graph is made: trainyard import");
+                         "give it when the graph is made: trainyard import");
     if (auto foreign = kind == ModelKind::graph_file ? read_foreign_graph(word) : std::nullopt) {
       loaded.graph = std::move(foreign->graph);
       loaded.notes = std::move(foreign->notes);
@@ -312,7 +312,7 @@ Machine load_machine(const std::string& word, const MachineOptions& options) {
     costs.co_running = *options.co_run;
     if (const auto devices = static_cast<std::int64_t>(machine.cluster.device_count()); *options.co_run > devices)
       machine.notes.push_back(
-          fmt::format("--co-run {}: the cluster has {}", *options.co_run, counted(devices, "device")));
+          fmt::format("--co-run {}: the cluster has only {}", *options.co_run, counted(devices, "device")));
   }
   machine.costs = Costs{std::move(costs)}.at(options.speeds);
   if (!options.slow.empty()) {
@@ -328,26 +328,26 @@ std::vector<std::string> precision_notes(const ProblemOptions& options) {
   const std::optional<Precision> precision = options.training.precision;
   const bool rooflines = options.machine.costs == kRoofline;
   if (!precision || *precision == Precision::float32 || (!options.machine.costs.empty() && !rooflines)) return {};
-  if (rooflines)
-    return {"--costs roofline takes FLOPs at the devices' own peaks (trainyard clusters), whatever the --precision"};
-  if (*precision == Precision::tf32) return {"--precision tf32: products on tensor cores where the kind has them"};
+  if (rooflines) return {"--costs roofline uses the peaks of the devices (trainyard clusters) and ignores --precision"};
+  if (*precision == Precision::tf32)
+    return {"--precision tf32: products run on tensor cores if the device kind has them"};
   const std::string stored{name_of(stored_type(*precision))};
   return {
-      fmt::format("--precision {}: products at the {} peak where the kind has one, 2 bytes an element, float32 "
-                  "weights and state in the update{}",
-                  stored, stored, *precision == Precision::float16 ? ", gradients unscaled there" : "")};
+      fmt::format("--precision {}: products run at the {} peak if the device kind has one, an element takes 2 bytes, "
+                  "weights and state in the update are float32{}",
+                  stored, stored, *precision == Precision::float16 ? ", which also unscales gradients" : "")};
 }
 
 void refuse_folded(const Schedule& schedule) {
   if (folded(schedule.rewrites).devices > 1)
-    throw UsageError("--slow: the schedule is folded, and a device that stands for others cannot be slow alone",
-                     "place it anew with --slow, or unfolded: --parameter detail=whole");
+    throw UsageError("--slow: the schedule is folded: a device that stands for others cannot be slow alone",
+                     "place it again with --slow, or without folding: --parameter detail=whole");
 }
 
 void refuse_unexecuted(const ModelOptions& options, bool by_gpus) {
   if ((options.precision == Precision::tf32 && !by_gpus) || options.precision == Precision::float16)
-    throw UsageError("--precision: backends compute in float32 and bfloat16, and GPUs in tf32",
-                     "leave it out, or --precision bfloat16");
+    throw UsageError("--precision: backends compute in float32 or bfloat16, GPUs also in tf32",
+                     "leave it out, or give --precision bfloat16");
 }
 
 LoadedProblem make_problem(const ProblemOptions& options, Console& console) {

@@ -49,10 +49,10 @@ extern "C" void on_alarm(int) {
 
 extern "C" void on_bus_error(int) {
   constexpr std::string_view text =
-      "error[file]: an input was made shorter while it was read\nhelp: read it again once it is whole\n";
+      "error[file]: an input file became shorter while it was read\nhelp: run again when the file is complete\n";
   constexpr std::string_view json =
       "{\"errors\": [{\"code\": \"file\", \"file\": \"\", \"line\": 0, \"column\": 0, \"pointer\": \"\", \"message\": "
-      "\"an input was made shorter while it was read\", \"help\": \"read it again once it is whole\"}]}\n";
+      "\"an input file became shorter while it was read\", \"help\": \"run again when the file is complete\"}]}\n";
   const std::string_view said = speaks_json != 0 ? json : text;
   [[maybe_unused]] const auto written =
       write(speaks_json != 0 ? STDOUT_FILENO : STDERR_FILENO, said.data(), said.size());

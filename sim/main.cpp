@@ -46,8 +46,8 @@ int run_words(const std::vector<std::string>& words, Console& console) {
     console.error("missing", error.what(), error.help());
     return kMissing;
   } catch (const std::bad_alloc&) {
-    console.error("out-of-host-memory", "this machine has not enough memory for the request",
-                  "a smaller model, or fewer at once");
+    console.error("out-of-host-memory", "this machine does not have enough memory for the request",
+                  "give a smaller model, or fewer models at once");
     return kMissing;
   } catch (const std::exception& error) {
     std::string line = "trainyard";

@@ -24,26 +24,30 @@ void BackendOptions::declare(OptionSet& set, bool plays) {
   std::vector<std::pair<std::string, Kind>> kinds{
       {"cpu", Kind::cpu}, {"cuda", Kind::cuda}, {"cuda-graph", Kind::cuda_graph}, {"recording", Kind::recording}};
   if (plays) kinds.emplace_back("recorded", Kind::recorded);
-  set.choice("--backend", kind, kinds,
-             std::string{"what runs the ops (default: cpu; cuda-graph: GPUs, each step as one CUDA graph; recording: "
-                         "nothing does"} +
-                 (plays ? "; recorded: another program did, --runs)" : ")"));
+  set.choice(
+      "--backend", kind, kinds,
+      std::string{
+          "what runs the ops (default: cpu; cuda-graph: GPUs, each step as one CUDA graph; recording: runs nothing"} +
+          (plays ? "; recorded: uses the runs of another program, --runs)" : ")"));
   if (plays) {
-    set.input("--runs", runs, "trainyard-runs/1: what profiler/torch/run.py executed");
+    set.input("--runs", runs, "runs that profiler/torch/run.py executed (trainyard-runs/1)");
     set.check([this] {
       if (kind == Kind::recorded && runs.empty())
         throw UsageError("--backend recorded needs --runs", "python3 profiler/torch/run.py execute writes them");
-      if (kind != Kind::recorded && !runs.empty()) throw UsageError("--runs is of --backend recorded", "leave it out");
+      if (kind != Kind::recorded && !runs.empty())
+        throw UsageError("--runs is only for --backend recorded", "leave it out");
     });
   }
-  set.choice("--part-links", part_links,
-             {{"emulated", cuda::PartLinks::emulated},
-              {"copied", cuda::PartLinks::copied},
-              {"bounced", cuda::PartLinks::bounced}},
-             "cuda: how parts of one GPU send: as the cluster says (default), as fast as they can, by the host");
-  set.flag("--without-cudnn", without_cudnn,
-           "cuda: where cuDNN is not there, convolutions as columns and products, pools and softmax by own kernels");
-  set.number("--rounds", rounds, "of 2 warm steps and 3 measured ones (default: 6)");
+  set.choice(
+      "--part-links", part_links,
+      {{"emulated", cuda::PartLinks::emulated},
+       {"copied", cuda::PartLinks::copied},
+       {"bounced", cuda::PartLinks::bounced}},
+      "cuda: how parts of one GPU send: at the cluster's speed (default), as fast as they can, or through the host");
+  set.flag(
+      "--without-cudnn", without_cudnn,
+      "cuda: if cuDNN is missing, runs convolutions as im2col and products, pools and softmax by built-in kernels");
+  set.number("--rounds", rounds, "number of rounds of 2 warm-up steps and 3 measured ones (default: 6)");
   set.check([this] {
     if (rounds > 100000) throw UsageError("--rounds: at most 100000");
   });
@@ -74,7 +78,7 @@ std::string BackendOptions::here() const {
       if (each.size() > best.size() && name.find(each) != std::string::npos) best = each;
   }
   if (best.empty())
-    throw UsageError(fmt::format("--cluster: no built-in kind is this machine's GPU, '{}'", name),
+    throw UsageError(fmt::format("--cluster: this machine's GPU '{}' is not a built-in kind", name),
                      "describe it in a TOML file (lib/trainyard/io/FORMATS.md), and give --cluster FILE.toml");
   return fmt::format("{}x{}", gpus, best);
 }
@@ -85,7 +89,8 @@ std::pair<std::string, Schedule> placed_to_run(const Problem& problem, const Pla
   PlaceOptions options = placing.options(placer, {});
   if (!rewrites && options.rewrites) {
     options.rewrites = false;
-    console.note(fmt::format("{} places with --no-splits: the cpu backend alone runs rewritten steps", placer.name));
+    console.note(
+        fmt::format("{} places with --no-splits: only the cpu backend runs split ops and replicas", placer.name));
   }
   return {placer.name, placer.place(problem, options)};
 }
@@ -154,12 +159,13 @@ std::string validation_text(const Problem& problem, const Schedule& schedule, co
   const auto share = [](double error) { return fmt::format("{:+.1f} %", 100 * error); };
   std::string text = measured_text(v) + "\n";
   if (v.basis == Basis::ops)
-    text += fmt::format("too few steps were undisturbed: the schedule is simulated with each op's own times{}\n",
-                        v.net_ops > 0 ? fmt::format(", of {} without what other work took of them",
+    text += fmt::format("too few steps were undisturbed: the schedule is simulated with each op's measured times{}\n",
+                        v.net_ops > 0 ? fmt::format(", for {} without the time that other work took",
                                                     counted(static_cast<std::int64_t>(v.net_ops), "op"))
                                       : "");
   if (v.plain.count > 0)
-    text += fmt::format("a step in which no op is timed takes {} ({}): the error is of this\n", format_time(v.plain),
+    text += fmt::format("a step in which no op is timed takes {} ({}): the error is relative to this\n",
+                        format_time(v.plain),
                         share(static_cast<double>(v.plain.count) / static_cast<double>(v.measured.count) - 1));
   text += fmt::format("error {}: structure {} ({} steps), op times {}, links {}; noise floor {:.0f} %\n",
                       share(v.total_error), share(v.structural_error), v.structural_steps, share(v.op_time_error),
@@ -178,7 +184,7 @@ std::string validation_text(const Problem& problem, const Schedule& schedule, co
                    format_time(op.predicted), format_time(op.measured),
                    std::string{problem.cost_source(op.op, device).name}});
   }
-  if (!v.ops.empty()) text += "\nthe ops that are furthest off:\n" + table.text();
+  if (!v.ops.empty()) text += "\nthe ops with the largest errors:\n" + table.text();
   return text;
 }
 

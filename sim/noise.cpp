@@ -17,13 +17,13 @@ constexpr std::string_view kForms = "as in 5%, or by op type as in Conv=10%,defa
 double share_of(std::string_view text) {
   std::string_view digits = text;
   if (digits.empty() || digits.back() != '%')
-    throw UsageError(fmt::format("--noise: '{}' has no unit", text), fmt::format("a share in percent, {}", kForms));
+    throw UsageError(fmt::format("--noise: '{}' has no unit", text), fmt::format("give a percentage, {}", kForms));
   digits.remove_suffix(1);
   while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
   double percent = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
   if (error != std::errc{} || end != digits.data() + digits.size() || !std::isfinite(percent) || percent < 0)
-    throw UsageError(fmt::format("--noise: '{}' is not a share of 0 % or more", text), std::string{kForms});
+    throw UsageError(fmt::format("--noise: '{}' is not a percentage of 0 % or more", text), std::string{kForms});
   return percent / 100;
 }
 

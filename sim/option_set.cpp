@@ -48,7 +48,7 @@ class HelpFormatter : public CLI::Formatter {
 const CLI::callback_t kLeaveToReaders = [](const CLI::results_t&) { return true; };
 
 void set_help(CLI::App& app, const std::string& examples) {
-  app.set_help_flag("-h,--help", "prints this");
+  app.set_help_flag("-h,--help", "prints this help");
   app.formatter(std::make_shared<HelpFormatter>());
   app.footer("Example:\n  " + examples);
 }
@@ -96,7 +96,7 @@ void OptionSet::option(const std::string& names, const std::string& kind, const 
       const std::string example = fmt::format("as in {} {}", name, kind);
       if (value.empty()) throw UsageError(fmt::format("{} needs a value", name), example);
       if (value.size() > 1 && value[0] == '-' && value[1] >= '0' && value[1] <= '9')
-        throw UsageError(fmt::format("{}: a value does not begin with '-', got '{}'", name, value), example);
+        throw UsageError(fmt::format("{}: the value must not begin with '-', got '{}'", name, value), example);
       try {
         read(value, name);
       } catch (const InputError& error) {  // from a library function that reads words
@@ -217,7 +217,8 @@ std::vector<OptionInfo> OptionSet::infos() const {
 
 std::string root_help(const std::vector<std::pair<std::string, std::string>>& verbs) {
   CLI::App root{"Predicts how long a training step takes on a set of devices, and places its ops.", "trainyard"};
-  set_help(root, "trainyard compare resnet50 --cluster 4xV100\n\n`trainyard VERB --help` has one for each.");
+  set_help(root,
+           "trainyard compare resnet50 --cluster 4xV100\n\n`trainyard VERB --help` shows an example for each verb.");
   const std::string version_help = "prints the version";  // an lvalue: CLI11 takes anything else for a variable to set
   root.add_flag("--version", version_help);
   for (const auto& [name, summary] : verbs) root.add_subcommand(name, summary)->group("Verbs");

@@ -28,7 +28,8 @@ double scale_factor(std::string_view number) {
   double factor = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), factor);
   if (error != std::errc{} || end != number.data() + number.size() || !std::isfinite(factor) || factor <= 0)
-    throw UsageError(fmt::format("--scale: '{}' is not a number above 0", number), "2 is twice as fast, 0.1 a tenth");
+    throw UsageError(fmt::format("--scale: '{}' is not a number above 0", number),
+                     "2 is twice as fast, 0.1 is a tenth as fast");
   return factor;
 }
 
@@ -47,7 +48,7 @@ void read_scale(MachineOptions& to, const std::string& text, bool several) {
       rest.remove_prefix(end + 1);
     }
     if (these.size() > 1 && !several)
-      throw UsageError("--scale takes several factors in `compare` alone", "give one, as in " + name + "=2");
+      throw UsageError("--scale takes several factors only in `trainyard compare`", "give one, as in " + name + "=2");
   }
   for (std::vector<double>& each : factors)
     if (each.empty()) each = {1};
@@ -61,8 +62,10 @@ void read_scale(MachineOptions& to, const std::string& text, bool several) {
 Placer policy_placer(const std::string& name, const std::string& file) {
   LearnedPolicy policy = read_policy(file);
   if (!name.empty() && name != "auto" && name != policy.placer)
-    throw UsageError(fmt::format("--placer {}: the policy '{}' is one of {}", name, file, policy.placer),
-                     fmt::format("--placer {}, or none; auto takes its placement as one more start", policy.placer));
+    throw UsageError(
+        fmt::format("--placer {}: the policy '{}' was learned by {}", name, file, policy.placer),
+        fmt::format("give --placer {}, or no placer; auto also starts its search from the policy's placement",
+                    policy.placer));
   Placer placer{.name = policy.placer, .summary = "a policy learned before", .source = file, .parameters = {}};
   placer.place = [learned = std::move(policy)](const Problem& problem, const PlaceOptions& options) {
     Schedule schedule = place_by_policy(problem, learned);
@@ -76,13 +79,13 @@ Placer policy_placer(const std::string& name, const std::string& file) {
 Placer plan_placer(const PlacerOptions& asked) {
   const std::string& file = asked.plan;
   if (!asked.name.empty())
-    throw UsageError(fmt::format("--placer {}: the plan of '{}' is the schedule already", asked.name, file),
+    throw UsageError(fmt::format("--placer {}: the plan '{}' already gives the schedule", asked.name, file),
                      "give either --plan or --placer");
   if (!asked.policy.empty())
-    throw UsageError(fmt::format("--policy {}: the plan of '{}' is the schedule already", asked.policy, file),
+    throw UsageError(fmt::format("--policy {}: the plan '{}' already gives the schedule", asked.policy, file),
                      "give either --plan or --policy");
   if (asked.no_splits)
-    throw UsageError("--no-splits: a plan divides the batch, and so the graph", "give either --plan or --no-splits");
+    throw UsageError("--no-splits: a plan divides the batch, and so splits ops", "give either --plan or --no-splits");
   // Read before a network is expanded, and once: it may be standard input.
   const auto place = [file, text = read_input(file)](const Problem& problem, const Parameters& given) {
     const PlaceOptions& options = given.options();
@@ -114,11 +117,11 @@ void ModelOptions::declare(OptionSet& set, std::vector<std::int64_t>* batches) {
               {"none", Optimizer::none}},
              "the optimizer of the training step; none: forward only (default: adam)");
   set.choice("--granularity", granularity, {{"op", Granularity::op}, {"fine", Granularity::fine}},
-             "one op per operator, or each as the kernels it runs (default: op)");
+             "op: one op per operator; fine: one op per kernel that an operator runs (default: op)");
   if (batches == nullptr)
     set.number("--batch", batch, "samples per step");
   else
-    set.option("--batch", "N,...", "samples per step; each of several is a case of its own",
+    set.option("--batch", "N,...", "samples per step; with several numbers, each is a separate case",
                [this, batches](const std::string& text, const std::string& option) {
                  batches->clear();
                  for (const std::string& number : between_commas(text)) {
@@ -129,14 +132,13 @@ void ModelOptions::declare(OptionSet& set, std::vector<std::int64_t>* batches) {
                  }
                  if (!batches->empty()) batch = batches->front();
                });
-  set.choice(
-      "--precision", precision,
-      {{"float32", Precision::float32},
-       {"tf32", Precision::tf32},
-       {"bfloat16", Precision::bfloat16},
-       {"float16", Precision::float16}},
-      "of products, parameters and activations that the model has in float32; short ones with float32 weights in "
-      "the update (default: as the model has them)");
+  set.choice("--precision", precision,
+             {{"float32", Precision::float32},
+              {"tf32", Precision::tf32},
+              {"bfloat16", Precision::bfloat16},
+              {"float16", Precision::float16}},
+             "precision of products, parameters and activations that are float32 in the model; with bfloat16 and "
+             "float16, weights in the update stay float32 (default: as in the model)");
   set.option(
       "--bind", "NAME=N", "the size of a dimension that an ONNX file leaves open; repeatable",
       [this](const std::string& text, const std::string& option) {
@@ -152,21 +154,21 @@ void MachineOptions::declare(OptionSet& set, std::string& cluster, bool several)
            several ? "the devices: built-in names (trainyard clusters) or TOML files"
                    : "the devices: a built-in name (trainyard clusters) or a TOML file");
   if (!several) set.reads(cluster);
-  set.value("--memory", memory, "SIZE", "what if every device held this much, as in 16GiB", parse_bytes);
+  set.value("--memory", memory, "SIZE", "what if every device had this much memory, for example 16GiB", parse_bytes);
   set.input("--costs", costs,
-            "a calibration: op and transfer times as measured (trainyard calibrate); roofline: data sheets alone");
+            "a calibration file with measured op and transfer times (trainyard calibrate); roofline: data sheets only");
   set.choice("--kernels", fused, {{"eager", false}, {"fused", true}},
-             "one kernel an op, or one of neighbours that stream (elementwise ops, softmax, norms), as compilers make "
-             "them; measured ops stay as measured (default: eager)");
-  set.number("--co-run", co_run, "what if ops ran on N devices with one memory at once (with --costs)");
+             "eager: one kernel per op; fused: one kernel for neighbouring memory-bound ops (elementwise ops, softmax, "
+             "norms), as compilers fuse them; does not change measured op times (default: eager)");
+  set.number("--co-run", co_run, "what if N devices that share one memory ran ops at once (with --costs)");
   set.option("--scale", "compute=X,link=Y",
              std::string{"what if devices or links were X or Y times as fast"} +
                  (several ? "; link=0.5:1:2 is three cases" : ""),
              [this, several](const std::string& text, const std::string&) { read_scale(*this, text, several); });
   set.option(
       "--slow", "NAME=1.5",
-      "what if a device, a kind of device, a link or the links between two devices (gpu0-gpu1) took so many times as "
-      "long; repeatable",
+      "what if a device, a kind of device, a link or the links between two devices (gpu0-gpu1) took 1.5 times as long; "
+      "repeatable",
       [this](const std::string& text, const std::string& option) {
         for (const auto& each : parse_what_if(text, option)) {
           if (std::ranges::find(slow, each.first, &AskedWhatIf::value_type::first) != slow.end())
@@ -176,12 +178,13 @@ void MachineOptions::declare(OptionSet& set, std::string& cluster, bool several)
       },
       true);
   set.choice("--sharing", sharing, {{"serial", Sharing::serial}, {"fair", Sharing::fair}, {"none", Sharing::none}},
-             "what if transfers took turns on links, shared them fairly, or never met");
+             "what if transfers used links one at a time (serial), with fair shares (fair), or without slowing each "
+             "other (none)");
   set.check([this] {
     if (fused && costs == kRoofline)
-      throw UsageError("--kernels fused: --costs roofline knows no kernels", "leave out one of them");
+      throw UsageError("--kernels fused: --costs roofline does not model kernels", "leave out one of them");
     if (co_run && (costs.empty() || costs == kRoofline))
-      throw UsageError("--co-run takes its factors from a calibration", "give --costs CALIBRATION.json too");
+      throw UsageError("--co-run needs a calibration, which has its factors", "give --costs CALIBRATION.json too");
   });
 }
 
@@ -204,24 +207,25 @@ void ProblemOptions::declare_machine(OptionSet& set, bool several) {
 void PlacerOptions::declare(OptionSet& set, const std::string& usual) {
   set.text("--placer", name, "PLACER", fmt::format("the algorithm that makes the schedule (default: {})", usual));
   set.option(
-      "--parameter", "KEY=VALUE", "of the placer (trainyard placers NAME); repeatable",
+      "--parameter", "KEY=VALUE", "a parameter of the placer (listed by trainyard placers NAME); repeatable",
       [this](const std::string& text, const std::string& option) {
         const auto [key, value] = key_and_value(text, option, "KEY=VALUE");
         if (!parameters.emplace(key, value).second) throw UsageError(fmt::format("--parameter {} is given twice", key));
       },
       true);
   set.input("--plan", plan,
-            "a plan in place of a placer (place --plan-out); or a split spec of torch, Megatron's arguments, "
-            "DeepSpeed's JSON");
+            "a parallel plan in place of a placer: a file of place --plan-out, a split spec of torch, Megatron's "
+            "arguments or DeepSpeed's JSON");
   declare_no_splits(set, no_splits);
 }
 
 void declare_no_splits(OptionSet& set, bool& no_splits) {
-  set.flag("--no-splits", no_splits, "keeps ops whole, and one copy of the network: what every backend can run");
+  set.flag("--no-splits", no_splits,
+           "does not split ops or replicate the network, so that every backend can run the schedule");
 }
 
 void PlacerOptions::declare_policy(OptionSet& set) {
-  set.input("--policy", policy, "what the placer learned before (trainyard train): no search");
+  set.input("--policy", policy, "a policy that the placer learned before (trainyard train): places without a search");
 }
 
 Placer PlacerOptions::placer(const std::string& usual) const {
@@ -237,7 +241,7 @@ Placer PlacerOptions::placer(const std::string& usual) const {
 Placer PlacerOptions::placer(const std::string& usual, const std::optional<CoarsenOptions>& coarsening) const {
   if (!coarsening) return placer(usual);
   if (!plan.empty())
-    throw UsageError(fmt::format("--coarsen: the plan of '{}' is of all layers", plan),
+    throw UsageError(fmt::format("--coarsen: the plan '{}' is for the whole graph", plan),
                      "give either --plan or --coarsen");
   return coarsened(placer(usual), *coarsening);
 }
@@ -277,10 +281,12 @@ unsigned thread_count(const std::string& text, const std::string& option) {
 }
 
 void SearchOptions::declare(OptionSet& set, const std::string& threads_for) {
-  set.value("--time", seconds, "TIME", "how long a placer may take, and one that searches does, as in 10s",
+  set.value("--time", seconds, "TIME", "time limit for each placer, for example 10s; searches use all of it",
             long_seconds);
-  set.number("--evaluations", evaluations, "of placers that search, in schedules: always the same result", 0);
-  set.value("--threads", threads, "N", threads_for + "; the result is the same (default: one per core)", thread_count);
+  set.number("--evaluations", evaluations,
+             "limit on the number of schedules that a search evaluates; always gives the same result", 0);
+  set.value("--threads", threads, "N", threads_for + "; does not change the result (default: one per core)",
+            thread_count);
 }
 
 void SearchOptions::apply(PlaceOptions& options, bool searches, const std::string& who, bool uses_threads,
@@ -289,9 +295,9 @@ void SearchOptions::apply(PlaceOptions& options, bool searches, const std::strin
   options.threads = threads.value_or(0);
   options.stop = interrupted;
   if (!searches) {
-    if (evaluations) console.warn(fmt::format("--evaluations counts what searches do: {}", who));
+    if (evaluations) console.warn(fmt::format("--evaluations has no effect: {}", who));
     if (threads && !uses_threads)
-      console.warn(fmt::format("--threads are those of searches and of runs with noise: {}", who));
+      console.warn(fmt::format("--threads has no effect without a search or noise: {}", who));
     return;
   }
   if (!console.shows_progress()) return;
@@ -305,13 +311,15 @@ void SearchOptions::apply(PlaceOptions& options, bool searches, const std::strin
 }
 
 void NoiseChoice::declare(OptionSet& set) {
-  set.value("--noise", noise, "SHARE", "what if op times scattered, as in 5%, or by op type as in Conv=10%,default=3%",
+  set.value("--noise", noise, "SHARE",
+            "what if op times varied at random, for example by 5%, or by op type: Conv=10%,default=3%",
             [](const std::string& text, const std::string&) { return parse_noise(text); });
   set.input("--jitter", jitter,
-            "what if each device jittered as in this record of step times of one device, a number a line");
-  set.number("--samples", samples, "how many runs with noise or jitter (default: 1000)");
+            "what if each device varied as in this file of measured step times of one device (one number per line)");
+  set.number("--samples", samples, "number of runs with noise or jitter (default: 1000)");
   set.check([this] {
-    if (samples && !given()) throw UsageError("--samples is for --noise", "give --noise too, as in --noise 5%");
+    if (samples && !given())
+      throw UsageError("--samples needs --noise or --jitter", "give --noise too, as in --noise 5%");
     if (samples && *samples > 100'000'000)
       throw UsageError(fmt::format("--samples: {} is more than 100,000,000", *samples));
   });
@@ -335,9 +343,9 @@ void PictureOptions::declare(OptionSet& set) {
               {"none", TraceOptions::Flows::none}},
              "which dependencies the trace draws (default: critical)");
   set.output("--report", report, "writes the result as one HTML page", "html");
-  set.output("--svg", svg, "a drawing of the timeline, for papers", "svg");
+  set.output("--svg", svg, "writes a drawing of the timeline, for papers", "svg");
   set.check([this] {
-    if (flows && !trace) throw UsageError("--flows is for --trace", "give --trace FILE too");
+    if (flows && !trace) throw UsageError("--flows needs --trace", "give --trace FILE too");
   });
 }
 
@@ -352,8 +360,9 @@ void declare_objective(OptionSet& set, Objective& objective, const std::string& 
       {"makespan", Objective::makespan}, {"max-load", Objective::max_load}, {"completion", Objective::completion}};
   const auto read = [&objective](const std::string& text, const std::string& option) {
     if (text == "throughput")
-      throw UsageError(fmt::format("{}: throughput is that of a full pipeline, the largest load of a device", option),
-                       fmt::format("{} max-load", option));
+      throw UsageError(
+          fmt::format("{}: the throughput of a full pipeline is set by the largest load of a device, max-load", option),
+          fmt::format("{} max-load", option));
     std::vector<std::string> names;
     for (const auto& [name, value] : objectives) names.push_back(name);
     objective = objectives[one_of(text, names, option)].second;

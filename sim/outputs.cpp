@@ -63,7 +63,7 @@ void check_extension(const Output& output, const std::string& extension) {
   const bool alike =
       given == extension || given + "l" == extension || (given == "txt" && extension != "json" && extension != "html");
   if (!alike && std::ranges::find(known, given) != known.end())
-    throw UsageError(fmt::format("{}: '{}' has the name of a .{} file, and what is written is .{}", output.option,
+    throw UsageError(fmt::format("{}: '{}' is named as a .{} file, but the output is a .{} file", output.option,
                                  output.path, given, extension),
                      fmt::format("name it {}{}", name.substr(0, dot + 1), extension));
 }

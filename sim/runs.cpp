@@ -30,12 +30,12 @@ ScheduleSource ScheduleOptions::source(bool noise, Console& console) const {
   } else {
     const std::string other = placing.given().empty() && seed && !noise ? "--seed" : placing.given();
     if (!other.empty())
-      throw UsageError(fmt::format("{}: --schedule gives the schedule, and no placer is asked", other),
+      throw UsageError(fmt::format("{} cannot be used with --schedule, which gives the schedule", other),
                        fmt::format("give either --schedule or {}", other));
-    if (search.seconds) console.warn("--time is how long a placer may take: the schedule is there");
+    if (search.seconds) console.warn("--time has no effect: the schedule is given");
   }
   search.apply(source.options, source.searches(),
-               source.placer ? without_search(*source.placer) : "the schedule is there",
+               source.placer ? without_search(*source.placer) : "the schedule is given",
                noise || (source.placer && source.placer->teams), console);
   return source;
 }
@@ -56,7 +56,8 @@ RunResult make_run(const LoadedProblem& loaded, const ScheduleSource& source, Co
   options.batch = loaded.batch;
   if (source.quick) {
     console.note(
-        "placed by auto with a small budget: --time 1min searches on, --placer heft is one pass, compare asks all");
+        "placed by auto with a small budget: --time 1min searches longer, --placer heft takes one pass, compare runs "
+        "all");
     options.budget = kQuickBudget;
   }
   try {
@@ -79,8 +80,8 @@ std::string other_time(const std::string& text, const Problem& problem, Nanoseco
   const auto exact = [](Nanoseconds time) { return fmt::format("{} ns", with_separators(time.count)); };
   const bool alike = format_time(then) == format_time(makespan);
   return fmt::format(
-      "its step takes {} here, and took {} where it was placed: give the options that it was placed with, as in "
-      "--precision, --training, --kernels, --scale, --slow, --costs",
+      "its step takes {} here, but took {} when it was placed: give the same options as then, for example --precision, "
+      "--training, --kernels, --scale, --slow, --costs",
       alike ? exact(makespan) : format_time(makespan), alike ? exact(then) : format_time(then));
 }
 

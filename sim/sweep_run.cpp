@@ -20,12 +20,13 @@ namespace {
 Shard parse_shard(const std::string& text, const std::string& option) {
   const std::size_t slash = text.find('/');
   if (slash == std::string::npos)
-    throw UsageError(fmt::format("{}: '{}' is not a share such as 2/4", option, text), "the second of four: 2/4");
+    throw UsageError(fmt::format("{}: '{}' is not a shard like 2/4", option, text),
+                     "give I/N: 2/4 is the second of four shards");
   const auto index = static_cast<std::uint64_t>(whole_number(text.substr(0, slash), option, 1));
   const auto count = static_cast<std::uint64_t>(whole_number(text.substr(slash + 1), option, 1));
   if (index > count)
-    throw UsageError(fmt::format("{}: there is no share {} of {}", option, index, count),
-                     fmt::format("shares are 1/{0} to {0}/{0}", count));
+    throw UsageError(fmt::format("{}: there is no shard {} of {}", option, index, count),
+                     fmt::format("give 1/{0} to {0}/{0}", count));
   return {index - 1, count};
 }
 
@@ -59,14 +60,15 @@ class SweepProgress {
 }  // namespace
 
 void SweepOptions::declare(OptionSet& set) {
-  set.flag("--resume", resume, "goes on where a sweep ended or was killed");
-  set.value("--shard", shard, "I/N", "only every N-th row, from the I-th on (merge: trainyard merge)", parse_shard);
-  set.value("--threads", threads, "N", "rows at once (default: one per core)", thread_count);
+  set.flag("--resume", resume, "continues a run that ended early or was killed");
+  set.value("--shard", shard, "I/N", "runs only every N-th row, starting at the I-th (trainyard merge joins shards)",
+            parse_shard);
+  set.value("--threads", threads, "N", "number of rows that run at once (default: one per core)", thread_count);
 }
 
 std::string errors_text(const SweepFolder::Count& count) {
   if (count.errors == 0) return "";
-  return fmt::format(", {} without an answer (first: {})", count.errors, printable(count.first_error));
+  return fmt::format(", {} failed (first: {})", count.errors, printable(count.first_error));
 }
 
 std::optional<SweepCount> run_rows(const Study& study, const SweepOptions& options, const RunRow& run,
@@ -74,8 +76,7 @@ std::optional<SweepCount> run_rows(const Study& study, const SweepOptions& optio
   const InterruptGuard guard;  // an interrupt keeps finished rows
   Ranks ranks;
   if (ranks.count() > 1 && ranks.rank() == 0)
-    console.note(
-        fmt::format("{} ranks; where one dies, --resume runs the rows that it had not finished", ranks.count()));
+    console.note(fmt::format("{} ranks; if one dies, --resume runs the rows that it did not finish", ranks.count()));
   const auto open = options.resume ? SweepFolder::Open::resume : SweepFolder::Open::fresh;
   std::optional<SweepFolder> results;
   if (ranks.rank() == 0) results.emplace(options.folder, study, open);

@@ -33,7 +33,7 @@ struct SweepCount : SweepFolder::Count {
   std::uint64_t before = 0;
 };
 
-/// Suffix on rows that failed: ", 2 without an answer (first: ...)"; empty without errors.
+/// Suffix on rows that failed: ", 2 failed (first: ...)"; empty without errors.
 std::string errors_text(const SweepFolder::Count& count);
 
 /// Returns a row's result as one JSON object on one line. Called from any thread.

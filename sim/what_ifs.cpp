@@ -79,10 +79,10 @@ class Named {
     }
     std::string help = did_you_mean(name, names);
     if (help.empty())
-      help = fmt::format("a device ({}), a kind of device, or devices{}", spec_.devices.front().name,
-                         option != "--larger" ? "; a link, two devices as in gpu0-gpu1, or links" : "");
-    return UsageError(fmt::format("{}: '{}' is no device{} of {}", option, name,
-                                  option != "--larger" ? " and no link" : "", cluster_.name()),
+      help = fmt::format("name a device ({}), a kind of device, or `devices` for all{}", spec_.devices.front().name,
+                         option != "--larger" ? "; or a link, two devices as in gpu0-gpu1, or `links` for all" : "");
+    return UsageError(fmt::format("{}: {} has no device{} '{}'", option, cluster_.name(),
+                                  option != "--larger" ? " or link" : "", name),
                       help);
   }
 
@@ -143,8 +143,9 @@ WhatIf with_speeds(const AskedWhatIf& asked, const Cluster& cluster, const std::
     if (change.devices.empty() && !fabric) change.links = named.links(name);
     if (change.devices.empty() && change.links.empty() && !change.ports && !change.network) {
       if (fabric && !named.links(name).empty())
-        throw UsageError(fmt::format("{}: the links of {} are those of a fabric", option, cluster.name()),
-                         "its ports and its network can change: ports=2x, network=2x");
+        throw UsageError(
+            fmt::format("{}: {} has a fabric, whose links cannot change one by one", option, cluster.name()),
+            "change all its ports or its whole network: ports=2x, network=2x");
       throw named.unknown(name, option);
     }
     result.name += fmt::format("{}{} {} as fast", result.name.empty() ? "" : ", ", name, factor_text(factor));

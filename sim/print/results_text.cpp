@@ -218,10 +218,10 @@ std::vector<std::string> share_warnings(const Schedule& schedule, const std::opt
       parts *= static_cast<std::int64_t>(microbatch->parts);
   }
   if (!batch || *batch % parts == 0) return {};
-  return {
-      fmt::format("a batch of {} in {} parts makes {:.3g} samples each, which no framework runs; --batch {} makes {}",
-                  *batch, parts, static_cast<double>(*batch) / static_cast<double>(parts),
-                  (*batch + parts - 1) / parts * parts, (*batch + parts - 1) / parts)};
+  return {fmt::format(
+      "a batch of {} in {} parts gives {:.3g} samples each, which no framework can run; --batch {} gives {}", *batch,
+      parts, static_cast<double>(*batch) / static_cast<double>(parts), (*batch + parts - 1) / parts * parts,
+      (*batch + parts - 1) / parts)};
 }
 
 std::vector<std::string> head_warnings(const Graph& graph, const Schedule& schedule) {
@@ -232,9 +232,9 @@ std::vector<std::string> head_warnings(const Graph& graph, const Schedule& sched
     if (first.is_none()) return;
     std::size_t fewer = ranks - 1;
     while (!whole(fewer).is_none()) --fewer;
-    warnings.push_back(fmt::format("{} tensor ranks do not share the heads of '{}', and compute all of them each{}",
-                                   ranks, graph.name(first),
-                                   fewer > 1 ? fmt::format("; tensor {} shares them", fewer) : ""));
+    warnings.push_back(
+        fmt::format("{} tensor ranks do not share the heads of '{}', so each rank computes all of them{}", ranks,
+                    graph.name(first), fewer > 1 ? fmt::format("; tensor {} shares them", fewer) : ""));
   };
   for (const Rewrite& rewrite : schedule.rewrites) {
     if (const auto* parallel = std::get_if<TensorParallel>(&rewrite)) warn(parallel->ranks, {});
@@ -269,14 +269,14 @@ InputError out_of_memory_error(const Run& run) {
     if (!oom.largest.empty()) {
       std::vector<std::string> largest;
       for (const Holding& holding : oom.largest) largest.push_back(holding_text(graph, holding));
-      message += fmt::format("\n      largest then held: {}", fmt::join(largest, ", "));
+      message += fmt::format("\n      largest held at that time: {}", fmt::join(largest, ", "));
     }
     findings.push_back({.code = "out-of-memory", .message = message});
   }
   if (!findings.empty())
     findings.back().help =
-        "`trainyard compare` with the same model and cluster shows which placers find a fit; or a smaller batch, or "
-        "more devices";
+        "give a smaller batch or more devices; `trainyard compare` with the same model and cluster shows which placers "
+        "fit";
   return InputError{std::move(findings)};
 }
 

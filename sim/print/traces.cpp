@@ -71,7 +71,7 @@ std::string trace_text(const TracedGraph& traced, const TextFormat& format) {
   table.add_row({"ops", fmt::format("{}: {} forward, {} backward, {} update", number_text(step.ops),
                                     number_text(step.forward), number_text(step.backward), number_text(step.update))});
   if (traced.graph.op_count() != step.ops)
-    table.add_row({"", fmt::format("{} with ops over lists split by tensor", number_text(traced.graph.op_count()))});
+    table.add_row({"", fmt::format("{} after ops on lists are split by tensor", number_text(traced.graph.op_count()))});
   table.add_row({"edges", fmt::format("{}, {}", number_text(step.edges), format_bytes(Bytes{step.edge_bytes}))});
   table.add_row({"parameter memory",
                  fmt::format("{} in {}", format_bytes(Bytes{traced.parameter_bytes}), number_text(traced.parameters))});
@@ -88,14 +88,14 @@ std::string trace_text(const TracedGraph& traced, const TextFormat& format) {
     const GpuTimes& gpu = traced.link->gpu;
     table.add_row({"GPU time of the step", format_time(Nanoseconds{step.gpu_ns})});
     table.add_row({"of the Kineto file",
-                   fmt::format("{} of {} kernels, and of copies; busy {}, idle {}", format_time(gpu.total),
+                   fmt::format("{} in {} kernels and copies; busy {}, idle {}", format_time(gpu.total),
                                number_text(gpu.kernels), format_time(gpu.busy), format_time(gpu.span - gpu.busy))});
     if (gpu.communication.count > 0)
       table.add_row({"communication", fmt::format("{}, exposed {}", format_time(gpu.communication),
                                                   format_time(gpu.exposed_communication))});
     if (gpu.least_gap)
-      table.add_row({"launch to kernel", fmt::format("{} at the least, median {}", format_time(*gpu.least_gap),
-                                                     format_time(*gpu.median_gap))});
+      table.add_row({"launch to kernel",
+                     fmt::format("at least {}, median {}", format_time(*gpu.least_gap), format_time(*gpu.median_gap))});
   }
   return printable(traced.graph.name()) + "\n\n" + table.text();
 }

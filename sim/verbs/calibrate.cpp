@@ -100,7 +100,7 @@ std::string calibration_text(const Calibration& calibration, const TextFormat& f
     text += fmt::format("\n{} on {} devices of {} at once: {:.2f} times as long", printable(factor.type),
                         factor.devices, printable(factor.device_kind), factor.factor);
   for (const CopySensitivity& each : calibration.interference)
-    text += fmt::format("\n{} on {} beside copies: {:.2f} times as long where they take all of the memory's bandwidth",
+    text += fmt::format("\n{} on {} during copies: {:.2f} times as long if they use the full memory bandwidth",
                         printable(each.type), printable(each.device_kind), 1 + each.sensitivity);
   return text + (calibration.co_run.empty() && calibration.interference.empty() ? "" : "\n");
 }
@@ -156,9 +156,9 @@ struct CalibrateVerb {
     set.operands(files, "FILE...", "profiles of one machine; or traces of torch.profiler (Kineto)",
                  "trainyard calibrate profile.json -o calibration.json", "PROFILE");
     set.output("-o,--output", output, "the calibration; .gz compresses, - is standard output", "json");
-    set.text("--kind", kind, "KIND", "of a trace's GPUs, where it does not name one that is known");
-    declare_seed(set, seed, "of the bootstrap intervals (default: 1)");
-    set.flag("--accept", accept, "writes the calibration though a link does not fit");
+    set.text("--kind", kind, "KIND", "the kind of a trace's GPUs, if the trace does not name a known one");
+    declare_seed(set, seed, "seed for the bootstrap intervals (default: 1)");
+    set.flag("--accept", accept, "writes the calibration even if a link does not fit");
   }
 
   int run(Console& console) const {
@@ -175,7 +175,7 @@ struct CalibrateVerb {
     if (!refused) return kDone;
     std::vector<Finding> findings;
     for (const std::string& fault : result.faults) findings.push_back({.code = "bad-fit", .message = fault});
-    findings.back().help = "measure again on a quiet machine, or --accept to write the calibration all the same";
+    findings.back().help = "measure again on a quiet machine, or give --accept to write the calibration anyway";
     console.complain(InputError{std::move(findings)});
     return kAnswerIsNo;
   }
@@ -191,7 +191,7 @@ struct CalibrateVerb {
   calibrate::Result fit(Console& console) const {
     if (!kind.empty() &&
         std::ranges::none_of(files, [](const std::string& file) { return is_kineto(begin_of_input(file)); }))
-      throw UsageError("--kind is that of a trace's GPUs, and profiles say the kinds of their devices", "leave it out");
+      throw UsageError("--kind is only for traces: profiles name the kinds of their devices", "leave it out");
     calibrate::Options options;
     options.links.seed = seed.value_or(1);
     std::vector<Profile> profiles;
@@ -200,7 +200,7 @@ struct CalibrateVerb {
       if (std::ranges::find(profiles, profile) == profiles.end())
         profiles.push_back(std::move(profile));
       else
-        console.warn(fmt::format("{} holds what another file does: it counts once", input_name(file)));
+        console.warn(fmt::format("{} has the same content as another file: it counts once", input_name(file)));
     }
     try {
       return calibrate::fit_profiles(profiles, options);
@@ -215,7 +215,7 @@ struct CalibrateVerb {
 
 }  // namespace
 
-const Verb kCalibrate{"calibrate", "fits op and link times to profiles, for --costs",
+const Verb kCalibrate{"calibrate", "fits op and link times to profiles, and writes a calibration for --costs",
                       "trainyard profile lenet:batch=8 --rounds 2 -o profile.json &&\n"
                       "  trainyard calibrate profile.json -o calibration.json",
                       declare<CalibrateVerb>};

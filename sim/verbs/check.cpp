@@ -151,9 +151,9 @@ class Checker {
       return;
     }
     if (!result.kind.empty() && result.kind != "graph")
-      refuse("format", fmt::format("files of the format 'trainyard-{}' are not known here", result.kind),
-             "check knows graphs, schedules, timelines, plans, profiles, calibrations, policies, clusters "
-             "(.toml) and .onnx");
+      refuse("format", fmt::format("'trainyard-{}' is not a known file format", result.kind),
+             "check reads graphs, schedules, timelines, plans, profiles, calibrations, policies, clusters (.toml) and "
+             ".onnx");
     result.kind = "graph";
     const Graph graph = parse_graph(text, name);
     result.what = size_of(graph);
@@ -172,7 +172,7 @@ class Checker {
     const bool no_model = of.models.front().empty();
     if (no_model || of.cluster.empty())
       refuse(no_model ? "no-model" : "no-cluster",
-             fmt::format("the {} does not say of which {} it is", kind, no_model ? "model" : "cluster"),
+             fmt::format("the {} does not name its {}", kind, no_model ? "model" : "cluster"),
              no_model ? "give --model" : "give --cluster");
     return of;
   }
@@ -185,8 +185,10 @@ class Checker {
         at->second.emplace(std::move(model.graph), std::move(machine.cluster), machine.costs);
       } catch (const UsageError& error) {  // names in the file, unless both were given
         if (!grounds_.inputs.models.empty() && !grounds_.inputs.cluster.empty()) throw;
-        refuse("unknown-model", fmt::format("it is of '{}' and '{}': {}", of.models.front(), of.cluster, error.what()),
-               "give --model and --cluster, as where it was made");
+        refuse(
+            "unknown-model",
+            fmt::format("its model is '{}' and its cluster is '{}': {}", of.models.front(), of.cluster, error.what()),
+            "give --model and --cluster as when it was made");
       }
     return *at->second;
   }
@@ -207,9 +209,9 @@ class Checker {
       const Json object = unknown ? Json::parse(text, nullptr, false) : Json{};
       const std::size_t ops = object.is_object() && object.contains("ops") ? object["ops"].size() : problem.op_count();
       if (ops == problem.op_count()) throw;
-      refuse("other-graph", fmt::format("its {} ops are not the {} of '{}'", ops, problem.op_count(), model),
-             "of a schedule that splits or copies ops, or of several steps: give --schedule FILE, "
-             "and --steps N, as it was simulated");
+      refuse("other-graph", fmt::format("it has {} ops, but '{}' has {}", ops, model, problem.op_count()),
+             "if its schedule splits or copies ops, or it has several steps: give --schedule FILE and --steps N as it "
+             "was simulated");
     }
   }
 
@@ -250,16 +252,16 @@ struct CheckVerb {
     set.operands(files, "FILE...",
                  "graphs, clusters, ONNX files, schedules, timelines, plans, profiles, calibrations, policies",
                  "trainyard check graph.json cluster.toml");
-    set.option("--model", "MODEL", "what schedules and timelines are checked against (default: as they say)",
+    set.option("--model", "MODEL", "the model of schedules and timelines (default: the one that they name)",
                [this](const std::string& word, const std::string&) { grounds.inputs.models = {word}; });
-    set.input("--schedule", grounds.schedule, "what timelines are of, where it splits or copies ops");
-    set.number("--steps", grounds.steps, "what timelines of its N steps have");
+    set.input("--schedule", grounds.schedule, "the schedule of the timelines, needed if it splits or copies ops");
+    set.number("--steps", grounds.steps, "number of steps in the timelines (with --schedule)");
     grounds.inputs.declare_open_machine(set);
     grounds.inputs.training.declare(set);
     set.check([this, &set] {
       given = set.given();
       if (grounds.steps > 0 && grounds.schedule.empty())
-        throw UsageError("--steps are those of a schedule", "give --schedule too");
+        throw UsageError("--steps needs --schedule", "give --schedule too");
     });
   }
 
@@ -270,7 +272,7 @@ struct CheckVerb {
     std::string unused;
     for (const std::string& option : given)
       if (!checker.used(option)) unused += (unused.empty() ? "" : ", ") + option;
-    if (!unused.empty()) console.warn(fmt::format("{}: nothing here is checked against that", unused));
+    if (!unused.empty()) console.warn(fmt::format("{}: has no effect on these files", unused));
     if (console.json()) {
       console.print(check_json(results, console.warnings()));
     } else {
@@ -290,7 +292,7 @@ struct CheckVerb {
 
 }  // namespace
 
-const Verb kCheck{"check", "says all that is wrong with files",
+const Verb kCheck{"check", "reports all errors in files",
                   "trainyard import resnet50 -o resnet50.json && trainyard check resnet50.json", declare<CheckVerb>};
 
 }  // namespace trainyard::program

@@ -40,7 +40,7 @@ std::string fabric_text(const FabricSpec& fabric, const TextFormat& format) {
   if (fabric.hosts > 1) {
     const bool rail = fabric.leaf == FabricSpec::Leaf::rail;
     table.add_row({"network card", count(fabric.hosts * fabric.nics_per_host), format_rate(fabric.nic_bandwidth),
-                   format_time(fabric.nic_latency), fmt::format("{} a host, each to a leaf", fabric.nics_per_host)});
+                   format_time(fabric.nic_latency), fmt::format("{} per host, each to a leaf", fabric.nics_per_host)});
     table.add_row({"leaf", count(fabric.leaf_count()), "", "",
                    fmt::format("{} {} hosts", rail ? "one card of each of" : "all cards of",
                                std::min(fabric.hosts, fabric.hosts_per_leaf))});
@@ -53,7 +53,7 @@ std::string fabric_text(const FabricSpec& fabric, const TextFormat& format) {
     table.add_row({"core", count(cores), format_rate(fabric.nic_bandwidth), format_time(fabric.core_latency),
                    fmt::format("a link to one spine of each of {} pods of {} hosts; oversubscription {}",
                                fabric.pod_count(), *fabric.hosts_per_pod, fabric.core_oversubscription)});
-  return "\n" + table.text() + (fabric.sharing == Sharing::fair ? "transfers share links alike\n" : "");
+  return "\n" + table.text() + (fabric.sharing == Sharing::fair ? "transfers share links fairly\n" : "");
 }
 
 std::string one_text(const ClusterFacts& facts, const TextFormat& format) {
@@ -156,15 +156,15 @@ struct ClustersVerb {
   Output output;
 
   void declare(OptionSet& set) {
-    set.operands(names, "PRESET", "one of them, with its devices and links", "", "NAME");
+    set.operands(names, "PRESET", "the cluster to show, with its devices and links", "", "NAME");
     set.reads(names);
-    set.flag("--here", here, "this machine: its GPUs and links by NVML, or its cores");
+    set.flag("--here", here, "shows this machine: its GPUs and links by NVML, or its CPU cores");
     set.output("-o,--output", output, "the cluster as a file to edit; - is standard output", "toml");
     set.check([this] {
       if (here && !names.empty())
-        throw UsageError("--here is this machine, and " + names.front() + " another", "leave one of them out");
+        throw UsageError("--here and " + names.front() + " are two clusters", "leave one of them out");
       if (output && names.empty() && !here)
-        throw UsageError("-o writes one cluster, and none is named",
+        throw UsageError("-o writes one cluster, but none is named",
                          "for example trainyard clusters 4xV100 -o box.toml, or --here");
     });
   }

@@ -104,24 +104,27 @@ struct CompareVerb {
     set.operands(inputs.models, "MODEL...", "built-in networks (trainyard models), or files",
                  "trainyard compare resnet50 --cluster 4xV100");
     inputs.declare_machine(set, true);
-    set.value("--placers", placers, "all|PLACER,...", "the algorithms, or all but those that train (default: all)",
-              parse_placers);
-    set.value("--schedule", schedules, "FILE,...", "schedules beside the placers', each a row named after its file",
+    set.value("--placers", placers, "all|PLACER,...",
+              "the placers; all: every placer except those that train (default: all)", parse_placers);
+    set.value("--schedule", schedules, "FILE,...",
+              "schedule files to compare with the placers, each a row named after its file",
               [](const std::string& text, const std::string&) { return between_commas(text); });
     set.reads(schedules);
     declare_coarsen(set, coarsening);
-    declare_objective(set, objective,
-                      "ranks by the step time, or, all models at once, by the sum of the times until each ends",
-                      "makespan|completion");
-    declare_seed(set, seed, "of the random numbers of placers and noise (default: 1)");
-    set.number("--repeats", repeats, "runs each placer with N seeds, shows the middle and the spread");
-    set.number("--top", top, "prints the N best rows alone; files and --json have all");
+    declare_objective(
+        set, objective,
+        "ranks by the step time, or runs all models together and ranks by the sum of their completion times",
+        "makespan|completion");
+    declare_seed(set, seed, "seed for the random numbers of placers and noise (default: 1)");
+    set.number("--repeats", repeats, "runs each placer with N seeds, and shows the middle run and the spread");
+    set.number("--top", top, "prints only the N best rows; files and --json have all");
     declare_no_splits(set, no_splits);
-    search.declare(set, "of searches and of the runs with noise");
+    search.declare(set, "threads for searches and for runs with noise");
     noise.declare(set);
-    set.value("--slow-one", slow_one, "1.5", "what if one device, each in turn, took so many times as long, unforeseen",
+    set.value("--slow-one", slow_one, "1.5",
+              "what if one device took 1.5 times as long and the placer did not know it; tries each device in turn",
               [](const std::string& text, const std::string& option) { return parse_slowness(text, option); });
-    set.flag("--place-again", place_again, "with --slow-one: also lets each placer place knowing the slow device");
+    set.flag("--place-again", place_again, "with --slow-one: also runs each placer with the slow device known to it");
     inputs.training.declare(set, &batches);
     set.output("--csv", csv, "writes the table as CSV; - is standard output", "csv");
     set.output("--markdown", markdown, "writes the tables in Markdown; - is standard output", "md");
@@ -141,7 +144,7 @@ struct CompareVerb {
                            .slow_one = slow_one,
                            .place_again = place_again,
                            .keep_runs = static_cast<bool>(pictures.report)};
-    search.apply(options.place, std::ranges::any_of(asked, &Placer::searches), "none of these placers does",
+    search.apply(options.place, std::ranges::any_of(asked, &Placer::searches), "none of these placers searches",
                  options.noise.has_value(), console);
     options.place.stop = interrupted;
 
@@ -237,7 +240,7 @@ struct CompareVerb {
                        "`trainyard place` has max-load");
     if (is_union() && noise.given()) throw UsageError("--objective completion and --noise do not go together");
     if (place_again && !slow_one)
-      throw UsageError("--place-again is for --slow-one", "give --slow-one too, as in --slow-one 1.5");
+      throw UsageError("--place-again needs --slow-one", "give --slow-one too, as in --slow-one 1.5");
     if (is_union() && slow_one) throw UsageError("--objective completion and --slow-one do not go together");
     for (auto word = inputs.models.begin(); word != inputs.models.end() && !is_union(); ++word)
       if (std::find(inputs.models.begin(), word, *word) != word)
@@ -249,7 +252,7 @@ struct CompareVerb {
             "as in --schedule mine.json,theirs.json");
     clusters = cluster_words(inputs.cluster);
     if (pictures.trace && cases() > 1)
-      throw UsageError("--trace draws the best schedule of one model on one cluster", "compare one at a time");
+      throw UsageError("--trace draws the best schedule of only one model on one cluster", "compare one at a time");
   }
 
   int finish(const std::vector<Comparison>& all, Console& console) const {

@@ -197,7 +197,7 @@ struct CompletionVerb {
 
 }  // namespace
 
-const Verb kCompletion{"completion", "prints the completion script of a shell, to be sourced by it",
+const Verb kCompletion{"completion", "prints a completion script for a shell to source",
                        "trainyard completion bash > trainyard.bash", declare<CompletionVerb>};
 
 }  // namespace trainyard::program

@@ -74,7 +74,7 @@ std::vector<Placed> place_by_all(const Problem& problem, const std::string& mode
   }
   if (placed.empty())
     refuse("no-schedule", fmt::format("no placer gave a schedule for {} within the demo's time", model),
-           fmt::format("`trainyard compare {} --cluster 2xcpu-core` asks them without a limit", model));
+           fmt::format("`trainyard compare {} --cluster 2xcpu-core` runs them without a time limit", model));
   sort_by(placed, &Placed::predicted);
   return placed;
 }
@@ -119,10 +119,10 @@ struct DemoVerb {
     const auto backend = make_cpu_backend();
     const HostInfo host = host_info(600);
     const bool two = usable_cores().size() >= 2;
-    if (!two) console.warn("this machine gives one core: the demo has one device, and nothing to transfer");
+    if (!two) console.warn("only one core of this machine is usable: the demo has one device and no transfers");
     Json object = begin_result("demo");
     object["results"] = Json::array();
-    console.note("placers are asked with --no-splits: schedules of one graph are compared");
+    console.note("placers run with --no-splits, so that all schedules are of the same graph");
     std::string text = fmt::format("{} on {}, {}; noise floor {:.0f} %\n", two ? "two devices" : "one device", host.cpu,
                                    counted(host.cores, "core"), 100 * host.compute_swing.value_or(0));
 

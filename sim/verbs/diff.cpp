@@ -61,15 +61,14 @@ struct DiffVerb {
   void declare(OptionSet& set) {
     set.operands(files, "FILE...", "two schedules, two graphs or two clusters (also built-in ones)",
                  "trainyard diff a.json b.json");
-    set.option("--model", "MODEL", "what the schedules are of (default: as they say)",
+    set.option("--model", "MODEL", "the model of the schedules (default: the one that they name)",
                [this](const std::string& word, const std::string&) { inputs.models = {word}; });
     inputs.declare_open_machine(set);
     inputs.training.declare(set);
-    set.number("--top", top, "how many of each kind are printed (default: 10)");
+    set.number("--top", top, "number of differences of each kind to print (default: 10)");
     set.check([this] {
       if (files.size() != 2)
-        throw UsageError(fmt::format("diff compares two files, and there are {}", files.size()),
-                         "trainyard diff BEFORE AFTER");
+        throw UsageError(fmt::format("diff compares two files, got {}", files.size()), "trainyard diff BEFORE AFTER");
     });
   }
 
@@ -125,7 +124,7 @@ struct DiffVerb {
   /// Model or cluster (`key`) that the schedule names.
   std::string named(const std::string& text, const char* key, const char* option) const {
     if (std::string word = named_in(text, key); !word.empty()) return word;
-    throw UsageError(fmt::format("{} does not say its {}", files[0], key), fmt::format("give {}", option));
+    throw UsageError(fmt::format("{} does not name its {}", files[0], key), fmt::format("give {}", option));
   }
 };
 

@@ -56,16 +56,17 @@ std::vector<Feature> features() {
                    counted(static_cast<std::int64_t>(usable_cores().size()), "core"))},
       {"linear programs by Clp", has_clp(),
        has_clp() ? "for m-sct and for lower bounds"
-                 : "m-sct and lower bounds use a simplex method of our own; coinor-libclp-dev adds Clp"},
+                 : "m-sct and lower bounds use a built-in simplex method; coinor-libclp-dev adds Clp"},
       {"integer programs by CBC", has_cbc(),
        has_cbc() ? "for pesto, load-program and a bound on the load"
-                 : "coinor-libcbc-dev adds it, and load-program; pesto uses branch and bound of our own"},
+                 : "coinor-libcbc-dev adds CBC and the placer load-program; pesto uses a built-in branch and bound"},
       {"graph partitioning by SCOTCH", has_scotch(),
-       has_scotch() ? "for scotch" : "libscotch-dev adds it, and scotch; bisection is our own"},
+       has_scotch() ? "for scotch" : "libscotch-dev adds the placer scotch; bisection is built in"},
       {"sweeps over MPI ranks", Ranks::has_mpi(),
-       Ranks::has_mpi() ? "mpirun -n 4 trainyard sweep ..." : "libopenmpi-dev adds them; threads and shards need none"},
+       Ranks::has_mpi() ? "mpirun -n 4 trainyard sweep ..."
+                        : "libopenmpi-dev adds MPI; threads and shards do not need it"},
       {"graph partitioning by METIS", has_metis(),
-       has_metis() ? "for metis" : "libmetis-dev adds it, and metis; bisection is our own"},
+       has_metis() ? "for metis" : "libmetis-dev adds the placer metis; bisection is built in"},
   };
   for (Feature& feature : cuda_features()) list.push_back(std::move(feature));
   return list;
@@ -88,7 +89,7 @@ struct DoctorVerb {
 
 }  // namespace
 
-const Verb kDoctor{"doctor", "says what this build can do, and what would add the rest", "trainyard doctor",
+const Verb kDoctor{"doctor", "lists what this build can do, and what to install for the rest", "trainyard doctor",
                    declare<DoctorVerb>};
 
 }  // namespace trainyard::program

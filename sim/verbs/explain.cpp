@@ -25,20 +25,20 @@ struct ExplainVerb {
                  "trainyard explain resnet50 --cluster 4xV100");
     inputs.declare_machine(set);
     schedule.declare(set, "the schedule to explain, in place of a placer", false);
-    declare_seed(set, schedule.seed, "of the placer's random numbers (default: 1)");
+    declare_seed(set, schedule.seed, "seed for the placer's random numbers (default: 1)");
     set.values("--faster", faster, "NAME=2x",
                "what if a device, a kind of device, a link or the links between two devices (gpu0-gpu1) were faster; "
                "repeatable; several at once with commas",
                parse_what_if);
     set.values("--larger", larger, "NAME=2x", "what if a device, or a kind, had more memory; repeatable",
                parse_what_if);
-    set.flag("--place-again", place_again, "also lets the placer place on each changed machine");
-    set.number("--top", top, "how many rows each table has (default: 10)");
+    set.flag("--place-again", place_again, "also runs the placer on each changed machine");
+    set.number("--top", top, "number of rows in each table (default: 10)");
     schedule.search.declare(set);
     inputs.training.declare(set);
     set.check([this] {
       if (place_again && !schedule.file.empty())
-        throw UsageError("--place-again asks the placer, and --schedule names none",
+        throw UsageError("--place-again needs a placer, but --schedule is given",
                          "give --placer in place of --schedule");
     });
   }
@@ -83,7 +83,7 @@ struct ExplainVerb {
 
 }  // namespace
 
-const Verb kExplain{"explain", "says why a step takes as long as it does, and what a better machine would give",
+const Verb kExplain{"explain", "explains why a step takes as long as it does, and what a better machine would save",
                     "trainyard explain resnet50 --cluster 4xV100 --placer etf", declare<ExplainVerb>};
 
 }  // namespace trainyard::program

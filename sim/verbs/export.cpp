@@ -54,9 +54,9 @@ Format format_of(const std::string& path) {
   if (name.ends_with(".lp")) return Format::lp;
   if (name.ends_with(".mzn")) return Format::minizinc;
   if (name.ends_with(".et")) return Format::chakra;
-  throw UsageError(fmt::format("'{}': export goes by the name of the file, which is none that it knows", path),
-                   "model.lp for solvers of integer programs, model.mzn for MiniZinc, run.et for ASTRA-sim; or --to "
-                   "says the format");
+  throw UsageError(fmt::format("'{}': the file name does not say which format to export", path),
+                   "name it model.lp for solvers of integer programs, model.mzn for MiniZinc, run.et for ASTRA-sim; or "
+                   "give the format with --to");
 }
 
 /// The extension of the format's files.
@@ -112,9 +112,10 @@ struct ExportVerb {
 
   void declare(OptionSet& set) {
     set.operands(operands, "MODEL|FILE",
-                 "a built-in network (trainyard models), or a file; or a schedule or plan, with the model as --model",
+                 "a built-in network (trainyard models) or a model file; or a schedule or plan to export, with its "
+                 "model as --model",
                  "trainyard export graph.json --cluster 2xV100 -o model.lp");
-    set.option("--model", "MODEL", "what the schedule or plan is of (default: as a schedule says)",
+    set.option("--model", "MODEL", "the model of the schedule or plan (default: the one that a schedule names)",
                [this](const std::string& word, const std::string&) { inputs.models = {word}; });
     set.reads(inputs.models);
     set.choice("--to", to,
@@ -127,39 +128,41 @@ struct ExportVerb {
                 {"recipe", Format::recipe},
                 {"lp", Format::lp},
                 {"minizinc", Format::minizinc}},
-               "whose words (default: by the name of the output)");
+               "the output format (default: by the name of the output)");
     set.check([this] { take_operand(); });
     inputs.declare_machine(set);
     declare_coarsen(set, coarsening);
     inputs.training.declare(set);
     set.output("-o,--output", output,
-               "an integer program (model.lp), or a MiniZinc model (model.mzn); with --schedule, Chakra traces of the "
-               "devices (run.et: run.0.et and so on), Kineto's (run.json) or a device map (JSON); with --plan, a split "
-               "spec (x.json) and its "
-               "schedule (x.csv), Megatron's arguments, DeepSpeed's JSON; with --to recipe, what PyTorch can run; .gz "
-               "compresses");
-    set.input("--schedule", schedule, "to write as Chakra traces, for ASTRA-sim, or as a device map");
-    set.input("--plan", plan, "to write in another program's words (place --plan-out)");
+               "an integer program (model.lp) or a MiniZinc model (model.mzn); with --schedule, one trace per device "
+               "for Chakra (run.et: run.0.et and so on) or Kineto (run.json), or a device map (JSON); with --plan, a "
+               "split spec (x.json) with its schedule (x.csv), Megatron's arguments, or DeepSpeed's JSON; with --to "
+               "recipe, a recipe that PyTorch can run; .gz compresses");
+    set.input("--schedule", schedule,
+              "the schedule to write as Chakra traces (for ASTRA-sim), Kineto traces or a device map");
+    set.input("--plan", plan, "the plan (of place --plan-out) to write in another program's format");
     set.text("--placer", placing.name, "NAME",
-             "with --to recipe: makes its schedule, without --schedule (default: heft)");
-    set.number("--rank", placements, "with --to recipe: N placements, those that validate --rank N runs", 2);
+             "with --to recipe: the placer that makes the schedule if --schedule is not given (default: heft)");
+    set.number("--rank", placements, "with --to recipe: writes N placements, the same ones that validate --rank N runs",
+               2);
     set.check([this, &set] {
       all_inputs = set.inputs();
-      if (!output) throw UsageError("export needs --output", "name a file: -o model.lp, or model.mzn");
+      if (!output) throw UsageError("export needs --output", "name a file: -o model.lp, or -o model.mzn");
       format = to ? *to : format_of(output.path);
       if (format != Format::recipe) {
-        check_source(is_of_schedule(format), schedule, "schedule", "Chakra traces and device maps are of a schedule");
+        check_source(is_of_schedule(format), schedule, "schedule",
+                     "Chakra traces, Kineto traces and device maps need a schedule");
         if (placements > 1 || !placing.name.empty())
-          throw UsageError("--placer and --rank are of --to recipe", "leave them out");
+          throw UsageError("--placer and --rank are only for --to recipe", "leave them out");
       }
-      check_source(is_of_plan(format), plan, "plan", "torch-pipelining, megatron and deepspeed take a plan");
+      check_source(is_of_plan(format), plan, "plan", "torch-pipelining, megatron and deepspeed need a plan");
       if (!schedule.empty() && !placing.name.empty())
-        throw UsageError("--placer makes a schedule, and --schedule gives it", "give either --schedule or --placer");
+        throw UsageError("--placer and --schedule both give the schedule", "give either --schedule or --placer");
       check_extension(output, extension_of(format));
       const std::string extension = "." + extension_of(format);
       if ((format == Format::chakra || format == Format::kineto) && output.path.rfind(extension) == std::string::npos)
-        throw UsageError(fmt::format("'{}': these traces are one file a device", output.path),
-                         fmt::format("name them -o run{0}: run.0{0} and so on", extension));
+        throw UsageError(fmt::format("'{}': the output is one trace file per device", output.path),
+                         fmt::format("give -o run{0} to write run.0{0} and so on", extension));
     });
   }
 
@@ -211,14 +214,14 @@ struct ExportVerb {
     }
     std::string& source = is_schedule ? schedule : plan;
     if (!source.empty())
-      throw UsageError(fmt::format("'{}' and '{}' are two {}s", word, source, is_schedule ? "schedule" : "plan"),
+      throw UsageError(fmt::format("'{}' and '{}': two {}s are given", word, source, is_schedule ? "schedule" : "plan"),
                        "export one at a time");
     source = word;
     const std::string text = is_schedule ? read_input(word) : "";
     if (inputs.models.empty()) inputs.models = {named_in(text, "graph")};
     if (inputs.cluster.empty()) inputs.cluster = named_in(text, "cluster");
     if (inputs.models.front().empty())
-      throw UsageError(fmt::format("'{}' does not say of which model it is", word), "give --model");
+      throw UsageError(fmt::format("'{}' does not name its model", word), "give --model");
   }
 
   void check_source(bool needed, const std::string& source, const std::string& name, const std::string& why) const {
@@ -253,7 +256,7 @@ struct ExportVerb {
     const Problem& problem = loaded.problem;
     if (!loaded.recipe)
       refuse("no-recipe", fmt::format("'{}' is a graph: it does not say what its ops compute", loaded.name),
-             "export the ONNX file or the built-in network that it was made of");
+             "export the ONNX file or the built-in network that it was made from");
     refuse_unexecuted(inputs.training, false);
     std::vector<std::pair<std::string, Schedule>> schedules;
     if (schedule.empty())
@@ -292,8 +295,9 @@ struct ExportVerb {
     const Output table{std::filesystem::path{output.path}.replace_extension(".csv").string(), output.option};
     const bool pipelining = format == Format::torch_pipelining;
     if (pipelining && (output.path == "-" || table.path == output.path))
-      throw UsageError(fmt::format("-o {}: the schedule is written beside the split spec", output.path),
-                       "name a file, -o pipeline.json: pipeline.csv is the schedule");
+      throw UsageError(
+          fmt::format("-o {}: the schedule is written to a second file beside the split spec", output.path),
+          "name a .json file: -o pipeline.json also writes the schedule, pipeline.csv");
     if (pipelining) check_outputs({table}, all_inputs);
     const std::string table_name = std::filesystem::path{table.path}.filename().string();
     const SaidPlan said = pipelining                   ? split_spec_of(parallel, ground, table_name)
@@ -320,7 +324,7 @@ struct ExportVerb {
   static int finish(const std::string& name, const std::vector<Writing>& writings, Nanoseconds step,
                     const ReadBack& back, const std::vector<std::string>& lost, Console& console) {
     for (const std::string& each : lost) console.warn("lost: " + each);
-    if (!back.step) console.warn("what is written cannot be read for this cluster: " + back.refused);
+    if (!back.step) console.warn("the exported file cannot be read back for this cluster: " + back.refused);
     const std::string again = !back.step           ? "not at all"
                               : *back.step == step ? "the same, to the nanosecond"
                                                    : format_time(*back.step);
@@ -375,8 +379,9 @@ struct ExportVerb {
       writings.push_back({outputs[rank], [&traces, rank](std::ostream& out) { out << chakra_messages(traces[rank]); }});
     }
     console.warn(
-        "durations are rounded to whole microseconds, waits without a tensor and empty tensors are messages of a byte, "
-        "and ops of no time take their turn; links, their order and memory are not in Chakra traces");
+        "Chakra traces have durations in whole microseconds and messages of 1 byte for empty tensors and waits without "
+        "a tensor; ops of zero time keep their place in the order; links, the order of transfers on them and memory "
+        "are left out");
     return write(writings, "chakra", {{"ranks", traces.size()}, {"nodes", nodes}},
                  fmt::format("{} ranks, {} nodes\n", traces.size(), nodes), console);
   }
@@ -385,7 +390,8 @@ struct ExportVerb {
 }  // namespace
 
 const Verb kExport{
-    "export", "writes a schedule or a plan for PyTorch, Megatron, DeepSpeed or ASTRA-sim, or the problem for solvers",
+    "export",
+    "writes a schedule or a plan for PyTorch, Megatron, DeepSpeed or ASTRA-sim, or the placement problem for solvers",
     "trainyard export resnet18:batch=8 --cluster 2xV100 --coarsen pesto:20 -o model.lp", declare<ExportVerb>};
 
 }  // namespace trainyard::program

@@ -19,7 +19,7 @@ namespace {
 /// Parses a time such as "50kh" or "400 d". Returns hours.
 double parse_hours(const std::string& text, const std::string& option) {
   static constexpr std::pair<std::string_view, double> kUnits[] = {{"h", 1}, {"kh", 1e3}, {"Mh", 1e6}, {"d", 24}};
-  static const std::string kRemedy = "a number above 0 and h, kh, Mh or d (days), as in 50kh";
+  static const std::string kRemedy = "give a number above 0 and h, kh, Mh or d (days), as in 50kh";
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || !std::isfinite(number) || number <= 0)
@@ -154,22 +154,24 @@ struct GoodputVerb {
 
   void declare(OptionSet& set) {
     set.operands(inputs.models, "MODEL...",
-                 "built-in networks (trainyard models), or files, at once; none with --step");
+                 "one or more models, run together: built-in networks (trainyard models) or files; none with --step");
     set.value("--mtbf", mtbf_hours, "TIME", "mean time between failures of one device, as in 50kh, 2000h or 400d",
               parse_hours);
-    set.value("--checkpoint", checkpoint, "TIME", "how long a checkpoint takes, as in 60s", long_time);
+    set.value("--checkpoint", checkpoint, "TIME", "time to write a checkpoint, for example 60s", long_time);
     set.value("--restart", restart, "TIME",
-              "from a failure until work goes on, as in 5m (default: as long as a checkpoint)", long_time);
-    set.option("--interval", "TIME", "work between checkpoints, as in 30m or 500steps (default: the best)",
+              "time from a failure until work continues, for example 5m (default: as long as a checkpoint)", long_time);
+    set.option("--interval", "TIME",
+               "work between checkpoints, in time or steps, for example 30m or 500steps (default: the best)",
                [this](const std::string& text, const std::string& option) { read_interval(text, option); });
-    set.number("--trials", trials, "failures of the Monte Carlo (default: until its error is 0.02 %)", 2);
+    set.number("--trials", trials,
+               "number of failures in the Monte Carlo simulation (default: until its error is 0.02 %)", 2);
     set.value("--step", step, "TIME", "the step time, in place of a MODEL", long_time);
-    set.number("--devices", devices, "how many devices can fail (default: those that the schedule uses)");
+    set.number("--devices", devices, "number of devices that can fail (default: those that the schedule uses)");
     inputs.declare_machine(set);
     schedule.declare(set, "the schedule of the step, in place of a placer", true);
-    declare_seed(set, schedule.seed, "of the random numbers of placer, noise and failures (default: 1)");
-    set.number("--steps", run_steps, "takes the step time of N steps in sequence");
-    schedule.search.declare(set, "of the search, of runs with noise and of the failures");
+    declare_seed(set, schedule.seed, "seed for the random numbers of placer, noise and failures (default: 1)");
+    set.number("--steps", run_steps, "uses the steady step time of N steps in sequence");
+    schedule.search.declare(set, "threads for the search, for runs with noise and for simulated failures");
     noise.declare(set);
     inputs.training.declare(set);
     set.check([this, &set] { check(set.given()); });
@@ -256,31 +258,32 @@ struct GoodputVerb {
       throw UsageError("goodput needs a MODEL, or a --step time",
                        "for example: trainyard goodput resnet50 --cluster 4xV100 --mtbf 50kh --checkpoint 60s");
     if (!inputs.models.empty() && step)
-      throw UsageError("--step is the step time, and the MODEL gives it too", "give one of them");
+      throw UsageError("--step and MODEL both give the step time", "give one of them");
     if (step && !devices)
-      throw UsageError("--step does not say how many devices can fail", "give --devices N too, as in --devices 1024");
+      throw UsageError("--step needs --devices, the number of devices that can fail",
+                       "give --devices too, as in --devices 1024");
     for (const std::string& option : given)
       if (step && std::ranges::find(kOfStep, option) == std::end(kOfStep))
-        throw UsageError(fmt::format("{}: --step is the step time, and no step is simulated", option),
+        throw UsageError(fmt::format("{}: does not apply with --step, which simulates no step", option),
                          fmt::format("leave out {}, or give a MODEL in place of --step", option));
     if (trials && *trials > kMostCycles)
       throw UsageError(
           fmt::format("--trials: {} is more than {}", *trials, with_separators(static_cast<std::int64_t>(kMostCycles))),
-          "the error falls with their root: 0.02 % without --trials");
+          "give fewer: the error falls with their square root, and is 0.02 % without --trials");
     if (!mtbf_hours)
       throw UsageError("goodput needs --mtbf, the mean time between failures of one device",
-                       "as in --mtbf 50kh: with 1,000 devices a failure every 50 hours");
+                       "for example --mtbf 50kh: with 1,000 devices, a failure every 50 hours");
     if (!checkpoint)
       throw UsageError("--mtbf needs --checkpoint: without checkpoints every failure loses the whole job",
-                       "how long saving the state takes, as in --checkpoint 60s");
+                       "give the time to save the state, as in --checkpoint 60s");
     if (interval && *interval <= Nanoseconds{0})
-      throw UsageError("--interval: no time to work between checkpoints", "as in 30m or 500steps");
+      throw UsageError("--interval: the time between checkpoints must be above 0", "as in 30m or 500steps");
   }
 };
 
 }  // namespace
 
-const Verb kGoodput{"goodput", "predicts what failures and checkpoints leave of the step time",
+const Verb kGoodput{"goodput", "predicts how much time failures and checkpoints cost",
                     "trainyard goodput resnet50 --cluster 4xV100 --mtbf 50kh --checkpoint 60s", declare<GoodputVerb>};
 
 }  // namespace trainyard::program

@@ -141,7 +141,7 @@ std::string collective_text(const CollectiveTable& table, const TextFormat& form
       {"sizes", fmt::format("{}, {} to {}", table.points.size(), format_bytes(first.bytes), format_bytes(last.bytes))});
   text.add_row({"times", format_time(first.time) + " to " + format_time(last.time)});
   const double bus = bus_factor(table.kind, table.ranks) * static_cast<double>(last.bytes.count) / seconds(last.time);
-  text.add_row({"bus bandwidth", format_rate(BytesPerSecond{bus}) + " at the last"});
+  text.add_row({"bus bandwidth", format_rate(BytesPerSecond{bus}) + " at the last size"});
   return printable(table.source) + "\n\n" + text.text();
 }
 
@@ -162,20 +162,21 @@ struct ImportVerb {
 
   void declare(OptionSet& set) {
     set.operands(models, "FILE",
-                 "an ONNX file, a graph file, a trace of PyTorch, or a built-in network; or what nvbandwidth -j or "
-                 "p2pBandwidthLatencyTest has measured of a machine, or a log of nccl-tests",
+                 "an ONNX file, a graph file, a PyTorch trace, or a built-in network; or the output of nvbandwidth -j "
+                 "or p2pBandwidthLatencyTest for a machine, or a log of nccl-tests",
                  "trainyard import resnet50 -o resnet50.json");
     training.declare(set);
     set.text("--kind", kind, "KIND",
-             "of a machine's GPUs, where the file does not name one that is known; of a trace's: its times are for "
-             "these alone");
-    set.input("--times", times, "of an execution trace of PyTorch: Kineto's trace of the same run");
-    set.input("--topology", topology, "of a machine: lstopo's XML, or what nvidia-smi topo -m prints");
-    set.text("--collective", collective, "NAME",
-             "of a log that does not say: all-reduce, all-gather, reduce-scatter, all-to-all, broadcast");
-    set.input("--calibration", calibration, "to which the times of a log are added");
+             "the kind of a machine's GPUs, if the file does not name a known one; for a trace: the only kind that its "
+             "times apply to");
+    set.input("--times", times, "for an execution trace of PyTorch: the Kineto trace of the same run");
+    set.input("--topology", topology, "for a machine: lstopo's XML, or the output of nvidia-smi topo -m");
+    set.text(
+        "--collective", collective, "NAME",
+        "the collective of a log that does not name it: all-reduce, all-gather, reduce-scatter, all-to-all, broadcast");
+    set.input("--calibration", calibration, "the calibration that the times of a log are added to");
     set.output("-o,--output", output,
-               "the graph, the cluster (TOML), or of a log the calibration; .gz compresses, - is standard output");
+               "the graph, the cluster (TOML), or for a log the calibration; .gz compresses, - is standard output");
   }
 
   int run(Console& console) const {
@@ -185,17 +186,19 @@ struct ImportVerb {
       throw UsageError("--collective and --calibration are for logs of nccl-tests", "leave them out for other files");
     if (is_nvbandwidth(begin) || is_p2p_bandwidth(begin)) return import_machine(console, is_nvbandwidth(begin));
     if (is_topo_matrix(begin) || is_lstopo(begin)) refuse_topology();
-    if (!topology.empty()) throw UsageError("--topology is that of a machine", "leave it out for networks and graphs");
+    if (!topology.empty())
+      throw UsageError("--topology is only for bandwidths of a machine", "leave it out for networks and graphs");
     if (is_pytorch_trace(begin_of_input(models.front()))) return import_pytorch(console);
     if (!times.empty())
-      throw UsageError(fmt::format("--times: '{}' is no execution trace of PyTorch", models.front()),
+      throw UsageError(fmt::format("--times: '{}' is not an execution trace of PyTorch", models.front()),
                        "give the trace first: trainyard import et.json --times kineto.json");
-    if (!kind.empty()) throw UsageError("--kind is that of a machine's GPUs", "leave it out for networks and graphs");
+    if (!kind.empty())
+      throw UsageError("--kind is only for machines and traces", "leave it out for networks and graphs");
     check_extension(output, "json");
     const LoadedModel model = load_model(models.front(), training);
     for (const std::string& note : model.notes) console.warn(note);
     if (training.precision == Precision::tf32)
-      console.warn("--precision tf32 is how devices multiply, not in the graph: give it with the graph's file, too");
+      console.warn("--precision tf32 is not stored in the graph: give it again with the graph file");
     const GraphFacts facts = facts_of(model);
     write_outputs({{output, [&](std::ostream& out) { write_graph(model.graph, out); }}},
                   console.json() ? import_json(facts, console.warnings()) : import_text(facts, console.format()),
@@ -219,7 +222,8 @@ struct ImportVerb {
 
   int import_collective(Console& console) const {
     if (!kind.empty() || !topology.empty())
-      throw UsageError("--kind and --topology are those of a machine's GPUs", "leave them out for logs of nccl-tests");
+      throw UsageError("--kind and --topology are only for machines and traces",
+                       "leave them out for logs of nccl-tests");
     check_extension(output, "json");
     std::optional<CollectiveKind> given;
     if (!collective.empty()) given = find_collective_kind(collective);
@@ -243,9 +247,9 @@ struct ImportVerb {
 
   [[noreturn]] void refuse_topology() const {
     throw InputError({.code = "topology",
-                      .message = "a topology has no bandwidths: there is no cluster in it alone",
-                      .help = fmt::format("measure them too: nvbandwidth -j > box.json, then trainyard import box.json "
-                                          "--topology {} -o box.toml",
+                      .message = "a topology has no bandwidths: it does not describe a cluster by itself",
+                      .help = fmt::format("measure the bandwidths too: nvbandwidth -j > box.json, then trainyard "
+                                          "import box.json --topology {} -o box.toml",
                                           models.front()),
                       .pointer = "",
                       .at = {.file = input_name(models.front())}});

@@ -13,8 +13,9 @@ struct MergeVerb {
   std::string to;
 
   void declare(OptionSet& set) {
-    set.operands(folders, "FOLDER...", "results of shards of one study", "trainyard merge shard-1 shard-2 -o results");
-    set.text("-o,--output", to, "FOLDER", "all their rows, as one sweep would have written them");
+    set.operands(folders, "FOLDER...", "result folders of the shards of one study",
+                 "trainyard merge shard-1 shard-2 -o results");
+    set.text("-o,--output", to, "FOLDER", "folder for all their rows, as one sweep would have written them");
     set.check([this] {
       if (to.empty()) throw UsageError("merge needs -o FOLDER", "for example -o results");
     });

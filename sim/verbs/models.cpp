@@ -64,8 +64,8 @@ std::string list_text(const std::vector<NetworkFacts>& networks, const TextForma
                    facts.network->summary});
   return table.text() + "\n" + families_text(format) + "\n" +
          wrapped(
-             "ops: of one training step with Adam; forward: convolutions and matrix products, a multiply-add is "
-             "two; other sizes as in '" +
+             "ops: in one training step with Adam; forward: convolutions and matrix products, a multiply-add counts as "
+             "two; for other sizes write '" +
                  networks.front().shown + ":batch=8' (trainyard models NAME)",
              format.paragraph());
 }
@@ -166,9 +166,10 @@ struct ModelsVerb {
 
   void declare(OptionSet& set) {
     set.operands(names, "NETWORK",
-                 "one of them, with its parameters; family:NAME: networks drawn at random from a family", "", "NAME");
-    set.number("--count", family.count, "members of the family (default: 32)");
-    declare_seed(set, family.seed, "of the family's random numbers (default: 1)");
+                 "the network to show, with its parameters; family:NAME: networks drawn at random from a family", "",
+                 "NAME");
+    set.number("--count", family.count, "number of networks from the family (default: 32)");
+    declare_seed(set, family.seed, "seed for drawing from the family (default: 1)");
     set.text("-o,--output", family.directory, "DIRECTORY", "writes each member's training graph into it");
   }
 

@@ -27,16 +27,17 @@ struct PlaceVerb {
   Output output, plan;
 
   void declare(OptionSet& set) {
-    set.operands(inputs.models, "MODEL...", "built-in networks (trainyard models), or files, at once",
+    set.operands(inputs.models, "MODEL...",
+                 "one or more models, run together: built-in networks (trainyard models) or files",
                  "trainyard place resnet50 --cluster 4xV100");
     inputs.declare_machine(set);
     placing.declare(set);
     declare_coarsen(set, coarsening);
     declare_objective(set, objective,
-                      "the time of one step, per step of a full pipeline, or until each model ends, summed (default: "
-                      "makespan)");
+                      "what to minimize: the time of one step, the time per step of a full pipeline, or the sum of the "
+                      "models' completion times (default: makespan)");
     placing.declare_policy(set);
-    declare_seed(set, seed, "of the placer's random numbers (default: 1)");
+    declare_seed(set, seed, "seed for the placer's random numbers (default: 1)");
     search.declare(set);
     inputs.training.declare(set);
     pictures.declare(set);
@@ -98,17 +99,20 @@ struct PlaceVerb {
   }
 
   static UsageError no_plan(const std::string& placer) {
-    return UsageError(fmt::format("--plan-out: the schedule of {} follows no plan", placer), "--placer plan makes one");
+    return UsageError(fmt::format("--plan-out: the schedule of {} does not follow a plan", placer),
+                      "give --placer plan");
   }
 
   /// Shares the search among all ranks.
   void join(Ranks& ranks, ScheduleSource& source) const {
     const std::string several = fmt::format("{} ranks", ranks.count());
     if (!source.placer->teams || objective == Objective::completion || coarsening)
-      throw UsageError(fmt::format("{}: {} shares no work among ranks here", several, source.placer->name),
-                       "auto and plan do, but for completions and under --coarsen; sweep deals whole rows to ranks");
+      throw UsageError(fmt::format("{}: {} cannot share its work among ranks here", several, source.placer->name),
+                       "give --placer auto or plan, without --objective completion and --coarsen; or use sweep, which "
+                       "gives whole rows to ranks");
     if (search.seconds)
-      throw UsageError(several + ": --time is another moment on each of them", "--evaluations is one for all");
+      throw UsageError(several + ": --time ends at a different moment on each of them",
+                       "give --evaluations, which is the same on all");
     source.options.team = &ranks;
     source.options.stop = {};
     if (ranks.rank() > 0) source.options.on_progress = {};

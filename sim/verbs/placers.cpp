@@ -17,8 +17,8 @@ std::string list_text(const std::vector<Placer>& placers, const TextFormat& form
 std::string one_text(const Placer& placer, const TextFormat& format) {
   std::string text = wrapped(placer.name + ": " + placer.summary, format.paragraph()) +
                      wrapped(placer.source, format.paragraph()) + "\n";
-  if (placer.searches) text += "searches: --time or --evaluations say how long\n";
-  if (placer.exhaustive) text += "exact of its kind: may take minutes on graphs of thousands of ops\n";
+  if (placer.searches) text += "searches: --time or --evaluations limit the search\n";
+  if (placer.exhaustive) text += "exact method: may take minutes on graphs of thousands of ops\n";
   if (placer.parameters.empty()) return text + "no parameters\n";
   TextTable table{{{"parameter"}, {"default"}, {"meaning"}}};
   table.fit_paragraphs(format);
@@ -31,7 +31,7 @@ struct PlacersVerb {
   std::vector<std::string> names;
 
   void declare(OptionSet& set) {
-    set.operands(names, "PLACER", "one of them, with its parameters and its source", "", "NAME");
+    set.operands(names, "PLACER", "the placer to show, with its parameters and its source", "", "NAME");
   }
 
   int run(Console& console) const {

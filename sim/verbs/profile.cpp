@@ -93,21 +93,21 @@ struct ProfileVerb {
     inputs.declare_open_machine(set);
     set.input("--schedule", schedule, "measures under this schedule too");
     set.value("--mode", measuring.alone, "step,hot,cold",
-              "in a step, and besides alone with warm or cold caches (default: step)", modes_of);
-    set.value("--threads", threads, "N", "and alone on the number of threads up to N that is best for each op",
+              "measures ops in a step; hot, cold: also alone with warm or cold caches (default: step)", modes_of);
+    set.value("--threads", threads, "N", "also measures each op alone on its best number of threads, up to N",
               thread_count);
     using Links = ProfileOptions::Links;
     set.choice("--links", measuring.links,
                {{"emulated", Links::emulated}, {"memory", Links::memory}, {"none", Links::none}},
-               "the links as the backend runs them, or copies between memories (default: emulated)");
-    set.value("--time", time, "TIME", "how long steps and each link may take (default: 20s, and 4s)", long_time);
+               "measures links as the backend emulates them, or copies between memories (default: emulated)");
+    set.value("--time", time, "TIME", "time limit for steps, and for each link (default: 20s, and 4s)", long_time);
     inputs.training.declare(set);
     set.output("-o,--output", output, "the profile; .gz compresses, - is standard output", "json");
     set.check([this] {
       const std::string& word = inputs.models.front();
       if (const ModelKind kind = model_kind(word); kind != ModelKind::network && kind != ModelKind::onnx_file)
         refuse("no-recipe", fmt::format("'{}' is a graph: it does not say what its ops compute", word),
-               "profile the ONNX file or the built-in network that it was made of");
+               "profile the ONNX file or the built-in network that it was made from");
     });
   }
 

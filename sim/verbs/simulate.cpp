@@ -22,18 +22,19 @@ struct SimulateVerb {
   Output output;
 
   void declare(OptionSet& set) {
-    set.operands(inputs.models, "MODEL...", "built-in networks (trainyard models), or files, at once",
+    set.operands(inputs.models, "MODEL...",
+                 "one or more models, run together: built-in networks (trainyard models) or files",
                  "trainyard simulate resnet50 --cluster 4xV100");
     inputs.declare_machine(set);
     schedule.declare(set, "the schedule to run, in place of a placer", true);
-    declare_seed(set, schedule.seed, "of the random numbers of placer and noise (default: 1)");
-    set.number("--steps", steps, "runs N steps in sequence, tied by their updates alone");
-    schedule.search.declare(set, "of the search and of the runs with noise");
+    declare_seed(set, schedule.seed, "seed for the random numbers of placer and noise (default: 1)");
+    set.number("--steps", steps, "simulates N steps in sequence, which depend on each other only by their updates");
+    schedule.search.declare(set, "threads for the search and for runs with noise");
     noise.declare(set);
     inputs.training.declare(set);
     pictures.declare(set);
     set.text("--csv", csv, "STEM",
-             "tables of the run: STEM.ops.csv, STEM.transfers.csv, STEM.links.csv, STEM.memory.csv");
+             "writes tables of the run: STEM.ops.csv, STEM.transfers.csv, STEM.links.csv, STEM.memory.csv");
     set.check([this, &set] { name_tables(set.inputs()); });
     set.output("-o,--output", output, "the timeline; .gz compresses, - is standard output", "json");
   }
@@ -80,7 +81,8 @@ struct SimulateVerb {
  private:
   void name_tables(const std::vector<std::string>& read) {
     if (csv.empty()) return;
-    if (csv == "-") throw UsageError("--csv -: four tables are four files", "name their stem, as in --csv run");
+    if (csv == "-")
+      throw UsageError("--csv -: the four tables need four files", "give the stem of their names, as in --csv run");
     const auto named = [this](const char* table) { return Output{csv + "." + table + ".csv", "--csv"}; };
     tables = {named("ops"), named("transfers"), named("links"), named("memory")};
     check_outputs({tables.ops, tables.transfers, tables.links, tables.memory}, read);

@@ -15,7 +15,7 @@ struct SweepVerb {
 
   void declare(OptionSet& set) {
     set.operands(studies, "STUDY", "a study file (TOML)", "trainyard sweep study.toml -o results");
-    set.text("-o,--output", options.folder, "FOLDER", "the results: as JSON lines, CSV, and a page of curves");
+    set.text("-o,--output", options.folder, "FOLDER", "folder for the results: JSON lines, CSV, and a page of curves");
     options.declare(set);
     set.check([this] {
       if (options.folder.empty()) throw UsageError("sweep needs -o FOLDER", "for example -o results");
@@ -59,7 +59,7 @@ struct SweepVerb {
 
 }  // namespace
 
-const Verb kSweep{"sweep", "runs a study: every row of a grid, once, through any kill",
+const Verb kSweep{"sweep", "runs a study: every row of a grid once; can be resumed after a kill",
                   "trainyard sweep study.toml -o results --resume", trainyard::program::declare<SweepVerb>};
 
 }  // namespace trainyard::program

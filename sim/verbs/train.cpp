@@ -54,15 +54,15 @@ struct TrainVerb {
     set.operands(inputs.models, "MODEL...", "built-in networks (trainyard models), or files",
                  "trainyard train resnet18 --cluster 4xV100 -o policy.json");
     inputs.declare_machine(set);
-    set.text("--placer", placer, "PLACER", "the algorithm that learns (default: placeto)");
-    set.value("--time", seconds, "TIME", "how long it learns, as in 2m", long_seconds);
-    set.number("--updates", updates, "how often the policy is improved (default: 100)");
-    declare_seed(set, seed, "of the random numbers (default: 1)");
+    set.text("--placer", placer, "PLACER", "the placer that learns (default: placeto)");
+    set.value("--time", seconds, "TIME", "time limit for learning, as in 2m", long_seconds);
+    set.number("--updates", updates, "number of policy updates (default: 100)");
+    declare_seed(set, seed, "seed for the random numbers (default: 1)");
     inputs.training.declare(set);
     set.output("-o,--output", output, "the policy; .gz compresses, - is standard output", "json");
     set.check([this] {
       if (!is_learned_placer(placer))
-        throw UsageError(fmt::format("--placer: '{}' learns no policy", placer),
+        throw UsageError(fmt::format("--placer: '{}' does not learn a policy", placer),
                          fmt::format("one of: {}", fmt::join(learned_placer_names(), ", ")));
     });
   }

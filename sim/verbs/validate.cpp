@@ -154,14 +154,14 @@ struct ValidateVerb {
   Output report;
 
   void declare(OptionSet& set) {
-    set.operands(operand, "SCHEDULE", "the schedule to run; or what --schedule schedules",
+    set.operands(operand, "SCHEDULE", "the schedule to run; or the MODEL of --schedule",
                  "trainyard validate schedule.json --model lenet --cluster 2xcpu-core");
-    set.text("--model", model, "MODEL", "what it schedules (default: the graph that it names)");
-    set.input("--schedule", file, "the schedule to run, where the operand is a MODEL");
-    set.text("--placer", placing.name, "NAME", "makes the schedule of a MODEL without one (default: heft)");
-    set.value("--time", time, "TIME", "no round begins later (default: 20s)", long_time);
+    set.text("--model", model, "MODEL", "the model of the schedule (default: the graph that it names)");
+    set.input("--schedule", file, "the schedule to run, if the operand is a MODEL");
+    set.text("--placer", placing.name, "NAME", "the placer for a MODEL without a schedule (default: heft)");
+    set.value("--time", time, "TIME", "time after which no new round begins (default: 20s)", long_time);
     backend.declare(set, true);
-    set.number("--rank", ranked, "runs N placements, and says whether they are predicted in order", 2);
+    set.number("--rank", ranked, "runs N placements, and says whether they are predicted in the right order", 2);
     inputs.declare_open_machine(set);
     inputs.training.declare(set);
     set.output("--report", report, "writes both timelines as one HTML page", "html");
@@ -179,7 +179,7 @@ struct ValidateVerb {
     if (plays) runner = make_recorded_backend(recorded);
     if (!loaded.recipe)
       console.warn(
-          fmt::format("'{}' does not say what its ops compute: each takes the time predicted for it", loaded.name));
+          fmt::format("'{}' does not say what its ops compute: each op takes its predicted time", loaded.name));
     std::vector<std::pair<std::string, Schedule>> schedules;
     if (file.empty()) {
       const bool rewrites = backend.kind == BackendOptions::Kind::cpu && loaded.recipe.has_value();
@@ -241,11 +241,11 @@ struct ValidateVerb {
     } else {
       if (!model.empty() && model != operand.front())
         throw UsageError("two models: " + operand.front() + " and --model " + model,
-                         "the operand is the schedule, or the model where --schedule is given");
+                         "give the schedule as operand, or --schedule with the model as operand");
       model = operand.front();
     }
     if (!file.empty() && !placing.name.empty())
-      throw UsageError(fmt::format("--placer {}: '{}' is the schedule already", placing.name, file),
+      throw UsageError(fmt::format("--placer {}: '{}' already gives the schedule", placing.name, file),
                        "give either a schedule or --placer");
     if (!file.empty()) text_ = read_input(file);
     if (model.empty()) model = named_in(text_, "graph");

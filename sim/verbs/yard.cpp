@@ -121,32 +121,35 @@ struct YardVerb {
 
   void declare(OptionSet& set) {
     set.operands(words, "run|list|check|table [THING...]",
-                 "what to do, and of what: list NAME..., check FOLDER, table FOLDER...", "trainyard yard list",
+                 "the action and its operands: run, list NAME..., check FOLDER, table FOLDER...", "trainyard yard list",
                  "word: run, list, check or table");
     set.text("-o,--output", sweep.folder, "FOLDER", "run: the results; list: a graph and a cluster of each instance");
     set.input("--set", set_file,
-              "instances of one's own in place of the built-in ones (a file as data/yard/yard.toml)");
+              "a file with instances to use in place of the built-in ones (like data/yard/yard.toml)");
     const auto list = [](std::vector<std::string>& to) {
       return [&to](const std::string& text, const std::string&) { to = between_commas(text); };
     };
-    set.option("--tier", "small|medium|large", "only these, with commas", list(tiers));
-    set.option("--instances", "NAME,...", "run: only these", list(instances));
-    set.option("--placers", "PLACER,...", fmt::format("run: these (default: {})", kUsualPlacers), list(placers));
+    set.option("--tier", "small|medium|large", "only instances of these tiers, separated by commas", list(tiers));
+    set.option("--instances", "NAME,...", "run: only these instances", list(instances));
+    set.option("--placers", "PLACER,...", fmt::format("run: the placers to run (default: {})", kUsualPlacers),
+               list(placers));
     set.number("--seeds", seeds, "run: each placer with the seeds 1 to N (default: 1)");
-    set.option("--evaluations", "N,...", "run: of placers that search, each number a row: the same result anywhere",
+    set.option("--evaluations", "N,...",
+               "run: limits on the evaluations of a search, one row for each; gives the same result on every machine",
                [this](const std::string& text, const std::string& option) {
                  for (const std::string& word : between_commas(text))
                    budgets.push_back(static_cast<std::uint64_t>(whole_number(word, option, 0)));
                });
     set.value("--time", seconds, "TIME",
-              "run: of each placer instead, as in 10s; check: the most for a placer that is asked again (default: 10m)",
+              "run: time limit for each placer, in place of --evaluations, as in 10s; check: time limit for each "
+              "placer that is run again (default: 10m)",
               long_seconds);
     set.flag("--splits", splits, "run: schedules may split ops and replicate the network");
-    set.flag("--no-schedules", no_schedules, "run: keeps claims alone; check asks the placers again");
+    set.flag("--no-schedules", no_schedules, "run: writes claims without schedules; check then runs the placers again");
     set.number("--every", every, "check: only every N-th claim (default: 1)");
-    set.flag("--compute", compute, "list: makes each instance anew, a line of data/yard/hashes each");
-    set.output("--csv", csv, "table: a line for each placer and instance", "csv");
-    set.output("--report", report, "table: the page of ranks, profiles and curves", "html");
+    set.flag("--compute", compute, "list: generates each instance again, and prints lines as in data/yard/hashes");
+    set.output("--csv", csv, "table: writes a line for each placer and instance", "csv");
+    set.output("--report", report, "table: writes a page of ranks, profiles and curves", "html");
     sweep.declare(set);
     set.check([this, &set] { check(set.given()); });
   }
@@ -187,8 +190,9 @@ struct YardVerb {
       throw UsageError(fmt::format("--seeds: {} is more than {}", seeds, with_separators(kMostSeeds)));
     if (seconds && !budgets.empty()) throw UsageError("--time and --evaluations do not go together");
     if (seconds && no_schedules)
-      throw UsageError("--time and --no-schedules do not go together",
-                       "what is found within a time is not found again: only its schedule shows it");
+      throw UsageError(
+          "--time and --no-schedules do not go together",
+          "keep the schedules: what a placer finds within a time limit cannot be checked by running it again");
     refuse_repeated(placers, "--placers");
     refuse_repeated(budgets, "--evaluations");
   }
@@ -425,7 +429,7 @@ struct YardVerb {
       console.print(yard_result(
           {{"claims", result.claims}, {"checked", result.checked}, {"asked_again", result.rerun}, {"errors", errors}}));
     } else {
-      console.print(fmt::format("{} of {} checked, {} of them by asking the placer again: {}\n", result.checked,
+      console.print(fmt::format("{} of {} checked, {} of them by running the placer again: {}\n", result.checked,
                                 counted(static_cast<std::int64_t>(result.claims), "claim"), result.rerun,
                                 claims.empty()        ? "no claims"
                                 : result.checked == 0 ? "interrupted"
@@ -440,7 +444,7 @@ struct YardVerb {
 
 }  // namespace
 
-const Verb kYard{"yard", "the benchmark of placement: instances, claims that are checked, ranks",
+const Verb kYard{"yard", "runs the placement benchmark: instances, checked claims, ranks",
                  "trainyard yard run --tier small --shard 1/8 -o results && trainyard yard check results",
                  trainyard::program::declare<YardVerb>};
 

@@ -108,11 +108,11 @@ TEST_CASE("a profile given twice counts once, and --kind is of traces") {
   write_text(folder.path() / "again.json", profile());
   const auto twice = run_trainyard(folder.path(), "calibrate profile.json again.json -o calibration.json");
   CHECK(twice.exit_code == 0);
-  CHECK(contains(twice.error, "warning: again.json holds what another file does: it counts once"));
+  CHECK(contains(twice.error, "warning: again.json has the same content as another file: it counts once"));
   CHECK(contains(twice.error, "1 of 5 samples dropped"));
   const auto kind = run_trainyard(folder.path(), "calibrate profile.json --kind V100 -o other.json");
   CHECK(kind.exit_code == 2);
-  CHECK(contains(kind.error, "--kind is that of a trace's GPUs"));
+  CHECK(contains(kind.error, "--kind is only for traces"));
 }
 
 TEST_CASE("a calibration that knows nothing of the cluster is said to") {
@@ -122,10 +122,10 @@ TEST_CASE("a calibration that knows nothing of the cluster is said to") {
   const auto run =
       run_trainyard(folder.path(), "simulate two.json --cluster 2xV100 --placer single --costs calibration.json");
   CHECK(run.exit_code == 0);
-  CHECK(contains(run.error, "the calibration knows nothing of V100-SXM2-16GB (it is of gpu)"));
+  CHECK(contains(run.error, "the calibration has no times for V100-SXM2-16GB (it has gpu)"));
   CHECK(run_trainyard(folder.path(), "simulate two.json --cluster pair.toml --co-run 2").exit_code == 2);
   const std::string several =
       "simulate two.json --cluster pair.toml --placer single --costs calibration.json --co-run ";
   CHECK_FALSE(contains(run_trainyard(folder.path(), several + "2").error, "--co-run"));
-  CHECK(contains(run_trainyard(folder.path(), several + "99").error, "--co-run 99: the cluster has 2 devices"));
+  CHECK(contains(run_trainyard(folder.path(), several + "99").error, "--co-run 99: the cluster has only 2 devices"));
 }

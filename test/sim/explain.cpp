@@ -115,7 +115,7 @@ TEST_CASE("--slow makes a device or a link slow, and the placer knows it") {
     CHECK(contains(result.error, part));
     CHECK(contains(result.error, "help: "));
   };
-  refused("gpu7=2", "'gpu7' is no device and no link of pair");
+  refused("gpu7=2", "pair has no device or link 'gpu7'");
   refused("gpu0", "not of the form NAME=1.5");
   refused("gpu0=fast", "'fast' is not a factor");
   refused("gpu0=0", "'0' is not a factor");

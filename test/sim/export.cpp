@@ -67,7 +67,8 @@ TEST_CASE("a measured machine is imported as a cluster file, on which networks a
   const auto simulated = run_trainyard(folder.path(), "simulate lenet --cluster box.toml --placer etf --json");
   CHECK(json_of(simulated)["cluster"] == "links");
   CHECK(contains(run_trainyard(folder.path(), "import " + measured + " -o box.json").error, "name it box.toml"));
-  CHECK(contains(run_trainyard(folder.path(), "import lenet --kind V100").error, "--kind is that of a machine's GPUs"));
+  CHECK(contains(run_trainyard(folder.path(), "import lenet --kind V100").error,
+                 "--kind is only for machines and traces"));
 }
 
 TEST_CASE("a measured machine has its topology beside it; a topology alone is no cluster") {
@@ -105,7 +106,7 @@ TEST_CASE("logs of nccl-tests become one calibration, which plans take their sum
   CHECK(both["collectives"].size() == 2);
   const auto placed = run_trainyard(folder.path(), "place lenet --cluster 4xV100 --placer plan --costs both.json");
   CHECK(placed.exit_code == 0);
-  CHECK(contains(placed.error, "of collectives alone"));
+  CHECK(contains(placed.error, "the calibration has only collectives"));
   CHECK(run_trainyard(folder.path(), "import lenet --collective all-gather").exit_code == 2);
   CHECK(run_trainyard(folder.path(), "import " + log + " --kind V100").exit_code == 2);
   CHECK(run_trainyard(folder.path(), "import " + log + " -o nccl.toml").exit_code == 2);
@@ -144,7 +145,7 @@ TEST_CASE("export, check and diff warn where a schedule's step takes another tim
     const auto other = run(words);
     CHECK(other.exit_code == 0);
     CHECK(contains(other.error, "warning: s.json: its step takes"));
-    CHECK(contains(other.error, "give the options that it was placed with"));
+    CHECK(contains(other.error, "give the same options as then"));
     CHECK_FALSE(contains(run(words + " --scale compute=2").error, "its step takes"));
   }
   CHECK(run("check s.json --scale compute=2").error.empty());
@@ -157,7 +158,7 @@ TEST_CASE("tf32 is how devices multiply: graph files take it, and import says th
   const TemporaryFolder folder;
   const auto run = [&](const std::string& words) { return run_trainyard(folder.path(), words); };
   const auto imported = run("import gpt2:batch=2,layers=1 --precision tf32 -o g.json");
-  CHECK(contains(imported.error, "give it with the graph's file, too"));
+  CHECK(contains(imported.error, "give it again with the graph file"));
   const std::string with = " --precision tf32 --cluster 2xH100 --placer single --json";
   CHECK(json_of(run("simulate g.json" + with))["makespan_ns"] ==
         json_of(run("simulate gpt2:batch=2,layers=1" + with))["makespan_ns"]);
@@ -320,7 +321,7 @@ TEST_CASE("a recipe is of a network that says what its ops compute, and has the 
   CHECK(contains(graph.error, "does not say what its ops compute"));
   const auto other = run_trainyard(folder.path(), "export toy.json --cluster 2xV100 --rank 2 -o toy.lp");
   CHECK(other.exit_code == 2);
-  CHECK(contains(other.error, "are of --to recipe"));
+  CHECK(contains(other.error, "are only for --to recipe"));
   const std::string validate = "validate lenet:batch=2 --cluster 2xcpu-core ";
   CHECK(run_trainyard(folder.path(), validate + "--backend recorded").exit_code == 2);
   CHECK(run_trainyard(folder.path(), validate + "--runs recipe.json").exit_code == 2);

@@ -90,21 +90,21 @@ TEST_CASE("what goodput cannot tell is refused with a remedy") {
   const std::string job = "--step 5s --devices 100 ";
   refused("--mtbf 5kh --checkpoint 60s", "needs a MODEL, or a --step time");
   refused("resnet18 --mtbf 5kh --checkpoint 60s", "needs --cluster");
-  refused("resnet18 --cluster 2xV100 --step 5s --mtbf 5kh --checkpoint 60s", "the MODEL gives it too");
-  refused("--step 5s --mtbf 5kh --checkpoint 60s", "how many devices can fail");
+  refused("resnet18 --cluster 2xV100 --step 5s --mtbf 5kh --checkpoint 60s", "MODEL both give the step time");
+  refused("--step 5s --mtbf 5kh --checkpoint 60s", "the number of devices that can fail");
   for (const char* option : {"--cluster 2xV100", "--memory 8GB", "--slow gpu0=2", "--kernels fused", "--training sgd",
                              "--costs c.json", "--evaluations 5"})
-    refused(job + option + " --mtbf 5kh --checkpoint 60s", "no step is simulated");
+    refused(job + option + " --mtbf 5kh --checkpoint 60s", "which simulates no step");
   refused(job + "--mtbf 5kh --checkpoint 60s --trials 134217729", "--trials: 134217729 is more than 134,217,728");
   refused(job + "--checkpoint 60s", "needs --mtbf");
   refused(job + "--mtbf 5kh", "--mtbf needs --checkpoint");
   refused(job + "--mtbf 5 --checkpoint 60s", "'5' has no unit");
   refused(job + "--mtbf 5kg --checkpoint 60s", "unknown unit 'kg'");
-  refused(job + "--mtbf -5kh --checkpoint 60s", "a value does not begin with '-'");
+  refused(job + "--mtbf -5kh --checkpoint 60s", "the value must not begin with '-'");
   refused(job + "--mtbf 0h --checkpoint 60s", "is not a time between failures");
   refused(job + "--mtbf 1e300h --checkpoint 60s", "is not from 0 to 10^9 h");
   refused(job + "--mtbf 5kh --checkpoint 60", "has no unit");
-  refused(job + "--mtbf 5kh --checkpoint 60s --interval 0s", "no time to work");
+  refused(job + "--mtbf 5kh --checkpoint 60s --interval 0s", "the time between checkpoints must be above 0");
   const std::string good = "goodput " + job + "--mtbf 5kh --checkpoint 60s ";
   for (const char* number : {"--interval 0steps", "--interval xsteps", "--trials 1"})
     CHECK(contains(run_trainyard(folder.path(), good + number).error, "is not a whole number of at least"));

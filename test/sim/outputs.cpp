@@ -60,7 +60,7 @@ TEST_CASE("check finds the kind of each file and says all that is wrong") {
   CHECK(run_trainyard(folder.path(), "check plan.json").exit_code == 3);
   const auto nameless = run_trainyard(folder.path(), "check s.json chain.json");
   CHECK(nameless.exit_code == 3);
-  CHECK(contains(nameless.error, "does not say of which model it is"));
+  CHECK(contains(nameless.error, "does not name its model"));
   CHECK(contains(nameless.output, "chain.json: a graph without errors"));  // the other file is still checked
   const auto schedule = run_trainyard(folder.path(), "check s.json --model chain.json --cluster pair.toml");
   CHECK(schedule.exit_code == 3);
@@ -74,7 +74,7 @@ TEST_CASE("check finds the kind of each file and says all that is wrong") {
   CHECK(contains(unnamed.error, "give --model and --cluster"));
   const auto graph = run_trainyard(folder.path(), "check chain.json --cluster pair.toml --slow gpu0=2");
   CHECK(graph.exit_code == 0);
-  CHECK(contains(graph.error, "warning: --cluster, --slow: nothing here is checked against that"));
+  CHECK(contains(graph.error, "warning: --cluster, --slow: has no effect on these files"));
 }
 
 TEST_CASE(
@@ -319,11 +319,11 @@ TEST_CASE(
   const std::string words = "place chain.json --cluster pair.toml -o s.json --plan-out p.json ";
   const auto never = run_trainyard(folder.path(), words + "--placer heft");
   CHECK(never.exit_code == 2);
-  CHECK(contains(never.error, "the schedule of heft follows no plan"));
+  CHECK(contains(never.error, "the schedule of heft does not follow a plan"));
   CHECK(file_count(folder.path()) == 2);
   const auto searched = run_trainyard(folder.path(), words + "--placer auto --evaluations 20");
   CHECK(searched.exit_code == 2);
-  CHECK(contains(searched.error, "the schedule of auto follows no plan"));
+  CHECK(contains(searched.error, "the schedule of auto does not follow a plan"));
   CHECK(exists(folder.path() / "s.json"));
   CHECK_FALSE(exists(folder.path() / "p.json"));
 }

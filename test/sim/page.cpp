@@ -109,7 +109,7 @@ TEST_CASE("--svg draws the timeline as a file of its own, and compare the best s
   const auto several =
       run_trainyard(folder.path(), "compare lenet --cluster 2xV100,4xV100 --placers heft --trace one.json");
   CHECK(several.exit_code == 2);
-  CHECK(contains(several.error, "--trace draws the best schedule of one model on one cluster"));
+  CHECK(contains(several.error, "--trace draws the best schedule of only one model on one cluster"));
 }
 
 TEST_CASE("the page says what a faster part of the machine would make of the run it opens on") {

@@ -211,7 +211,7 @@ TEST_CASE("a placement that does not fit exits 1 and says what is held") {
   CHECK(contains(result.output, "does not fit"));
   CHECK(contains(result.error, "error[out-of-memory]: the placement does not fit: gpu0 needs "));
   CHECK(contains(result.error, "parameters 5.00 kB"));
-  CHECK(contains(result.error, "largest then held: "));
+  CHECK(contains(result.error, "largest held at that time: "));
   CHECK(contains(result.error, "help: "));
   CHECK(std::filesystem::exists(folder.path() / "t.json"));  // the run's results are written nevertheless
 
@@ -356,7 +356,7 @@ TEST_CASE("what is for searches is warned of where nothing searches, and --time 
   const auto result = run_trainyard(
       folder.path(), "compare lenet --cluster 2xV100 --placers heft --time 1s --evaluations 5 --threads 2 --top 1");
   CHECK(result.exit_code == 0);
-  CHECK(contains(result.error, "warning: --evaluations counts what searches do: none of these placers does"));
+  CHECK(contains(result.error, "warning: --evaluations has no effect: none of these placers searches"));
   CHECK_FALSE(contains(result.error, "--time"));
 
   const auto plan =
@@ -368,7 +368,7 @@ TEST_CASE("what is for searches is warned of where nothing searches, and --time 
   for (const char* verb : {"simulate", "explain"})
     CHECK(contains(
         run_trainyard(folder.path(), verb + std::string{" lenet --cluster 2xV100 --schedule s.json --time 0s"}).error,
-        "warning: --time is how long a placer may take: the schedule is there"));
+        "warning: --time has no effect: the schedule is given"));
 }
 
 TEST_CASE("a batch in parts that are no whole samples is warned of") {
@@ -377,7 +377,7 @@ TEST_CASE("a batch in parts that are no whole samples is warned of") {
   CHECK(json_of(run_trainyard(folder.path(), run + "2xV100"))["warnings"].empty());
   const json warnings = json_of(run_trainyard(folder.path(), run + "4xV100"))["warnings"];
   REQUIRE(warnings.size() == 1);  // 6 / 4 = 1.5 samples
-  CHECK(contains(warnings[0], "a batch of 6 in 4 parts makes 1.5 samples each"));
+  CHECK(contains(warnings[0], "a batch of 6 in 4 parts gives 1.5 samples each"));
   CHECK(contains(warnings[0], "--batch 8 makes 2"));
 }
 
@@ -388,7 +388,7 @@ TEST_CASE("devices that are alike are one line, and what bfloat16 changes is sai
   CHECK(std::ranges::count(cluster, '\n') < 20);
   CHECK(
       contains(run_trainyard(folder.path(), "simulate lenet --cluster 2xV100 --placer heft --precision bfloat16").error,
-               "--precision bfloat16: products at the bfloat16 peak"));
+               "--precision bfloat16: products run at the bfloat16 peak"));
 }
 
 TEST_CASE("fused kernels shorten a step by what passes between ops, and leave memory as it was") {

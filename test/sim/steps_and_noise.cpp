@@ -97,9 +97,9 @@ TEST_CASE("what is wrong with --steps and --noise is said") {
   write_layer_inputs(folder);
   const std::pair<const char*, const char*> wrong[] = {
       {"--steps 0", "--steps: '0' is not a whole number of at least 1"},
-      {"--samples 5", "--samples is for --noise"},
+      {"--samples 5", "--samples needs --noise or --jitter"},
       {"--noise 5", "'5' has no unit"},
-      {"--noise x%", "'x%' is not a share"},
+      {"--noise x%", "'x%' is not a percentage"},
       {"--noise 5%,", "'' has no unit"},
       {"--noise 5%,default=3%", "gives 'default' twice"},
       {"--noise Conv=1%,Conv=2%", "gives 'Conv' twice"},

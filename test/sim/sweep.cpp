@@ -58,7 +58,7 @@ TEST_CASE("a sweep has a result for each of its 32 rows, in their order, on any 
   CHECK(contains(results, R"("parameter":"microbatches=4 schedule=gpipe","devices":2,)"));
   const auto five = run_trainyard(folder.path(), "sweep study.toml -o five --threads 5");
   REQUIRE(five.exit_code == 0);
-  CHECK(contains(five.output, "are in five, 4 without an answer (first: row "));
+  CHECK(contains(five.output, "are in five, 4 failed (first: row "));
   CHECK(contains(five.output, ": 'lenett' is neither a built-in network nor a file)"));
   check_equal(folder.path() / "one", folder.path() / "five");
 }
@@ -154,8 +154,8 @@ TEST_CASE("ranks that would not agree, or have nothing to share, are refused by 
     return run.error;
   };
   CHECK(contains(error("--placer auto --time 1s"), "--evaluations"));
-  CHECK(contains(error("--placer heft"), "heft shares no work among ranks"));
-  CHECK(contains(error("--placer auto --objective completion"), "shares no work among ranks here"));
+  CHECK(contains(error("--placer heft"), "heft cannot share its work among ranks"));
+  CHECK(contains(error("--placer auto --objective completion"), "cannot share its work among ranks here"));
 }
 
 TEST_CASE("a line of a journal that was cut short is run again") {
@@ -206,7 +206,7 @@ TEST_CASE("what is wrong with a study, or with its folder, is told by name") {
   CHECK(contains(refused("seed = [1, 1]\n", sweep), "takes the value 1 twice"));
   CHECK(contains(refused("model = \"lenet\"\ngrid = 1\n", sweep), "[[grid]]"));
   CHECK(contains(refused("model = \"lenet\"\n", "sweep bad.toml"), "-o FOLDER"));
-  CHECK(contains(refused("model = \"lenet\"\n", sweep + " --shard 3/2"), "there is no share 3 of 2"));
+  CHECK(contains(refused("model = \"lenet\"\n", sweep + " --shard 3/2"), "there is no shard 3 of 2"));
   CHECK_FALSE(fs::exists(folder.path() / "out"));
 
   write_text(folder.path() / "study.toml", kStudy);

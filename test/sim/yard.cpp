@@ -129,9 +129,9 @@ TEST_CASE("the table of a submission as text, CSV, JSON and page; lists, and wor
   const auto failed = run_trainyard(folder.path(),
                                     "yard run --instances stg-rand0000.2xV100 --placers data-parallel,heft,etf "
                                     "--shard 1/3 -o failed");  // row 0: data-parallel, which needs --splits
-  CHECK(contains(failed.output, "1 of 3 rows are in failed, 1 without an answer (first: row 0: "));
+  CHECK(contains(failed.output, "1 of 3 rows are in failed, 1 failed (first: row 0: "));
   const auto merged = run_trainyard(folder.path(), "merge failed -o shards");
-  CHECK(contains(merged.error, "(1 of 3 rows, 1 without an answer (first: row 0: "));
+  CHECK(contains(merged.error, "(1 of 3 rows, 1 failed (first: row 0: "));
   // If schedules cannot be written, nothing is journaled, and the run can be resumed.
   const std::string rows = words_of_run("full", "");
   fs::create_directory(folder.path() / "full");
