@@ -33,7 +33,7 @@ void BackendOptions::declare(OptionSet& set, bool plays) {
     set.input("--runs", runs, "runs that profiler/torch/run.py executed (trainyard-runs/1)");
     set.check([this] {
       if (kind == Kind::recorded && runs.empty())
-        throw UsageError("--backend recorded needs --runs", "python3 profiler/torch/run.py execute writes them");
+        throw UsageError("--backend recorded needs --runs", "write them with python3 profiler/torch/run.py execute");
       if (kind != Kind::recorded && !runs.empty())
         throw UsageError("--runs is only for --backend recorded", "leave it out");
     });
@@ -149,7 +149,7 @@ std::string measured_text(const Validation& v) {
 
 std::string checks_text(const Validation& v) {
   return fmt::format("order {}, outputs {}", v.order_kept ? "kept" : "broken: " + printable(v.order_fault),
-                     v.outputs_agree ? "those of one device" : "differ from those of one device");
+                     v.outputs_agree ? "equal to those of one device" : "differ from those of one device");
 }
 
 }  // namespace

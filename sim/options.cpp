@@ -269,7 +269,8 @@ PlaceOptions PlacerOptions::options(const Placer& placer, const std::optional<st
 
 Nanoseconds long_time(const std::string& text, const std::string& option) {
   if (text.find_first_not_of("0123456789.") == std::string::npos)
-    throw UsageError(fmt::format("{}: '{}' has no unit", option, text), fmt::format("as in {}s, or {}m", text, text));
+    throw UsageError(fmt::format("{}: '{}' has no unit", option, text),
+                     fmt::format("for example {}s or {}m", text, text));
   const bool minutes = text.size() > 1 && text.back() == 'm';
   return parse_time(minutes ? text + "in" : text, option);
 }

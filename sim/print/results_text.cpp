@@ -257,14 +257,14 @@ InputError out_of_memory_error(const Run& run) {
     if (!use.out_of_memory || findings.size() == kMostFindings) continue;
     const OutOfMemory& oom = *use.out_of_memory;
     const Device& device = run.problem.cluster().device(id);
-    std::string message = fmt::format("the placement does not fit: {} needs {} at {}, it has {} ({} over)", device.name,
-                                      format_bytes(use.peak), format_time(use.peak_at), format_bytes(*device.memory),
-                                      format_bytes(oom.over));
+    std::string message = fmt::format("the placement does not fit: {} needs {} at {}, but has {} ({} over)",
+                                      device.name, format_bytes(use.peak), format_time(use.peak_at),
+                                      format_bytes(*device.memory), format_bytes(oom.over));
     message += "\n      " + peak_parts(run, id, oom);
     if (!oom.op.is_none())
-      message += fmt::format("\n      crossed at {} by {}", format_time(oom.at), graph.name(oom.op));
+      message += fmt::format("\n      limit crossed at {} by {}", format_time(oom.at), graph.name(oom.op));
     else if (oom.transfer)
-      message += fmt::format("\n      crossed at {} by the transfer of {}", format_time(oom.at),
+      message += fmt::format("\n      limit crossed at {} by the transfer of {}", format_time(oom.at),
                              graph.name(run.timeline.transfers[*oom.transfer].tensor));
     if (!oom.largest.empty()) {
       std::vector<std::string> largest;

@@ -237,7 +237,7 @@ struct CompareVerb {
     if (placers.empty()) throw UsageError("--placers: names no placer", "`trainyard placers` lists them");
     if (objective == Objective::max_load)
       throw UsageError("--objective max-load: compare ranks by makespan or completion",
-                       "`trainyard place` has max-load");
+                       "use `trainyard place` for max-load");
     if (is_union() && noise.given()) throw UsageError("--objective completion and --noise do not go together");
     if (place_again && !slow_one)
       throw UsageError("--place-again needs --slow-one", "give --slow-one too, as in --slow-one 1.5");

@@ -152,7 +152,7 @@ struct DemoVerb {
       console.progress("");
 
       text += fmt::format("\n{}: {} ops, {} placers{}\n{}", word, problem.op_count(), placed.size(),
-                          left_out.empty() ? "" : fmt::format(" (not {})", fmt::join(left_out, ", ")),
+                          left_out.empty() ? "" : fmt::format(" (without {})", fmt::join(left_out, ", ")),
                           demo_table(placed, results, console.format()));
       for (std::size_t i = 0; i < results.size(); ++i) {
         text += fmt::format("{}: {}; outputs {}\n", results[i].name, results[i].why,

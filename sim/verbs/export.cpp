@@ -207,8 +207,8 @@ struct ExportVerb {
     const bool is_schedule = begin.find("\"trainyard-schedule/") != std::string::npos || is_device_map(begin);
     if (!is_schedule && begin.find("\"trainyard-plan/") == std::string::npos) {
       if (!inputs.models.empty())
-        throw UsageError(fmt::format("--model is that of a schedule or plan, and '{}' is none", word),
-                         "give the model alone");
+        throw UsageError(fmt::format("--model needs a schedule or plan, but '{}' is neither", word),
+                         "give the model without --model");
       inputs.models = operands;
       return;
     }
@@ -325,7 +325,7 @@ struct ExportVerb {
                     const ReadBack& back, const std::vector<std::string>& lost, Console& console) {
     for (const std::string& each : lost) console.warn("lost: " + each);
     if (!back.step) console.warn("the exported file cannot be read back for this cluster: " + back.refused);
-    const std::string again = !back.step           ? "not at all"
+    const std::string again = !back.step           ? "failed"
                               : *back.step == step ? "the same, to the nanosecond"
                                                    : format_time(*back.step);
     return write(writings, name,
@@ -390,8 +390,7 @@ struct ExportVerb {
 }  // namespace
 
 const Verb kExport{
-    "export",
-    "writes a schedule or a plan for PyTorch, Megatron, DeepSpeed or ASTRA-sim, or the placement problem for solvers",
+    "export", "writes a schedule or a plan for PyTorch, Megatron, DeepSpeed or ASTRA-sim, or the problem for solvers",
     "trainyard export resnet18:batch=8 --cluster 2xV100 --coarsen pesto:20 -o model.lp", declare<ExportVerb>};
 
 }  // namespace trainyard::program

@@ -78,7 +78,7 @@ std::string machine_text(const BandwidthReport& report, const TextFormat& format
   table.add_row({"GPUs", fmt::format("{}{}", cluster.devices.size(), kind.empty() ? "" : " " + kind)});
   const auto within = [](double error) { return fmt::format("within {:.1f} %", 100 * error); };
   const auto both = [&](const char* title, const std::optional<double>& ratio) {
-    if (ratio) table.add_row({title, fmt::format("{:.0f} % of the sum of each alone", 100 * *ratio)});
+    if (ratio) table.add_row({title, fmt::format("{:.0f} % of the sum of both ways alone", 100 * *ratio)});
   };
   if (!report.to_host.empty()) {
     table.add_row({"to the host", range(report.to_host)});
@@ -87,12 +87,12 @@ std::string machine_text(const BandwidthReport& report, const TextFormat& format
   }
   if (cluster.devices.size() > 1) {
     if (!report.to_host.empty()) {
-      table.add_row({"share it", names_of(report.buses)});
+      table.add_row({"share a host bus", names_of(report.buses)});
       table.add_row({"all at once", within(report.concurrent_error)});
     }
     std::vector<BytesPerSecond> pairs;
     for (const MeasuredRoute& route : cluster.measured) pairs.push_back(route.bandwidth);
-    table.add_row({"each other", words_of(report.peers)});
+    table.add_row({"to each other", words_of(report.peers)});
     table.add_row({"pairs", range(pairs) + ", " + within(report.pair_error)});
     both("both ways at once", report.peers_both);
     if (report.one_to_all_error) table.add_row({"one to all", within(*report.one_to_all_error)});

@@ -181,7 +181,7 @@ struct ModelsVerb {
                                         {family.count.has_value(), "--count"},
                                         {family.seed.has_value(), "--seed"}})
       if (given)
-        throw UsageError(fmt::format("{} is for families of networks", option), "trainyard models family:cifar10");
+        throw UsageError(fmt::format("{} is only for families of networks", option), "trainyard models family:cifar10");
     std::vector<NetworkFacts> list;
     if (!names.empty()) list.push_back(network_facts(names.front()));
     for (const Network& network : networks()) {

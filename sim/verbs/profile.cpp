@@ -140,7 +140,7 @@ struct ProfileVerb {
     for (const ProfiledDevice& device : profile.devices) {
       const auto tracing = device.details.find("tracing");
       if (tracing != device.details.end() && tracing->second.starts_with("none: "))
-        console.warn("ops are timed by events alone: " + tracing->second.substr(6));
+        console.warn("ops are timed only by events: " + tracing->second.substr(6));
       if (tracing != device.details.end()) break;  // equal for all devices
     }
     write_outputs({{output, [&](std::ostream& out) { write_profile(profile, out); }}},
