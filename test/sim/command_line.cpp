@@ -145,7 +145,7 @@ TEST_CASE("a wrong command line exits 2, says what is wrong and what was probabl
       {"simulate chain.json --cluster pair.toml --csv -", "the four tables need four files"},
       {"simulate chain.json --cluster pair.toml --schedule s.json --seed 3", "either --schedule or --seed"},
       {"simulate chain.json --cluster pair.toml --schedule s.json --no-splits", "either --schedule or --no-splits"},
-      {"explain chain.json --cluster pair.toml --schedule s.json --parameter a=b", "--parameter: --schedule gives"},
+      {"explain chain.json --cluster pair.toml --schedule s.json --parameter a=b", "--parameter cannot be used with --schedule"},
       {"simulate chain.json --cluster pair.toml --plan p.json --policy q.json", "either --plan or --policy"},
       {"simulate chain.json --cluster pair.toml --plan p.json --no-splits", "either --plan or --no-splits"},
       {"place chain.json --cluster pair.toml --plan p.json --coarsen pesto:100", "either --plan or --coarsen"},
