@@ -144,8 +144,8 @@ TEST_CASE("a schedule that cannot be made of so few microbatches is refused with
     return test::finding_of([&] { pipeline_tasks(schedule, 0, p, m, 2); }).message;
   };
   CHECK(message(interleaved, 4, 6) ==
-        "an interleaved pipeline over 4 devices takes a multiple of 4 microbatches, not 6");
-  CHECK(message(dualpipe_v, 4, 7) == "dualpipe-v over 4 devices takes at least 8 microbatches, not 7");
+        "an interleaved pipeline over 4 devices needs a multiple of 4 microbatches, not 6");
+  CHECK(message(dualpipe_v, 4, 7) == "dualpipe-v over 4 devices needs at least 8 microbatches, not 7");
 }
 
 TEST_CASE("orders, starts, steps and activations in flight of 137 pipelines agree with an independent program") {

@@ -373,21 +373,22 @@ TEST_CASE("two ranks that share the sequence have half of each layer, and all of
   CHECK(run.peaks == std::vector{Bytes{160 + 160 + 80}});
   CHECK(plan_bound(costs, plan) <= run.step);
   CHECK(refusal(costs, {.context = 3}) ==
-        "data 1 x context 3 x tensor 1 x 1 device in a row are 3, and there are 2: context 2 would fit");
+        "data 1 x context 3 x tensor 1 x 1 device in a row need 3 devices, and there are 2: use context 2");
   costs.devices = 4;
   CHECK(refusal(costs, {.context = 4}) ==
-        "the sequence is not divisible among 4 ranks that exchange rows by all-gather: context 1, 2 can be");
+        "the sequence cannot be divided equally among 4 ranks that exchange rows by all-gather: set context to one of: "
+        "1, 2");
   CHECK(refusal(costs, {.context = 2, .exchange = ContextExchange::all_to_all}) ==
-        "the network has no attention whose sequence 2 ranks can share by all-to-all: take context 1, or "
+        "the network has no attention op whose sequence 2 ranks could share by all-to-all: use context 1, or "
         "take a network whose attention is one op: those of the zoo have the parameter fused=1 (gpt2:fused=1)");
   costs.layer_degrees.push_back({2});
   CHECK(refusal(costs, {.tensor = 2, .context = 2}) ==
-        "what each of 2 tensor ranks has is not divisible among 2 that share a sequence by all-gather: beside tensor 2 "
-        "context 1 can be");
+        "the share of each of 2 tensor ranks cannot be divided equally among 2 ranks that share a sequence by "
+        "all-gather: with tensor 2, set context to one of: 1");
   CHECK(refusal(costs, {.data = 2, .context = 2, .experts = 2}) ==
-        "replicas that share a sequence and hold different experts are not modelled: take 1 of either");
+        "context parallelism together with expert parallelism is not modelled: use context 1 or experts 1");
   CHECK(refusal(costs, {.context = 2, .degrees = {{.data = 2}, {}}, .cuts = {1}, .microbatch = 2})
-            .starts_with("a plan whose stages have degrees of their own has none that all share"));
+            .starts_with("a plan with degrees for each stage cannot have degrees for all stages too"));
 }
 
 TEST_CASE("replicas that hold different experts add up the rest alone, and hold their own state") {
@@ -423,8 +424,10 @@ TEST_CASE("replicas that hold different experts add up the rest alone, and hold 
   CHECK(run_plan(costs, four).step == Nanoseconds{600 + 14 + 108 + 2000 + 24});
   for (const ParallelPlan& plan : {two, sharing, four}) CHECK(plan_bound(costs, plan) <= run_plan(costs, plan).step);
   CHECK(refusal(costs, {.data = 4, .zero = 1, .experts = 2}) ==
-        "ZeRO 1 among replicas that hold the same experts, 2 of each, is not modelled: take stage 0, or experts 4");
-  CHECK(refusal(costs, {.data = 4, .experts = 4}) == "experts are not divisible among 4 replicas: experts 1, 2 can be");
+        "ZeRO 1 is not modelled if replicas hold the same experts (2 replicas for each expert): use ZeRO stage 0, or "
+        "experts 4");
+  CHECK(refusal(costs, {.data = 4, .experts = 4}) ==
+        "the experts cannot be divided equally among 4 replicas: set experts to one of: 1, 2");
   costs.memory = Bytes{280};  // too little for all experts of both layers
   const PlanSearchResult found =
       search_plans(costs, {.most_zero = 0, .allowed = [](const ParallelPlan& plan) { return plan.stages() == 1; }});
@@ -677,17 +680,17 @@ TEST_CASE("degrees of stages that cannot be are refused with what can") {
   Random random{5};
   const PlanCosts costs = chain_costs(random_chain(random, 4, 4, 30'000'000));
   CHECK(refusal(costs, {.degrees = {{.data = 2}, {}}, .cuts = {2}, .microbatch = 1}) ==
-        "a microbatch of 1 samples is not divisible among the 2 replicas of stage 0: data 1 would divide it");
+        "a microbatch of 1 samples cannot be divided equally among the 2 replicas of stage 0: use data 1");
   CHECK(refusal(costs, {.degrees = {{.data = 4}, {}}, .cuts = {2}, .microbatch = 4}) ==
-        "the stages have 5 devices together, and there are 4: data 2 of stage 0 would fit");
+        "the stages need 5 devices together, and there are 4: use data 2 in stage 0");
   CHECK(refusal(costs, {.degrees = {{}}, .cuts = {2}}) ==
-        "degrees are told of 1 devices in a row, and there are 2: tell them of each stage, or of none");
+        "degrees are given for 1 of the devices in a row, and there are 2: give them for each stage, or for none");
   CHECK(refusal(costs, {.data = 2, .degrees = {{}, {}}, .cuts = {2}})
-            .starts_with("a plan whose stages have degrees of their own has none that all share"));
+            .starts_with("a plan with degrees for each stage cannot have degrees for all stages too"));
   CHECK(refusal(costs, {.degrees = {{.tensor = {3}}, {}}, .cuts = {2}}) ==
-        "layers are not divisible among 3 ranks: tensor 1, 2, 4 can be");
+        "the layers cannot be divided equally among 3 ranks: set tensor to one of: 1, 2, 4");
   CHECK(refusal(costs, {.degrees = {{}, {}}, .cuts = {2}, .microbatch = 3}) ==
-        "8 samples are not microbatches of 3: microbatches of 2 would do");
+        "8 samples cannot be divided into microbatches of 3: use microbatches of 2");
 }
 
 TEST_CASE("forty layers on sixteen devices: within the bound, no worse than equal stages, and within memory") {
@@ -729,17 +732,17 @@ TEST_CASE("where devices together cannot hold parameters, gradients and state on
     return test::finding_of([&] { search_plans(costs); }).help;
   };
   // Two layers with 40 bytes of weights, 40 of gradients and 80 of state: 320.
-  CHECK(why(150) == "they are 320 B, and 2 devices of 150 B are at hand: 3 or more could hold them");
+  CHECK(why(150) == "they need 320 B, and there are 2 devices of 150 B: use 3 or more");
   CHECK(why(160) == "give more devices, or devices with more memory");  // nothing is left for a microbatch
-  CHECK_THROWS_WITH_AS(
-      search_plans(costs),
-      "no plan fits: what is kept of a microbatch exceeds the memories, with weights, gradients and optimizer state",
-      InputError);
+  CHECK_THROWS_WITH_AS(search_plans(costs),
+                       "no plan fits: weights, gradients, optimizer state and the activations of one microbatch exceed "
+                       "the memory of the devices",
+                       InputError);
   // One layer, no ranks: each of four replicas holds 80 of weights and gradients and, with ZeRO 1, 80 / 4 of state.
   costs.layer_degrees = {{1}};
   costs.layers = 1;
   costs.devices = 4;
-  CHECK(why(90) == "a device has 90 B, and needs 100 B at least, by data 4, microbatches of 1, ZeRO 1");
+  CHECK(why(90) == "even data 4, microbatches of 1, ZeRO 1 needs at least 100 B per device, and a device has 90 B");
 }
 
 TEST_CASE("moves from a plan lead to others, to each once, and compute nothing again that has no attention") {
@@ -824,57 +827,63 @@ TEST_CASE("where a plan on one device cannot hold all gradients, it is said that
     return finding.message + "; " + finding.help;
   };
   // 80 bytes of weights, 80 of gradients and 160 of state
-  const std::string help = "they are 320 B, and 1 device of 300 B is at hand: 2 or more could hold them";
-  CHECK(why() == "no plan fits: weights, gradients and optimizer state alone exceed the memories; " + help);
+  const std::string help = "they need 320 B, and there is 1 device of 300 B: use 2 or more";
+  CHECK(why() ==
+        "no plan fits: weights, gradients and optimizer state alone exceed the memory of the devices; " + help);
   costs.layer = [given = costs.layer](std::size_t layer, std::size_t samples, LayerDegree tensor) {
     LayerCost cost = given(layer, samples, tensor);
     cost.backward_memory = BackwardMemory{};
     return cost;
   };
   CHECK(why() ==
-        "no plan fits: the weights, gradients and optimizer state that a plan on one device keeps alone exceed its "
+        "no plan fits: weights, optimizer state and all gradients, which a plan on one device keeps, alone exceed its "
         "memory; " +
-            help + "; the placer single does not keep all gradients");
+            help + "; or use the placer single, which does not keep all gradients");
 }
 
 TEST_CASE("a plan that cannot be is refused by name, with the nearest that can") {
   Random random{5};
   const PlanCosts costs = chain_costs(random_chain(random, 4, 4, 30'000'000));
-  CHECK(refusal(costs, {.data = 3}) == "8 samples are not divisible in 3 shares: data 2 would divide them");
+  CHECK(refusal(costs, {.data = 3}) == "8 samples cannot be divided equally among 3 replicas: use data 2");
   CHECK(refusal(costs, {.data = 2, .microbatch = 3}) ==
-        "4 samples of a share of the batch are not microbatches of 3: microbatches of 2 would do");
-  CHECK(refusal(costs, {.tensor = 3}) == "layers are not divisible among 3 ranks: tensor 1, 2, 4 can be");
+        "4 samples of each replica cannot be divided into microbatches of 3: use microbatches of 2");
+  CHECK(refusal(costs, {.tensor = 3}) ==
+        "the layers cannot be divided equally among 3 ranks: set tensor to one of: 1, 2, 4");
   CHECK(refusal(costs, {.tensor = 2, .sequence = true}) ==
-        "there is no sequence that 2 ranks divide: leave out sequence parallelism");
+        "no layer has a sequence that 2 ranks can divide: use no sequence parallelism");
   CHECK(refusal(costs, {.sequence = true}) ==
-        "sequence parallelism is among tensor ranks, and there is one: give more ranks, or leave it out");
+        "sequence parallelism needs at least 2 tensor ranks, and there is one: use more ranks, or no sequence "
+        "parallelism");
   CHECK(refusal(costs, {.microbatch = 2, .slices = 2}) ==
-        "slices of microbatches hide what ranks of a replica communicate, and there is one: give more ranks, or take 1 "
-        "slice");
+        "slices hide communication between the ranks of a replica, and here a replica has one rank: use more ranks, or "
+        "1 slice");
   CHECK(refusal(costs, {.tensor = 2, .cuts = {2}, .microbatch = 2, .slices = 2}) ==
-        "slices of microbatches are of plans of one stage, and there are 2: take 1 slice");
+        "microbatches can be sliced only in a plan of one stage, and this plan has 2: use 1 slice");
   CHECK(refusal(costs, {.tensor = 2, .microbatch = 4, .slices = 3}) ==
-        "microbatches of 4 samples are not divisible in 3 slices: 2 would divide them");
-  CHECK(refusal(costs, {.tensor = 2, .slices = 0}) ==
-        "degrees of a plan, its microbatches, slices and chunks are at least 1: give 1 for what is not divided");
-  CHECK(refusal(costs, {.cuts = {1, 2, 3, 4}}) == "5 stages are more than 4 layers: give 4 stages at most");
+        "microbatches of 4 samples cannot be divided equally into 3 slices: use 2 slices");
+  CHECK(
+      refusal(costs, {.tensor = 2, .slices = 0}) ==
+      "the degrees, microbatches, slices and chunks of a plan must be at least 1: use 1 for each that divides nothing");
+  CHECK(refusal(costs, {.cuts = {1, 2, 3, 4}}) ==
+        "the plan has 5 stages, more than the 4 layers: use at most 4 stages");
   CHECK(refusal(costs, {.cuts = {2, 2}}) ==
-        "stage 2 would begin at layer 2, and the one before it at 2: cuts ascend between 1 and 3");
+        "stage 2 begins at layer 2 and the stage before it at layer 2, out of order or range: let the first layers of "
+        "the stages ascend, between 1 and 3");
   CHECK(refusal(costs, {.data = 4, .cuts = {2}}) ==
-        "data 4 x tensor 1 x 2 devices in a row are 8, and there are 4: data 2 would fit");
+        "data 4 x tensor 1 x 2 devices in a row need 8 devices, and there are 4: use data 2");
   CHECK(refusal(costs, {.tensor = 8}) ==
-        "data 1 x tensor 8 x 1 device in a row are 8, and there are 4: tensor 4 would fit");
+        "data 1 x tensor 8 x 1 device in a row need 8 devices, and there are 4: use tensor 4");
   CHECK(refusal(costs, {.tensor = 2, .cuts = {1, 2}}) ==
-        "data 1 x tensor 2 x 3 devices in a row are 6, and there are 4: tensor 1 would fit");
+        "data 1 x tensor 2 x 3 devices in a row need 6 devices, and there are 4: use tensor 1");
   // One degree alone cannot repair these. 4 replicas have 2 of 8 samples each, so a microbatch has 2 at most.
   CHECK(refusal(costs, {.data = 8, .tensor = 8}) ==
-        "data 8 x tensor 8 x 1 device in a row are 64, and there are 4: data 4, tensor 1 would fit");
+        "data 8 x tensor 8 x 1 device in a row need 64 devices, and there are 4: use data 4, tensor 1");
   CHECK(refusal(costs, {.data = 8, .microbatch = 3}) ==
-        "data 8 x tensor 1 x 1 device in a row are 8, and there are 4: data 4, microbatches of 2 would fit");
+        "data 8 x tensor 1 x 1 device in a row need 8 devices, and there are 4: use data 4, microbatches of 2");
   PlanCosts shared = costs;
   shared.layer_degrees.push_back({.context = 2});
   CHECK(refusal(shared, {.context = 8}) ==
-        "data 1 x context 8 x tensor 1 x 1 device in a row are 8, and there are 4: context 2 would fit");
+        "data 1 x context 8 x tensor 1 x 1 device in a row need 8 devices, and there are 4: use context 2");
   PlanCosts small = costs;
   small.memory = Bytes{1000};
   CHECK_THROWS_WITH_AS(search_plans(small), doctest::Contains("no plan fits"), InputError);

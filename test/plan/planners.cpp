@@ -379,11 +379,11 @@ TEST_CASE("a planner none of whose plans fits says so, and names the nearest") {
     CAPTURE(planner.name);
     const std::string message = refusal(costs, planner);
     CHECK(message.starts_with("no plan of " + std::string{planner.name} + " fits: the nearest, "));
-    CHECK(message.ends_with("MB beyond the memories"));
+    CHECK(message.ends_with(" MB"));
   }
   // The caller's filter allows no plan.
   costs.memory.reset();
   for (const Planner& planner : planners())
     CHECK_THROWS_WITH_AS(planner.plan(costs, {.allowed = [](const ParallelPlan&) { return false; }}),
-                         doctest::Contains("can be"), InputError);
+                         doctest::Contains("is possible"), InputError);
 }

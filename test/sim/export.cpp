@@ -203,7 +203,7 @@ TEST_CASE("a plan is written for torch, Megatron and DeepSpeed, and read in its 
        {"simulate " + of + " --plan three.json", "export " + of + " --plan three.json --to megatron -o three.sh"}) {
     const auto uneven = run_trainyard(folder.path(), words);
     CHECK(uneven.exit_code == 3);
-    CHECK(contains(uneven.error, "8 samples are not divisible in 3 shares"));
+    CHECK(contains(uneven.error, "8 samples cannot be divided equally among 3 replicas"));
     CHECK(contains(uneven.error, "three.json:1:40: error[plan]"));
   }
   CHECK(run_trainyard(folder.path(), "export " + of + " --to megatron -o x.sh").exit_code == 2);

@@ -46,7 +46,7 @@ class LayerTables {
  private:
   static LayerCost checked(LayerCost cost) {
     if (std::min(cost.forward, cost.input_gradient + cost.weight_gradient) < Nanoseconds{0})
-      refuse("negative-time", "a pass of a layer takes less than no time", "give 0 ns or more");
+      refuse("negative-time", "a pass of a layer takes a negative time", "give 0 ns or more");
     return cost;
   }
 

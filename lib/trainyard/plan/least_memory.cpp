@@ -69,20 +69,21 @@ void LeastMemory::refuse() const {
   std::string help = "give more devices, or devices with more memory";
   const auto bytes = [](double count) { return format_bytes(Bytes{static_cast<std::int64_t>(count)}); };
   if (const double all = once(!gradients_go_); !may_fit() && *costs_.memory > Bytes{0})
-    help = fmt::format("they are {}, and {} device{} of {} {} at hand: {} or more could hold them", bytes(all),
-                       costs_.devices, costs_.devices > 1 ? "s" : "", format_bytes(*costs_.memory),
-                       costs_.devices > 1 ? "are" : "is", std::ceil(all / static_cast<double>(costs_.memory->count)));
+    help = fmt::format("they need {}, and there {} {} device{} of {}: use {} or more", bytes(all),
+                       costs_.devices > 1 ? "are" : "is", costs_.devices, costs_.devices > 1 ? "s" : "",
+                       format_bytes(*costs_.memory), std::ceil(all / static_cast<double>(costs_.memory->count)));
   else if (nearest_ && !any_holds_)
-    help = fmt::format("a device has {}, and needs {} at least, by {}", format_bytes(*costs_.memory),
-                       bytes(of_device(*nearest_)), describe(*nearest_));
-  std::string message = "weights, gradients and optimizer state alone exceed the memories";
+    help = fmt::format("even {} needs at least {} per device, and a device has {}", describe(*nearest_),
+                       bytes(of_device(*nearest_)), format_bytes(*costs_.memory));
+  std::string message = "weights, gradients and optimizer state alone exceed the memory of the devices";
   if (any_holds_)
-    message = "what is kept of a microbatch exceeds the memories, with weights, gradients and optimizer state";
+    message =
+        "weights, gradients, optimizer state and the activations of one microbatch exceed the memory of the devices";
   else if (gradients_go_)
-    message = "weights, optimizer state, and gradients that have to be there at once, alone exceed the memories";
+    message = "weights, optimizer state and the gradients needed at one time alone exceed the memory of the devices";
   else if (keeps_gradients_)
-    message = "the weights, gradients and optimizer state that a plan on one device keeps alone exceed its memory";
-  if (keeps_gradients_) help += "; the placer single does not keep all gradients";
+    message = "weights, optimizer state and all gradients, which a plan on one device keeps, alone exceed its memory";
+  if (keeps_gradients_) help += "; or use the placer single, which does not keep all gradients";
   throw InputError({.code = "plan", .message = "no plan fits: " + message, .help = std::move(help)});
 }
 

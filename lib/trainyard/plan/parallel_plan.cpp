@@ -129,11 +129,11 @@ class PlanEvents {
           }
         }
       if (left == before)
-        throw InputError(
-            {.code = "plan",
-             .message = fmt::format("the tasks of {} over {} devices with {} microbatches wait for each other",
-                                    name_of(plan_.schedule), p_, m),
-             .help = "take schedule 1f1b"});
+        throw InputError({.code = "plan",
+                          .message = fmt::format("deadlock: with schedule {}, {} devices and {} microbatches, the "
+                                                 "tasks of the plan wait for each other",
+                                                 name_of(plan_.schedule), p_, m),
+                          .help = "use schedule 1f1b"});
     }
   }
 

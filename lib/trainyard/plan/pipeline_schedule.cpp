@@ -203,11 +203,11 @@ void check_microbatches(PipelineSchedule schedule, std::size_t devices, std::siz
   const bool dual = schedule == PipelineSchedule::dualpipe_v && microbatches < 2 * devices;
   if (!interleaved && !dual) return;
   throw InputError({.code = "microbatches",
-                    .message = fmt::format("{} over {} devices takes {} {} microbatches, not {}",
+                    .message = fmt::format("{} over {} devices needs {} {} microbatches, not {}",
                                            interleaved ? "an interleaved pipeline" : "dualpipe-v", devices,
                                            interleaved ? "a multiple of" : "at least",
                                            interleaved ? devices : 2 * devices, microbatches),
-                    .help = "give such a number, or take schedule 1f1b, with one stage a device"});
+                    .help = "change the number of microbatches, or use schedule 1f1b, with one stage per device"});
 }
 
 std::vector<PipelineTask> pipeline_tasks(PipelineSchedule schedule, std::size_t device, std::size_t devices,

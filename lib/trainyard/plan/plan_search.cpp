@@ -509,9 +509,9 @@ Nanoseconds plan_bound(const PlanCosts& costs, const ParallelPlan& like) { retur
 
 PlanSearchResult search_plans(const PlanCosts& costs, const PlanSearchOptions& options) {
   if (costs.layers == 0 || costs.batch == 0 || costs.devices == 0 || options.schedules.empty())
-    refuse("plan", "plans are of one or more layers, samples, devices and schedules", "give some of each");
+    refuse("plan", "a plan search needs at least one layer, sample, device and schedule", "give at least one of each");
   if (!costs.layer || !costs.update || (costs.devices > 1 && (!costs.transfer || !costs.all_reduce)))
-    refuse("plan", "the costs of plans lack functions", "set layer, update, transfer and all_reduce of PlanCosts");
+    refuse("plan", "PlanCosts has functions that are not set", "set PlanCosts::layer, update, transfer and all_reduce");
   return PlanSearch{costs, options}.run();
 }
 

@@ -366,7 +366,7 @@ TEST_CASE("replicas that hold different experts exchange tokens in every microba
     return test::finding_of([&] { place_by_plan(problem, plan, options); }).message;
   };
   CHECK(refused({.data = 4, .microbatch = 1, .experts = 3}) ==
-        "4 replicas are not groups of 3 that hold different experts");
+        "4 replicas cannot be divided into groups of 3 that hold different experts");
 }
 
 TEST_CASE("the estimate of replicas that hold different experts is near, and they are found where nothing else fits") {
