@@ -58,7 +58,7 @@ const Placer& find_placer(std::string_view name) {
   for (const Placer& placer : list) names.push_back(placer.name);
   const std::string meant = did_you_mean(name, names);
   refuse("unknown-placer", fmt::format("no placer is named '{}'", name),
-         meant.empty() ? fmt::format("there are: {}", fmt::join(names, ", ")) : meant);
+         meant.empty() ? fmt::format("the placers are: {}", fmt::join(names, ", ")) : meant);
 }
 
 std::span<const Placer> auto_members() { return catalogue().members; }

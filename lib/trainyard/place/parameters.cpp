@@ -46,7 +46,7 @@ Parameters::Parameters(const Placer& placer, const PlaceOptions& options)
   for (const auto& [name, value] : options.parameters)
     if (std::ranges::find(known, name) == known.end())
       refuse("unknown-parameter", fmt::format("placer '{}' has no parameter '{}'", placer.name, name),
-             known.empty() ? "it has none" : did_you_mean(name, known));
+             known.empty() ? "this placer has no parameters" : did_you_mean(name, known));
 }
 
 const std::string& Parameters::text(std::string_view name) const {
@@ -55,7 +55,7 @@ const std::string& Parameters::text(std::string_view name) const {
   const auto declared = std::ranges::find(placer_.parameters, name, &PlacerParameter::name);
   if (declared == placer_.parameters.end())
     refuse("unknown-parameter",
-           fmt::format("placer '{}' asks for its parameter '{}', and has none such", placer_.name, name),
+           fmt::format("placer '{}' reads parameter '{}', which it does not declare", placer_.name, name),
            "list it in Placer::parameters");
   return declared->default_value;
 }
@@ -78,7 +78,7 @@ Placer make_placer(Placer description, std::function<Schedule(const Problem&, co
     } catch (const OutOfTime&) {
       throw NoPlacementError({.code = "time",
                               .message = fmt::format("placer '{}' was not done in time", described.name),
-                              .help = "give it more time, or none to let it end"});
+                              .help = "give it more time, or no time limit"});
     }
   };
   return placer;

@@ -289,7 +289,7 @@ TEST_CASE(
     }
   const Placer rewritten = answers({.placement = Placement(2, DeviceId{0}), .rewrites = {SplitOp{.op = "t0"}}});
   CHECK_THROWS_WITH_AS(auto_place(problem, {&rewritten, 1}, {.rewrites = false}),
-                       "no member of auto has a schedule of this graph as it is", InputError);
+                       "no member of auto found a schedule without rewriting the graph", InputError);
 }
 
 TEST_CASE("a search that is stopped, or has no time, returns the best of the members") {

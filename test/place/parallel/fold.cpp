@@ -356,7 +356,7 @@ TEST_CASE("what is not alike is not folded, and the reason names the devices or 
   // One network card per host: transfers of two ranks to the next stage meet there.
   spec = preset_cluster("2x8xA100");
   spec.fabric->nics_per_host = 1;
-  CHECK(reason(spec, 2, 1, 8).find("what 'gpu0' and 'gpu1' send meets on") != std::string::npos);
+  CHECK(reason(spec, 2, 1, 8).find("transfers of 'gpu0' and 'gpu1' meet on") != std::string::npos);
   spec.fabric->sharing = Sharing::fair;
   CHECK(reason(spec, 2, 1, 8) == "1");
 }

@@ -99,10 +99,9 @@ TEST_CASE("interleaved over fewer devices, for want of layers, says so") {
   const Schedule schedule =
       place_pipeline(layers(std::vector<Stage>(5, {1, 2}), 4, 4), {.schedule = kInterleaved, .microbatches = 4});
   REQUIRE(schedule.notes.size() == 1);
-  CHECK(
-      schedule.notes.front() ==
-      "interleaved with 2 stages a device, the 5 layers of 'layers' are enough for 2 of 4 devices: schedule=1f1b takes "
-      "one stage a device");
+  CHECK(schedule.notes.front() ==
+        "with schedule interleaved (2 stages per device), the 5 layers of 'layers' are enough for only 2 of 4 devices: "
+        "use schedule=1f1b, with one stage per device");
   CHECK(place_pipeline(layers(std::vector<Stage>(8, {1, 2}), 4, 4), {.schedule = kInterleaved}).notes.empty());
 }
 

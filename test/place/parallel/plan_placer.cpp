@@ -428,14 +428,14 @@ TEST_CASE("a plan that does not fit names the nearest that does") {
     return place_by_plan(problem, {.data = 2, .microbatch = microbatch}, {.batch = 16}).notes;
   };
   REQUIRE(notes(8).size() == 1);
-  CHECK(notes(8)[0].find("the nearest that fits, data 2, microbatches of 2, needs") != std::string::npos);
+  CHECK(notes(8)[0].find("the nearest plan that fits (data 2, microbatches of 2) needs") != std::string::npos);
   CHECK(notes(2).empty());
 }
 
 TEST_CASE("ZeRO of one replica is said to divide nothing") {
   const Problem problem{training_graph(make_network("lenet:batch=16")), make_cluster(preset_cluster("2xV100"))};
   const auto notes = [&](const ParallelPlan& plan) { return place_by_plan(problem, plan, {.batch = 16}).notes; };
-  const std::vector<std::string> nothing{"ZeRO 3 divides nothing: there is one replica"};
+  const std::vector<std::string> nothing{"ZeRO 3 has no effect: there is only one replica"};
   CHECK(notes({.cuts = {2}, .microbatch = 4, .zero = 3}) == nothing);
   CHECK(notes({.data = 2, .microbatch = 4, .zero = 3}).empty());
   CHECK(notes({.cuts = {2}, .microbatch = 4}).empty());
@@ -1086,7 +1086,7 @@ TEST_CASE("gradients of experts are added as fast as measured, at the least too"
 
 TEST_CASE("a step of less than one sample has no plan") {
   const Problem problem = training_problem("lenet");
-  CHECK_THROWS_WITH_AS(place_by_plan(problem, {}, {.batch = 0}), "a step of 0 samples has no plan", InputError);
+  CHECK_THROWS_WITH_AS(place_by_plan(problem, {}, {.batch = 0}), "a batch of 0 samples cannot be planned", InputError);
   CHECK_THROWS_AS(place_plan(problem, {.batch = -4}), InputError);
 }
 

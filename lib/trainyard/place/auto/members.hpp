@@ -240,8 +240,8 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   for (const auto& refusal : refusals)
     if (refusal) throw InputError{*refusal};
   throw InputError({.code = "no-schedule",
-                    .message = "no member of auto has a schedule of this graph as it is",
-                    .help = "allow rewrites, or add a member without them"});
+                    .message = "no member of auto found a schedule without rewriting the graph",
+                    .help = "allow rewrites, or add a member that does not rewrite the graph"});
 }
 
 }  // namespace trainyard

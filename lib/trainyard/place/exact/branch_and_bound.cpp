@@ -150,12 +150,12 @@ class PlacementSearch {
 
 BranchAndBoundResult branch_and_bound(const Problem& problem, const BranchAndBoundOptions& options) {
   if (!options.fixed.empty()) {
-    check_entries("what is fixed", options.fixed.size(), problem.op_count(), "ops");
+    check_entries("the list of fixed devices", options.fixed.size(), problem.op_count(), "ops");
     for (const OpId op : problem.ops())
       if (const DeviceId device = options.fixed[op];
           !device.is_none() && (device.index() >= problem.device_count() || !problem.can_run(op, device)))
-        refuse("no-device", fmt::format("op '{}' is fixed on a device that cannot run it", problem.graph().name(op)),
-               "give one of the problem's that can, or DeviceId::none()");
+        refuse("no-device", fmt::format("op '{}' is fixed to a device that cannot run it", problem.graph().name(op)),
+               "give a device of the problem that can run it, or DeviceId::none()");
   }
   BranchAndBoundResult result;
   std::int64_t limit = options.upper_limit.count;

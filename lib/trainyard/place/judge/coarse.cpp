@@ -71,16 +71,17 @@ void check_coarsening(const Problem& problem, const Coarsening& coarsening) {
     });
   }
   if (!fits || std::ranges::any_of(cluster, [&](ClusterOpId c) { return c.index() >= members.rows(); }))
-    refuse("coarsening", fmt::format("the clusters are not of the ops of graph '{}'", problem.graph().name()),
-           "make them of this problem, by coarsen()");
+    refuse("coarsening", fmt::format("the clusters do not match the ops of graph '{}'", problem.graph().name()),
+           "make the clusters of this problem by coarsen()");
 }
 
 }  // namespace
 
 CoarsenOptions parse_coarsen(std::string_view text) {
   const auto refuse = [&](const std::string& message) {
-    throw InputError(
-        {.code = "coarsen", .message = message, .help = "as in pesto:200, merge:64, hsdag:64, talos or groups"});
+    throw InputError({.code = "coarsen",
+                      .message = message,
+                      .help = "give for example pesto:200, merge:64, hsdag:64, talos or groups"});
   };
   const std::string_view name = text.substr(0, text.find(':'));
   CoarsenOptions options;
@@ -93,11 +94,11 @@ CoarsenOptions parse_coarsen(std::string_view text) {
   else if (name == "hsdag")
     options.rule = CoarsenOptions::Rule::parse;
   else if (name != "pesto")
-    refuse(fmt::format("'{}' is no way to coarsen a graph", text));
+    refuse(fmt::format("'{}' is not a known rule to coarsen a graph", text));
   const std::string_view number = name == text ? std::string_view{} : text.substr(name.size() + 1);
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), options.target);
   if (number.empty() || error != std::errc{} || end != number.data() + number.size() || options.target == 0)
-    refuse(fmt::format("'{}' does not say how many ops are to be left", text));
+    refuse(fmt::format("'{}' does not give the number of ops to coarsen to", text));
   return options;
 }
 
@@ -121,13 +122,13 @@ Coarsening coarsen(const Problem& problem, const CoarsenOptions& how) {
   if (how.rule == CoarsenOptions::Rule::groups) return coarsen_groups(problem);
   if (how.rule == CoarsenOptions::Rule::packs) return coarsen_packs(problem);
   if (how.rule != CoarsenOptions::Rule::pesto)
-    refuse("coarsen", "ops that this rule puts together stay ops", "take merged_problem()");
+    refuse("coarsen", "this rule groups ops but does not join them into one op", "call merged_problem()");
   return coarsen(problem, how.target);
 }
 
 Problem merged_problem(const Problem& problem, std::size_t groups, CoarsenOptions::Rule rule) {
   if (rule != CoarsenOptions::Rule::merge && rule != CoarsenOptions::Rule::parse)
-    refuse("coarsen", "ops that this rule puts together become one", "take coarse_problem()");
+    refuse("coarsen", "this rule joins ops into one op", "call coarse_problem()");
   const Graph& graph = problem.graph();
   const auto kind = device_sets(problem);
   const OpGroups merged = rule == CoarsenOptions::Rule::parse

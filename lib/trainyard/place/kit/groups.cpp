@@ -55,7 +55,8 @@ Nanoseconds group_time(const Problem& problem, GroupId group, DeviceId device) {
 }
 
 DeviceId fastest_device(const Problem& problem, GroupId group, std::span<const DeviceId> able) {
-  if (able.empty()) refuse("size", "the fastest of no devices is asked for", "give those of group_devices()");
+  if (able.empty())
+    refuse("size", "the list of devices to choose the fastest of is empty", "give the devices of group_devices()");
   return *std::ranges::min_element(able, {}, [&](DeviceId device) { return group_time(problem, group, device); });
 }
 

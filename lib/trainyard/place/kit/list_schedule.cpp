@@ -13,7 +13,7 @@
 namespace trainyard {
 
 Schedule list_schedule(const Problem& problem, const ListOptions& options, const PlanRun& run) {
-  if (!run) refuse("placer", "a list schedule has no run", "give a function that places the ops");
+  if (!run) refuse("placer", "a list schedule has no run function", "give a function that places the ops");
   Evaluator evaluator{problem};
   return best_retreat([&](int memory_percent) {
     AnalyticPlan plan{problem, options.insertion, memory_percent, Checkpoint{options.stop}};
@@ -21,7 +21,7 @@ Schedule list_schedule(const Problem& problem, const ListOptions& options, const
     Schedule schedule = plan.schedule();
     if (const auto left = std::ranges::find(schedule.placement, DeviceId::none()); left != schedule.placement.end())
       refuse("not-placed",
-             fmt::format("the run of a list schedule places no op '{}'",
+             fmt::format("the run function of a list schedule does not place op '{}'",
                          problem.graph().name(OpId{static_cast<std::size_t>(left - schedule.placement.begin())})),
              "call AnalyticPlan::place() for every op");
     const Outcome outcome = keep_order(evaluator, taken, options.order, schedule, options.stop);

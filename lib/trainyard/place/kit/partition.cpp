@@ -56,7 +56,8 @@ std::vector<std::size_t> partition_chain(const std::vector<PartitionItem>& items
   const std::size_t count = items.size();
   const auto is_short = [&](const PartitionBin& bin) { return bin.times.size() != count; };
   if ((bins.empty() && count > 0) || std::ranges::any_of(bins, is_short))
-    refuse("size", "a chain is cut into bins, each with a time for every item", "give one bin or more, and all times");
+    refuse("size", "cutting a chain needs at least one bin, and in each bin a time for every item",
+           "give at least one bin, and all times");
   const auto held = running_sums<Bytes>(count, [&](std::size_t i) { return items[i].held; });
   std::vector<Bytes> transient_values;
   for (const PartitionItem& item : items) transient_values.push_back(item.transient);

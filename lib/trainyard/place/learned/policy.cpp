@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 8> kNames{"placeto",
                                                  "giph"};
 
 [[noreturn]] void wrong_weights(std::string message) {
-  refuse("policy-weights", std::move(message), "train the policy anew: trainyard train");
+  refuse("policy-weights", std::move(message), "train the policy again: trainyard train");
 }
 
 std::vector<std::string> device_names(const Problem& problem) {
@@ -62,8 +62,8 @@ std::unique_ptr<learned::PolicyNetwork<float>> make_policy_network(std::string_v
   if (placer == "giph") return std::make_unique<learned::GiphNetwork<float>>(learned::GiphSizes{}, seed);
   if (!is_learned_placer(placer)) {
     std::vector<std::string> names(kNames.begin(), kNames.end());
-    refuse("unknown-placer", fmt::format("'{}' is no placer that learns a policy", placer),
-           fmt::format("{} there are: {}", did_you_mean(placer, names), fmt::join(names, ", ")));
+    refuse("unknown-placer", fmt::format("'{}' is not a placer that learns a policy", placer),
+           fmt::format("{} placers that learn a policy: {}", did_you_mean(placer, names), fmt::join(names, ", ")));
   }
   learned::PlacetoSizes sizes{.devices = devices};
   if (placer == "placeto-simple-aggregator") sizes.embedding = Embedding::aggregator;
@@ -114,7 +114,7 @@ TrainedPolicy train_policy(std::span<const Problem> problems, const PolicyTraini
 std::unique_ptr<learned::PolicyNetwork<float>> network_of(const LearnedPolicy& policy) {
   auto network = make_policy_network(policy.placer, policy.devices.size(), 0);
   if (network->parameters.size() != policy.weights.size())
-    wrong_weights(fmt::format("the policy has {} arrays of weights, and '{}' for {} devices has {}",
+    wrong_weights(fmt::format("the policy has {} arrays of weights, but placer '{}' for {} devices needs {}",
                               policy.weights.size(), policy.placer, policy.devices.size(), network->parameters.size()));
   for (std::size_t i = 0; i < policy.weights.size(); ++i) {
     const LearnedPolicy::Weights& given = policy.weights[i];
@@ -122,9 +122,9 @@ std::unique_ptr<learned::PolicyNetwork<float>> network_of(const LearnedPolicy& p
     const auto rows = static_cast<std::size_t>(value.rows()), columns = static_cast<std::size_t>(value.cols());
     if (given.name != network->parameters.name(i) || given.rows != rows || given.columns != columns ||
         given.values.size() != rows * columns)
-      wrong_weights(fmt::format("the weights '{}' ({} x {}) stand where '{}' for {} devices has '{}' ({} x {})",
-                                given.name, given.rows, given.columns, policy.placer, policy.devices.size(),
-                                network->parameters.name(i), rows, columns));
+      wrong_weights(fmt::format(
+          "the policy has weights '{}' ({} x {}) where placer '{}' for {} devices needs '{}' ({} x {})", given.name,
+          given.rows, given.columns, policy.placer, policy.devices.size(), network->parameters.name(i), rows, columns));
     std::ranges::copy(given.values, value.data());
   }
   return network;
@@ -134,7 +134,7 @@ Schedule place_by_policy(const Problem& problem, const LearnedPolicy& policy) {
   const auto network = network_of(policy);
   if (policy.devices.size() != problem.device_count() && !network->fits_any_devices())
     refuse("device-count",
-           fmt::format("the policy was trained for {} devices ({}), and '{}' has {}", policy.devices.size(),
+           fmt::format("the policy was trained for {} devices ({}), but cluster '{}' has {}", policy.devices.size(),
                        policy.cluster, problem.cluster().name(), problem.device_count()),
            fmt::format("train one for this cluster: trainyard train --placer {}", policy.placer));
   const learned::PlacementTask task{problem, policy.grouping};

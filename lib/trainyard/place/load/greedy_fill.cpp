@@ -72,10 +72,10 @@ LoadPlacement greedy_fill(const LoadProblem& problem) {
       for (const DeviceId device : problem.devices())
         if (can(device) && (to.is_none() || room[device.index()] > room[to.index()])) to = device;
     if (to.is_none())
-      refuse(
-          "no-split",
-          "no device can run all ops that share one with '" + problem.op(blocks.ops[block.index()].front()).name + "'",
-          "they are of one group, or lie between such ops");
+      refuse("no-split",
+             "no device can run all ops that must be on the same device as '" +
+                 problem.op(blocks.ops[block.index()].front()).name + "'",
+             "these ops are in one colocation group, or lie between ops of it");
     devices[block.index()] = to;
     if (room[to.index()] != std::numeric_limits<std::int64_t>::max()) room[to.index()] -= size;
   }

@@ -232,8 +232,9 @@ HierarchicalSplit hierarchical_split(const LoadProblem& problem, const Contracti
                                      const std::vector<BlockId>& order, const LoadHierarchy& hierarchy, LoadSum sum) {
   if (order.size() > kMostBlocks)
     refuse("too-many-blocks",
-           fmt::format("{} blocks are more than the {} that two levels are solved for", order.size(), kMostBlocks),
-           "coarser layers make fewer blocks");
+           fmt::format("{} blocks are too many: two levels of devices are solved for at most {} blocks", order.size(),
+                       kMostBlocks),
+           "use coarser layers, which make fewer blocks");
   return HierarchicalDp{problem, blocks, order, hierarchy, sum}.run();
 }
 

@@ -30,8 +30,9 @@ class DeviceCounts {
       size *= most_.back() + 1;
       if (size > kMostStates)
         refuse("too-many-kinds",
-               fmt::format("devices of {} kinds can be chosen in more than {} ways", problem.kind_count(), kMostStates),
-               "placer 'load-search' takes any number of kinds");
+               fmt::format("the devices of {} kinds can be combined in more than {} ways", problem.kind_count(),
+                           kMostStates),
+               "use placer 'load-search', which accepts any number of kinds");
     }
     size_ = static_cast<std::uint32_t>(size);
     std::ranges::reverse(most_);

@@ -88,7 +88,8 @@ IdealLattice IdealLattice::all(const Contraction& blocks, std::size_t most, std:
           {static_cast<std::uint32_t>(to), static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(from)});
       if (sets.size() > most)
         refuse("too-many-ideals", fmt::format("the graph can be cut in more than {} places", most),
-               "placer 'dpl' cuts it along one order; coarser layers have fewer places");
+               "use placer 'dpl', which cuts along one order of the ops, or coarser layers, which have fewer places to "
+               "cut");
     }
   }
   lattice.first_.assign(sets.size() + 1, 0);

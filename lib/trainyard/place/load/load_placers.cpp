@@ -22,8 +22,8 @@ Schedule schedule_of(const Problem& problem, const LoadProblem& load, const Cont
   if (!split.found())
     throw NoPlacementError(
         {.code = "no-split",
-         .message = "the model does not fit: no contiguous split keeps the memory, the device kinds and the groups",
-         .help = "placer 'load-search' also tries splits that are not contiguous"});
+         .message = "the model does not fit: no contiguous split respects memory, device kinds and colocation groups",
+         .help = "use placer 'load-search', which also tries splits that are not contiguous"});
   return ordered_schedule(problem, placement_of(split, blocks, load));
 }
 
@@ -84,11 +84,11 @@ Schedule place_load_program(const Problem& problem, bool contiguous, std::int64_
   program.stop = stop_of(options);
   const LoadProgramResult result = solve_load_program(load, program);
   if (!result.placement)
-    throw NoPlacementError({.code = "no-split",
-                            .message = result.infeasible
-                                           ? "no placement keeps the memory, the device kinds and the groups"
-                                           : "the integer program found no placement",
-                            .help = "placer 'load-search' finds the one that is beyond the memory least"});
+    throw NoPlacementError(
+        {.code = "no-split",
+         .message = result.infeasible ? "no placement respects memory, device kinds and colocation groups"
+                                      : "the integer program found no placement",
+         .help = "use placer 'load-search', which finds the placement that exceeds the memory least"});
   return ordered_schedule(problem, *result.placement);
 }
 

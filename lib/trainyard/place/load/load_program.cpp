@@ -360,7 +360,7 @@ LoadProgramResult solve_load_program(const LoadProblem& problem, const LoadProgr
   if (columns > options.most_columns)
     refuse("too-large",
            fmt::format("the integer program would have {} columns, more than {}", columns, options.most_columns),
-           "placer 'load-search' has no such limit");
+           "use placer 'load-search', which has no limit on size");
   builder.add_the_rest();
   assert(builder.program().linear.columns() == columns);
   IntegerOptions solver{.seconds = options.seconds, .nodes = options.nodes, .gap = options.gap, .stop = options.stop};

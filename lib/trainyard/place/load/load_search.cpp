@@ -41,8 +41,9 @@ std::vector<Devices> able_devices(const LoadProblem& problem) {
       if (problem.color_time(color, problem.kind_of(device)) != kNeverLoad) able[color].push_back(device);
     if (able[color].empty())
       refuse("no-device",
-             "no device can run all ops that share one with '" + problem.op(problem.color_ops(color)[0]).name + "'",
-             "they are of one group, or backward ops that follow it");
+             "no device can run all ops that must be on the same device as '" +
+                 problem.op(problem.color_ops(color)[0]).name + "'",
+             "these ops are in one colocation group, or are backward ops on the device of their forward ops");
   }
   return able;
 }

@@ -300,22 +300,23 @@ std::optional<OffloadStart> recomputing(const Problem& problem, const Schedule& 
       {.code = "no-host",
        .message = fmt::format("no placement fits, and cluster '{}' has no device of class cpu to offload to",
                               problem.cluster().name()),
-       .help = "take a cluster with a host, as cpu-v100, or a placer that computes again what it does not keep: "
-               "pipeline, plan"});
+       .help =
+           "use a cluster with a host, for example cpu-v100, or a placer that recomputes activations: pipeline, plan"});
 }
 
 [[noreturn]] void refuse_out_of_memory(const Problem& problem, const std::vector<OffloadPlan::Excess>& excess,
                                        Bytes least) {
-  std::string message = fmt::format("{} too many, as simulated", format_bytes(least));
+  std::string message = fmt::format("in the simulation it exceeds the memory by {}", format_bytes(least));
   if (!excess.empty()) {
     const auto& fewest = *std::ranges::min_element(excess, {}, &OffloadPlan::Excess::bytes);
     const Device& device = problem.cluster().device(fewest.device);
-    message = fmt::format("while '{}' runs {} needs {} more than its {}, with all away that can be", fewest.op,
-                          device.name, format_bytes(fewest.bytes), format_bytes(*device.memory));
+    message =
+        fmt::format("while op '{}' runs, {} needs {} more than its {}, even with everything offloaded that can be",
+                    fewest.op, device.name, format_bytes(fewest.bytes), format_bytes(*device.memory));
   }
   throw NoPlacementError({.code = "out-of-memory",
                           .message = "no placement fits by offloading: " + message,
-                          .help = "take a smaller batch, or more devices"});
+                          .help = "use a smaller batch, or more devices"});
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ class Fold {
   FoldClasses classes(const std::set<std::pair<std::size_t, std::size_t>>& crossings) {
     for (std::size_t at = 1; at < mesh_.devices.size(); ++at)
       if (mesh_.devices[at].index() != mesh_.devices.front().index() + at)
-        refuse(fmt::format("'{}' is not next to '{}'", name(mesh_.devices[at]), name(mesh_.devices[at - 1])));
+        refuse(fmt::format("device '{}' does not come directly after '{}' in the cluster", name(mesh_.devices[at]),
+                           name(mesh_.devices[at - 1])));
     add_tasks(crossings);
     check_meetings();
     refine();
@@ -66,10 +67,10 @@ class Fold {
   };
 
   [[noreturn]] void refuse(const std::string& why,
-                           const char* help = "give equal hosts and links, or fewer devices") const {
+                           const char* help = "use equal hosts and links, or fewer devices") const {
     throw InputError({.code = "too-large",
-                      .message = fmt::format("the plan is too large to be simulated whole, and its {} replicas of {} "
-                                             "ranks are not alike: {}",
+                      .message = fmt::format("the plan is too large to be simulated unfolded, and cannot be folded, as "
+                                             "its {} replicas of {} ranks are not alike: {}",
                                              mesh_.replicas, mesh_.ranks, why),
                       .help = help});
   }
@@ -180,10 +181,10 @@ class Fold {
         if (before == kNobody || before == t || tasks_[before].which != tasks_[t].which) continue;
         if (cluster_.channel(channel).fair) continue;
         const Task &x = tasks_[before], &y = tasks_[t];
-        refuse(fmt::format("what '{}' and '{}' send meets on '{}', and takes turns",
+        refuse(fmt::format("transfers of '{}' and '{}' meet on '{}' and take turns",
                            name(mesh_.at(x.from, x.replica, x.rank)), name(mesh_.at(y.from, y.replica, y.rank)),
                            cluster_.channel(channel).name),
-               "let transfers share links (--sharing fair), give equal hosts and links, or fewer devices");
+               "let transfers share links (--sharing fair), or use equal hosts and links, or fewer devices");
       }
     }
   }
@@ -244,9 +245,10 @@ class Fold {
       if (r % mesh_.group() != 0)
         refuse(fmt::format("'{}' and '{}' share a sequence or experts and differ in kind, memory, gap or links",
                            name(mesh_.at(0, r / mesh_.group() * mesh_.group(), 0)), name(mesh_.at(0, r, 0))));
-    if (mesh_.experts > 1 && classes.sizes.size() > 1) refuse("replicas of several classes divide experts");
+    if (mesh_.experts > 1 && classes.sizes.size() > 1)
+      refuse("replicas that divide experts have different devices or links");
     if (classes.sizes.size() > most_)
-      refuse(fmt::format("they fall into {} classes by devices and links, and at most {} of their size are simulated",
+      refuse(fmt::format("they form {} classes by devices and links, and at most {} classes of this size are simulated",
                          classes.sizes.size(), most_));
     return classes;
   }
@@ -272,7 +274,7 @@ class Fold {
       for (std::size_t h = tasks_[t].first_held; h < end_of(t); ++h)
         if (const Channel& channel = cluster_.channel(held_[h].channel);
             !channel.fair && !alike.contains(all[held_[h].channel]))
-          refuse(fmt::format("'{}' is shared with what is left out", channel.name));
+          refuse(fmt::format("'{}' is shared with transfers that folding leaves out", channel.name));
     }
   }
 

@@ -38,10 +38,10 @@ class Pipelining {
         microbatches_(options.microbatches > 0 ? options.microbatches : chosen_microbatches()) {
     check_microbatches(options.schedule, row_, microbatches_);
     if (microbatches_ > samples())
-      throw InputError(
-          {.code = "microbatches",
-           .message = fmt::format("{} microbatches of {} samples, which a replica has", microbatches_, samples()),
-           .help = fmt::format("give {} at most, or a larger batch", samples())});
+      throw InputError({.code = "microbatches",
+                        .message = fmt::format("{} microbatches are more than the {} samples of a replica",
+                                               microbatches_, samples()),
+                        .help = fmt::format("use at most {} microbatches, or a larger batch", samples())});
   }
 
   Schedule run() {
@@ -75,10 +75,11 @@ class Pipelining {
     std::vector<DeviceId> devices = worthy_devices(problem_);
     const std::size_t replicas = options_.replicas;
     if (replicas == 0 || replicas > devices.size())
-      throw InputError({.code = "replicas",
-                        .message = fmt::format("{} replicas over {} devices", replicas, devices.size()),
-                        .help = fmt::format("give 1 to {}", devices.size())});
-    if (replicas > 1) check_batch(graph_, "replicas", "give one replica");
+      throw InputError(
+          {.code = "replicas",
+           .message = fmt::format("{} replicas over {} devices are not possible", replicas, devices.size()),
+           .help = fmt::format("use 1 to {} replicas", devices.size())});
+    if (replicas > 1) check_batch(graph_, "replicas", "use one replica");
     devices.resize(replicas * std::min(devices.size() / replicas, std::max<std::size_t>(layers_.size() / chunks_, 1)));
     return devices;
   }
@@ -86,9 +87,8 @@ class Pipelining {
     const std::size_t worthy = worthy_devices(problem_).size();
     if (chunks_ > 1 && mesh_.size() < worthy && options_.replicas == 1)
       best_->schedule.notes.push_back(
-          fmt::format("{} with {} stages a device, the {} layers of '{}' are enough for {} of {} devices: "
-                      "schedule=1f1b takes "
-                      "one stage a device",
+          fmt::format("with schedule {} ({} stages per device), the {} layers of '{}' are enough for only {} of {} "
+                      "devices: use schedule=1f1b, with one stage per device",
                       name_of(options_.schedule), chunks_, layers_.size(), graph_.name(), mesh_.size(), worthy));
   }
   /// Adds a note if the schedule fills gaps with weight gradients but no op of the graph makes them alone.
@@ -98,8 +98,8 @@ class Pipelining {
     for (const OpId op : graph_.ops())
       if (makes_only_gradients(graph_, op, gradients)) return;
     best_->schedule.notes.push_back(
-        fmt::format("{} fills gaps with gradients of weights, which no op of '{}' makes alone: --granularity fine has "
-                    "them apart",
+        fmt::format("schedule {} fills gaps with the gradients of weights, but no op of '{}' computes only these: use "
+                    "--granularity fine, which separates them",
                     name_of(options_.schedule), graph_.name()));
   }
   std::size_t chosen_microbatches() const {
@@ -155,10 +155,11 @@ class Pipelining {
 
   LayerStages pipedream_stages() const {
     if (chunks_ > 1)
-      throw InputError({.code = "parameter-value",
-                        .message = fmt::format("PipeDream's partitioner makes one stage a device, and {} takes several",
-                                               name_of(options_.schedule)),
-                        .help = "take stages=time"});
+      throw InputError(
+          {.code = "parameter-value",
+           .message = fmt::format("PipeDream's partitioner makes one stage per device, but schedule {} needs several",
+                                  name_of(options_.schedule)),
+           .help = "use stages=time"});
     std::vector<DeviceId> row;
     for (std::size_t i = 0; i < row_; ++i) row.push_back(mesh_[i * options_.replicas]);
     return LayerStages{trainyard::pipedream_stages(problem_, layers_, row)};

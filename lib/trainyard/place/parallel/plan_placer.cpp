@@ -126,14 +126,16 @@ std::string beyond_memory(const PlanCosts& costs, const PlanSetting& setting, co
   const auto fits = nearest_simulated(costs, setting, plan, run, spare);
   return fmt::format(
       "the plan needs {}; {}",
-      costs.share_of_memory ? fmt::format("{} more than a device has", format_bytes(Bytes{0} - spare))
-                            : fmt::format("{} of a device's {}", format_bytes(memory - spare), format_bytes(memory)),
-      fits ? fmt::format("the nearest that fits, {}, {}", describe(fits->first),
-                         costs.share_of_memory
-                             ? fmt::format("leaves {} of a device at least", format_bytes(fits->second))
-                             : fmt::format("needs {}", format_bytes(memory - fits->second)))
-           : fmt::format("none found with its degrees fits: the placer plan looks for others on {} devices",
-                         setting.devices.size()));
+      costs.share_of_memory
+          ? fmt::format("{} more memory than a device has", format_bytes(Bytes{0} - spare))
+          : fmt::format("{} per device, and a device has {}", format_bytes(memory - spare), format_bytes(memory)),
+      fits
+          ? fmt::format("the nearest plan that fits ({}) {}", describe(fits->first),
+                        costs.share_of_memory
+                            ? fmt::format("leaves at least {} of each device free", format_bytes(fits->second))
+                            : fmt::format("needs {}", format_bytes(memory - fits->second)))
+          : fmt::format("no plan found with these degrees fits: the placer plan also tries other degrees on {} devices",
+                        setting.devices.size()));
 }
 
 struct SearchedPlans {
@@ -172,9 +174,9 @@ SearchedPlans plans_in_order(const Problem& problem, const PlanPlacerOptions& op
   if (!best.best && best.refusal) throw InputError(*best.refusal);
   if (!best.best)
     throw InputError({.code = "too-large",
-                      .message = fmt::format("graph '{}' is too large to be simulated as any plan over {} devices",
+                      .message = fmt::format("graph '{}' is too large: no plan for it over {} devices can be simulated",
                                              graph.name(), setting.devices.size()),
-                      .help = "give fewer devices, or a coarser graph"});
+                      .help = "use fewer devices, or a coarser graph"});
   try {
     trials.search_with_less_memory(best, found.best, promised);
     trials.improve(best);
@@ -193,7 +195,7 @@ SearchedPlans plans_in_order(const Problem& problem, const PlanPlacerOptions& op
 }  // namespace
 
 Schedule place_plan(const Problem& problem, const PlanPlacerOptions& options) {
-  if (options.candidates == 0) refuse("range", "no plan is to be simulated", "give 1 or more candidates");
+  if (options.candidates == 0) refuse("range", "0 candidates leave no plan to simulate", "give 1 or more candidates");
   check_training(problem.graph());
   std::optional<SearchedPlans> best;
   std::optional<InputError> refusal;
@@ -222,7 +224,7 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
   check_plan(setting.chain.own_costs(plan), plan);
   if (const std::size_t parts = setting.batch / plan.data / plan.microbatch; parts > limits::kMostRewrittenOps)
     refuse("too-large", fmt::format("a step of {} microbatches is too large to be simulated", parts),
-           "give larger microbatches, or fewer samples");
+           "use larger microbatches, or fewer samples");
   const PlanCosts costs = setting.chain.costs(plan);
   const PlanStep run = run_plan(costs, plan);
   const bool may_lack = costs.memory && peak_of(run) > Bytes{costs.memory->count / 2};
@@ -231,7 +233,8 @@ Schedule place_by_plan(const Problem& problem, const ParallelPlan& plan, const P
     made.schedule.notes.push_back(beyond_memory(costs, setting, plan, run, *made.spare));
   bool shares = plan.zero == 0;
   for (std::size_t i = 0; i < plan.devices_in_row(); ++i) shares = shares || plan.shards(i).state > 1;
-  if (!shares) made.schedule.notes.push_back(fmt::format("ZeRO {} divides nothing: there is one replica", plan.zero));
+  if (!shares)
+    made.schedule.notes.push_back(fmt::format("ZeRO {} has no effect: there is only one replica", plan.zero));
   return std::move(made.schedule);
 }
 
@@ -262,10 +265,10 @@ Schedule place_by_planner(const Problem& problem, const Planner& planner, const 
     try {
       const PlannerAnswer answer = planner.plan(costs, asked);
       if (!std::isfinite(answer.objective))
-        refuse("planner", fmt::format("the objective of '{}' is {}", describe(answer.plan), answer.objective),
-               "give its own prediction of the step, in nanoseconds");
+        refuse("planner", fmt::format("the objective of plan '{}' is {}", describe(answer.plan), answer.objective),
+               "return the planner's own prediction of the step time, in nanoseconds");
       PlannedSchedule made = setting.planned(answer.plan);
-      made.schedule.notes.push_back(fmt::format("{}, by its own objective {}", describe(answer.plan),
+      made.schedule.notes.push_back(fmt::format("{}; the planner's own objective is {}", describe(answer.plan),
                                                 format_time(nanoseconds_from_seconds(answer.objective / 1e9))));
       if (!found || made.outcome.excess == Bytes{0}) found = std::move(made);
     } catch (const InputError&) {  // no plan fits in so little, or one that fits is too large

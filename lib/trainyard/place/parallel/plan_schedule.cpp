@@ -92,10 +92,10 @@ class Planning {
         if (plan_.fold)
           throw InputError(
               {.code = "too-large",
-               .message = fmt::format("the plan is too large to be simulated whole, and '{}' cannot run "
-                                      "op '{}' of its stage",
+               .message = fmt::format("the plan is too large to be simulated unfolded, and cannot be folded, as '{}' "
+                                      "cannot run op '{}' of its stage",
                                       whole.cluster().device(device).name, graph_.name(planned.original[ops.front()])),
-               .help = "give devices that run all ops, or fewer"});
+               .help = "use devices that can run all ops, or fewer devices"});
         std::vector<DeviceId> able;
         for (const DeviceId other : whole.devices())
           if (whole.can_run(group, other)) able.push_back(other);

@@ -108,14 +108,14 @@ std::vector<DeviceOrder> device_orders(const Problem& problem) {
   return orders;
 }
 
-void check_training(const Graph& graph) { check_batch(graph, "no-training", "plans are of training steps"); }
+void check_training(const Graph& graph) { check_batch(graph, "no-training", "give the graph of a training step"); }
 
 std::size_t batch_of(const PlanPlacerOptions& options, std::size_t devices) {
   if (!options.batch) return kSamples * devices;
   if (*options.batch < 1)
     throw InputError({.code = "range",
-                      .message = fmt::format("a step of {} samples has no plan", *options.batch),
-                      .help = "give 1 or more, or none for 16 a device"});
+                      .message = fmt::format("a batch of {} samples cannot be planned", *options.batch),
+                      .help = "give a batch of 1 or more, or none for 16 samples per device"});
   return static_cast<std::size_t>(*options.batch);
 }
 
@@ -178,8 +178,8 @@ PlannedSchedule PlanSetting::planned(const ParallelPlan& plan, const std::functi
   made.schedule.parallel->order = order;
   if (stages.fold && options.detail == PlanDetail::fitting)
     made.schedule.notes.push_back(
-        fmt::format("too large to be simulated whole: of {} replicas of {} tensor ranks, those that do the same as "
-                    "another are left out",
+        fmt::format("the plan is too large to be simulated unfolded: of its {} replicas of {} tensor ranks, those that "
+                    "do the same as another are left out",
                     plan.replicas(), plan.tensor));
   return made;
 }

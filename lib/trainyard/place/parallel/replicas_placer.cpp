@@ -140,7 +140,7 @@ bool is_too_large(const Graph& graph, const Replicate& replicate) {
 }  // namespace
 
 Schedule place_replicas(const Problem& problem, const ReplicasOptions& options) {
-  check_batch(problem.graph(), "no-training", "data parallelism is of training steps");
+  check_batch(problem.graph(), "no-training", "give the graph of a training step");
   std::vector<DeviceId> devices = worthy_devices(problem);
   Replicate replicate{.replicas = devices.size(),
                       .collective = options.collective,

@@ -85,7 +85,7 @@ MakespanProgram::MakespanProgram(const Problem& problem, const MakespanProgramOp
     refuse("too-large",
            fmt::format("the integer program of {} ops would have more than {} columns", problem.op_count(),
                        options.most_columns),
-           "coarsen first: --coarsen pesto:40");
+           "coarsen the graph first: --coarsen pesto:40");
   follows_ = closure(problem.graph());
   column("C", limit, false);
   add_places(limit);
@@ -95,7 +95,7 @@ MakespanProgram::MakespanProgram(const Problem& problem, const MakespanProgramOp
   if (names_.size() > options.most_columns)
     refuse("too-large",
            fmt::format("the integer program would have {} columns, more than {}", names_.size(), options.most_columns),
-           "coarsen first: --coarsen pesto:40");
+           "coarsen the graph first: --coarsen pesto:40");
 }
 
 void MakespanProgram::add_places(double limit) {

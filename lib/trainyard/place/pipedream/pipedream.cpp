@@ -204,10 +204,11 @@ PipelinePartition pipedream_partition(const LayerProfile& profile, const std::ve
       .levels = {},
       .stage = std::vector<std::size_t>(profile.layers.size())};
   if (partition.pipeline == kNever)
-    refuse("no-partition",
-           fmt::format("no pipeline of '{}' has {}", profile.name,
-                       options.memory ? "room in memory" : "as many stages as there are machines"),
-           options.straight ? "fewer machines, or stages on several machines" : "more memory");
+    refuse(
+        "no-partition",
+        fmt::format("no pipeline of '{}' {}", profile.name,
+                    options.memory ? "fits in memory" : "has one stage for each machine"),
+        options.straight ? "use fewer machines, or allow stages on several machines" : "use devices with more memory");
   std::vector<PipelineStage> runs{{0, last + 1, partition.one_device, 1}};
   for (auto search = searches.rbegin(); search != searches.rend(); ++search) {
     std::vector<PipelineStage> within;

@@ -75,7 +75,7 @@ class StateSearch {
   [[noreturn]] void refuse() const {
     throw InputError({.code = "too-many-states",
                       .message = fmt::format("'{}' can be cut in more than {} places", profile_.name, most_),
-                      .help = "a network of parallel branches: merge layers, or use a chain"});
+                      .help = "the network has parallel branches: merge layers, or use a chain"});
   }
 
   std::size_t find(const Antichain& antichain) {
