@@ -225,7 +225,7 @@ TEST_CASE("a measured run is drawn beneath its prediction, without a critical pa
     const std::string page = page_text({.runs = {&predicted, &measured}});
     const json data = page_data(page);
     CHECK(page.find("Predicted, not measured.") == page.npos);
-    CHECK(page.find("Rows that say so are measured, the others are predicted.") != page.npos);
+    CHECK(page.find("Rows marked as measured are measured; all others are predicted.") != page.npos);
     CHECK(data["runs"][0]["beneath"] == 1);
     CHECK(data["runs"][1]["beneath"].is_null());
     CHECK(data["runs"][0]["drawing"]["path"].size() > 0);
@@ -327,7 +327,7 @@ TEST_CASE("a page of runs without timelines has their rows alone, and files of s
   run.timeline.transfers = {};
   const std::string page = page_text({.runs = {&run, &run}});
   CHECK(page_data(page)["runs"][0]["drawing"].is_null());
-  CHECK(page.find("It keeps no timeline.") != page.npos);
+  CHECK(page.find("This run has no timeline.") != page.npos);
   std::ostringstream out;
   for (const auto write : {&write_svg, &write_ops_csv, &write_transfers_csv, &write_links_csv, &write_memory_csv})
     CHECK_THROWS_AS(write(run, out), InputError);

@@ -108,7 +108,7 @@ TEST_CASE("what goodput cannot tell is refused with a remedy") {
   const std::string good = "goodput " + job + "--mtbf 5kh --checkpoint 60s ";
   for (const char* number : {"--interval 0steps", "--interval xsteps", "--trials 1"})
     CHECK(contains(run_trainyard(folder.path(), good + number).error, "is not a whole number of at least"));
-  refused(job + "--mtbf 5kh --checkpoint 60s --interval 2000h", "next to no interval is ever completed");
+  refused(job + "--mtbf 5kh --checkpoint 60s --interval 2000h", "hardly any interval is ever completed");
   refused(job + "--mtbf 1h --checkpoint 600s", "it hardly ever succeeds");
 }
 

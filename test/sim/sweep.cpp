@@ -213,9 +213,9 @@ TEST_CASE("what is wrong with a study, or with its folder, is told by name") {
   REQUIRE(run_trainyard(folder.path(), "sweep study.toml -o out").exit_code == 0);
   CHECK(contains(run_trainyard(folder.path(), "sweep study.toml -o out").error, "--resume"));
   CHECK(contains(refused("model = \"lenet\"\n", sweep + " --resume"), "another study"));
-  CHECK(contains(run_trainyard(folder.path(), "merge out nowhere -o all").error, "'nowhere' holds no sweep"));
+  CHECK(contains(run_trainyard(folder.path(), "merge out nowhere -o all").error, "'nowhere' does not hold a sweep"));
   // flock holds the lock as another process would, as long as the shell runs.
   const auto second = run_trainyard(folder.path(), "sweep study.toml -o out --resume", "flock out/lock");
   CHECK(second.exit_code == 3);
-  CHECK(contains(second.error, "another sweep writes into 'out'"));
+  CHECK(contains(second.error, "another sweep is writing into 'out'"));
 }

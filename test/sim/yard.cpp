@@ -77,7 +77,7 @@ TEST_CASE("a false claim, and a corrupt schedule, are refused by their lines, wi
   CHECK(check.exit_code == 1);
   CHECK(contains(check.output, "3 claims checked"));
   CHECK(contains(check.error,
-                 "mine/results.jsonl:2:1: error[step-time]: stg-rand0000.2xV100 by etf, seed 1: claimed are 99 ns"));
+                 "mine/results.jsonl:2:1: error[step-time]: stg-rand0000.2xV100 by etf, seed 1: the claim is 99 ns"));
   CHECK(contains(check.error, "heft-0.json.gz"));
   const auto answer = json_of(run_trainyard(folder.path(), "yard check mine --json"));
   CHECK(answer["errors"].size() == 2);

@@ -85,8 +85,8 @@ TEST_CASE("where placing again throws, or gives what is no schedule of the probl
 }
 
 TEST_CASE("a slow device is one of the cluster, by a factor that makes a machine") {
-  CHECK_THROWS_WITH_AS(with_slow_device(chain(), DeviceId{9}, 2), "the slow device is none of the 3 of cluster 'row'",
-                       InputError);
+  CHECK_THROWS_WITH_AS(with_slow_device(chain(), DeviceId{9}, 2),
+                       "the slow device is not one of the 3 devices of cluster 'row'", InputError);
   for (const double factor : {0.0, -2.0, std::nan("")})
     CHECK_THROWS_AS(with_slow_device(chain(), DeviceId{0}, factor), InputError);
 }

@@ -108,9 +108,9 @@ TEST_CASE("rows without the sweep.json that says what study they are of are refu
   std::filesystem::remove(folder.path() / "sweep.json");
   test::write_text(folder.path() / "journal-7.log", "0\t0.5\t{\"row\":0}\n");
   for (const auto how : {SweepFolder::Open::fresh, SweepFolder::Open::resume})
-    CHECK_THROWS_WITH_AS(open(how),
-                         doctest::Contains("journal-7.log' has rows, and no sweep.json beside it says of which study"),
-                         InputError);
+    CHECK_THROWS_WITH_AS(
+        open(how), doctest::Contains("journal-7.log' has rows, but there is no sweep.json that names their study"),
+        InputError);
   CHECK_FALSE(std::filesystem::exists(folder.path() / "sweep.json"));
 }
 

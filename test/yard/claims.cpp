@@ -167,7 +167,7 @@ TEST_CASE("a placer that does not end is asked for so many seconds, and until it
   CHECK(mine.codes({.seconds = 0.05}) == "time");
   const YardCheck late = check_claims(read_claims(mine.folder()), mine.folder(), {.seconds = 0.05});
   REQUIRE(late.findings.size() == 1);
-  CHECK(late.findings.front().message.ends_with("annealing does not end within 50.0 ms"));
+  CHECK(late.findings.front().message.ends_with("annealing does not finish within 50.0 ms"));
   test::write_text(mine.folder() / "results.jsonl", mine.claim.dump() + "\n");
   std::atomic<int> asked{0};
   const YardCheck stopped =

@@ -167,7 +167,7 @@ TEST_CASE("of budgets in seconds the largest counts, and one in evaluations befo
 TEST_CASE("the table as text, CSV, JSON and page says the same") {
   const YardTable table = yard_table(std::vector{claim("a", "x", 100, 80), claim("a", "</script>", 160, 80)});
   const std::string text = yard_text(table, {});
-  CHECK(text.find("1 instance, 0 with a step that is proven the least; best steps are 1.2500 times") != text.npos);
+  CHECK(text.find("1 instance, 0 with a step proven to be the shortest; best steps are 1.2500 times") != text.npos);
   std::ostringstream csv, page;
   write_yard_csv(table, csv);
   CHECK(csv.str().find("a,,,x,100,0,100,80,1.250000,true,\n") != std::string::npos);

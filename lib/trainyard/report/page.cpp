@@ -133,12 +133,12 @@ std::string_view kind_of(const PageInput& input) {
   const auto measured = std::ranges::count(input.runs, true, &Run::measured);
   return measured == 0                        ? "Predicted, not measured."
          : measured == std::ssize(input.runs) ? "Measured, not predicted."
-                                              : "Rows that say so are measured, the others are predicted.";
+                                              : "Rows marked as measured are measured; all others are predicted.";
 }
 
 void check_input(const PageInput& input) {
   for (const Run* run : input.runs) {
-    if (run == nullptr) refuse("no-runs", "a run of the page is null", "give those that there are");
+    if (run == nullptr) refuse("no-runs", "a run of the page is null", "give pointers to runs");
     if (!detail::is_drawn(*run)) continue;
     check_placement(run->problem, run->schedule.placement);
     check_transfers(run->problem, run->timeline);
@@ -147,14 +147,16 @@ void check_input(const PageInput& input) {
     check_id("unknown-run", "the run of a validation", held.run, input.runs.size(), "runs");
     for (const double error : {held.total_error, held.structural_error, held.op_time_error, held.link_error,
                                held.total_tolerance, held.structural_tolerance, held.noise_floor})
-      if (!std::isfinite(error)) refuse("range", "an error or a tolerance of a validation is no number", "give shares");
+      if (!std::isfinite(error))
+        refuse("range", "an error or a tolerance of a validation is not a finite number",
+               "give a share, for example 0.05");
   }
 }
 
 }  // namespace
 
 void write_page(const PageInput& input, std::ostream& out) {
-  if (input.runs.empty()) refuse("no-runs", "a page has no run to show", "give one or more");
+  if (input.runs.empty()) refuse("no-runs", "the page has no run to show", "give at least one run");
   check_input(input);
   const std::size_t opened = detail::opened_run(input);
   const Run& best = *input.runs[opened];
@@ -166,7 +168,7 @@ void write_page(const PageInput& input, std::ostream& out) {
     if (name == "kind") return std::string{kind_of(input)};
     if (name == "noscript_run") return detail::html_text(detail::run_label(input, opened));
     if (name == "drawing") {
-      if (!detail::is_drawn(best)) return "<p>It keeps no timeline.</p>";
+      if (!detail::is_drawn(best)) return "<p>This run has no timeline.</p>";
       const std::size_t beneath = detail::run_beneath(input, opened);
       return detail::gantt_svg(best) + (beneath < input.runs.size() && detail::is_drawn(*input.runs[beneath])
                                             ? detail::gantt_svg(*input.runs[beneath])

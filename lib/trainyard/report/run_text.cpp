@@ -32,7 +32,7 @@ std::string sources_text(const RunSummary& run) {
   if (run.expected_error)
     text += fmt::format("; published steps of one GPU with such times are {} off on average",
                         fmt::format("{:.0f} %", 100 * *run.expected_error));
-  if (!run.calibration.empty()) text += fmt::format("; the calibration is of {}", run.calibration);
+  if (!run.calibration.empty()) text += fmt::format("; calibration: {}", run.calibration);
   parts.clear();
   bool measured = false;
   for (const EvidenceUse& use : run.evidence) {

@@ -96,7 +96,7 @@ const Run& Comparison::best() const {
   if (!rows.empty()) return rows.front().run;
   Finding finding{.code = "no-schedule",
                   .message = "no placer gave a schedule for " + model + " on " + problem.cluster().name(),
-                  .help = "Comparison::skipped has the reason of each"};
+                  .help = "Comparison::skipped holds the reason of each placer"};
   for (const SkippedPlacer& each : skipped) finding.message += "; " + each.placer + ": " + each.why;
   throw InputError{std::move(finding)};
 }
@@ -109,9 +109,9 @@ LowerBound Comparison::lower_bound() const {
 
 Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& placers, const CompareOptions& options) {
   if (options.place.objective == Objective::max_load)
-    refuse("objective", "a comparison ranks by makespan or completion", "");
+    refuse("objective", "a comparison ranks by makespan or completion, not by load", "use one of these objectives");
   const auto check_name = [](const auto& row) {
-    if (row.name.empty()) refuse("name", "a placer or schedule that is compared has no name", "name each of them");
+    if (row.name.empty()) refuse("name", "a placer or schedule to compare has no name", "give each a name");
   };
   std::ranges::for_each(placers, check_name);
   std::ranges::for_each(options.schedules, check_name);

@@ -25,15 +25,17 @@ double portable_expm1(double x) {
 
 void check_failures(const Failures& failures, Nanoseconds step) {
   if (!(failures.mtbf_hours > 0 && failures.mtbf_hours <= 1e9))
-    refuse("range", fmt::format("a mean time between failures of {} h is not from 0 to 10^9 h", failures.mtbf_hours),
-           "give that of one device: 50,000 h is one failure in 5.7 years");
+    refuse("range",
+           fmt::format("the mean time between failures, {} h, must be more than 0 and at most 10^9 h",
+                       failures.mtbf_hours),
+           "give the time of one device: 50,000 h is one failure in 5.7 years");
   if (failures.devices == 0)
-    refuse("range", "a job on no device does not fail", "give the number of devices, at least 1");
+    refuse("range", "a job on 0 devices cannot fail", "give the number of devices, at least 1");
   if (step <= Nanoseconds{0})
     refuse("range", "a step that takes no time has no goodput", "give a step of at least 1 ns");
   for (const auto& [time, what] :
        {std::pair{failures.checkpoint, "a checkpoint"}, std::pair{failures.restart, "a restart"}})
-    if (time < Nanoseconds{0}) refuse("range", fmt::format("{} takes no negative time", what), "0 or more");
+    if (time < Nanoseconds{0}) refuse("range", fmt::format("{} cannot take a negative time", what), "give 0 or more");
 }
 
 /// Parameters of the renewal process, in seconds.
@@ -46,21 +48,23 @@ struct Renewal {
 Renewal renewal_of(const Failures& failures, Nanoseconds step, std::size_t steps) {
   check_failures(failures, step);
   if (steps == 0)
-    refuse("range", "a checkpoint every 0 steps leaves no time to work", "give an interval of 1 step or more");
+    refuse("range", "with a checkpoint every 0 steps no work is done", "give an interval of at least 1 step");
   const Renewal renewal{failures.job_mtbf_s(), seconds(step) * static_cast<double>(steps), seconds(failures.checkpoint),
                         seconds(failures.restart)};
   const double needed = renewal.restart + renewal.interval();
   if (renewal.restart > kMostRestart * renewal.mtbf)
-    refuse("too-often",
-           fmt::format("{} devices fail every {:.3g} s, and a restart takes {:.3g} s: it hardly ever succeeds",
-                       failures.devices, renewal.mtbf, renewal.restart),
-           fmt::format("restart faster: up to {:.0f} times the time between failures is taken", kMostRestart));
+    refuse(
+        "too-often",
+        fmt::format("one of {} devices fails every {:.3g} s, and a restart takes {:.3g} s: it hardly ever succeeds",
+                    failures.devices, renewal.mtbf, renewal.restart),
+        fmt::format("restart faster: a restart may take at most {:.0f} times the time between failures", kMostRestart));
   if (needed > kMostIntervals * renewal.mtbf)
     refuse("too-often",
-           fmt::format("{} devices fail every {:.3g} s, and restart, interval and checkpoint take {:.3g} s: next to no "
-                       "interval is ever completed",
+           fmt::format("one of {} devices fails every {:.3g} s, and restart, interval and checkpoint take {:.3g} s: "
+                       "hardly any interval is ever completed",
                        failures.devices, renewal.mtbf, needed),
-           fmt::format("checkpoint after fewer steps, or faster; up to {:.0f} times the time between failures is taken",
+           fmt::format("checkpoint after fewer steps, or faster: together they may take at most {:.0f} times the time "
+                       "between failures",
                        kMostIntervals));
   return renewal;
 }
@@ -178,7 +182,7 @@ GoodputEstimate simulate_goodput(const Failures& failures, Nanoseconds step, std
                                  const GoodputOptions& options) {
   const Renewal renewal = renewal_of(failures, step, steps);
   if (options.cycles && *options.cycles < 2)
-    refuse("range", "one cycle has no standard error", "give 2 cycles or more");
+    refuse("range", "one cycle has no standard error", "give at least 2 cycles");
   const std::size_t most = options.cycles.value_or(kMostCycles);
   CycleSums sums;
   for (std::size_t first = 0; sums.cycles < most; first += kRound) {

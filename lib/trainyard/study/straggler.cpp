@@ -38,7 +38,7 @@ double mean_quotient(const IdMap<DeviceId, Nanoseconds>& times, Nanoseconds of) 
 Problem with_slow_device(const Problem& problem, DeviceId device, double factor) {
   if (device.index() >= problem.device_count())
     refuse("unknown-device",
-           fmt::format("the slow device is none of the {} of cluster '{}'", problem.device_count(),
+           fmt::format("the slow device is not one of the {} devices of cluster '{}'", problem.device_count(),
                        problem.cluster().name()),
            "devices are numbered from 0");
   Speeds speeds = problem.costs().speeds();
@@ -49,8 +49,8 @@ Problem with_slow_device(const Problem& problem, DeviceId device, double factor)
 std::optional<Stragglers> simulate_stragglers(const Problem& problem, const Schedule& schedule, double factor,
                                               unsigned threads) {
   if (!(factor >= 1 && factor <= 1000))
-    refuse("range", fmt::format("a slow device takes from 1 to 1000 times as long, not {}", factor),
-           "1.5 takes one and a half times as long");
+    refuse("range", fmt::format("a slow device must take from 1 to 1000 times as long, not {}", factor),
+           "give for example 1.5: ops take one and a half times as long");
   if (folded(schedule.rewrites).devices > 1) return std::nullopt;
   const Nanoseconds whole = simulated_makespan(problem, schedule);
   Stragglers result{.factor = factor, .steps = IdMap<DeviceId, Nanoseconds>(problem.device_count(), whole)};
@@ -73,9 +73,9 @@ void place_again(Stragglers& stragglers, const Problem& given, const Problem& pr
                  const std::function<Schedule(const Problem&)>& place) {
   if (stragglers.steps.size() != problem.device_count())
     refuse("size",
-           fmt::format("there are steps of {} slow devices, and cluster '{}' has {}", stragglers.steps.size(),
-                       problem.cluster().name(), problem.device_count()),
-           "give what simulate_stragglers() has of this schedule");
+           fmt::format("there are step times for {} slow devices, but cluster '{}' has {} devices",
+                       stragglers.steps.size(), problem.cluster().name(), problem.device_count()),
+           "give the result of simulate_stragglers() for this schedule");
   check_placement(problem, schedule.placement);
   stragglers.placed_again = stragglers.steps;
   for (const DeviceId device : devices_in_use(problem, schedule)) {

@@ -42,7 +42,7 @@ class StudyReader {
       if (const auto text = name->value<std::string>(); text && !text->empty())
         name_ = *text;
       else
-        fail(*name, "type", "\"name\" is a text", "as in name = \"scaling\"");
+        fail(*name, "type", "\"name\" must be a text that is not empty", "write for example name = \"scaling\"");
     }
     const Study::Grid common = read_grid(root_, true);
     if (!grids) {
@@ -56,7 +56,7 @@ class StudyReader {
         found.push_back(std::move(grid));
       }
     } else {
-      fail(*grids, "type", "a grid is a table", "write [[grid]] above its keys");
+      fail(*grids, "type", "\"grid\" must be a list of tables", "write [[grid]] above the keys of each grid");
     }
     findings_.raise_if_any();
     if (std::ranges::all_of(found, &Study::Grid::empty))
@@ -79,7 +79,7 @@ class StudyReader {
       if (std::ranges::find(keys_, name) != keys_.end() || (is_root && (name == "name" || name == "grid"))) continue;
       if (is_remark(name)) continue;
       std::string help = did_you_mean(name, {keys_.begin(), keys_.end()});
-      if (help.empty()) help = fmt::format("the keys are {}", fmt::join(keys_, ", "));
+      if (help.empty()) help = fmt::format("the keys of a study are {}", fmt::join(keys_, ", "));
       fail(node, "unknown-key", fmt::format("a study has no key '{}'", name), help);
     }
     return grid;
@@ -97,14 +97,15 @@ class StudyReader {
       else
         value.push_back(read_text(item, key));
       if (value.empty())
-        fail(item, "empty-grid", fmt::format("a list of '{}' is empty", key), "leave it out, or give it a value");
+        fail(item, "empty-grid", fmt::format("a list in the values of '{}' is empty", key),
+             "leave it out, or give it a value");
       else if (!seen.insert(value).second)
         fail(item, "duplicate-value", fmt::format("'{}' takes the value {} twice", key, fmt::join(value, ", ")),
-             "each row runs once; seed = [1, 2, 3] repeats it with other random numbers");
+             "give each value once; to repeat rows with other random numbers, use seed = [1, 2, 3]");
       values.push_back(std::move(value));
     }
     if (values.empty())
-      fail(node, "empty-grid", fmt::format("'{}' has no values", key), "leave the key out, or give one");
+      fail(node, "empty-grid", fmt::format("'{}' has no values", key), "leave the key out, or give a value");
     return values;
   }
 
@@ -113,7 +114,7 @@ class StudyReader {
     if (const auto whole = node.value_exact<std::int64_t>()) return fmt::format("{}", *whole);
     if (const auto number = node.value_exact<double>()) return fmt::format("{}", *number);
     if (const auto truth = node.value_exact<bool>()) return *truth ? "true" : "false";
-    fail(node, "type", fmt::format("a value of '{}' is a text, a number or a truth", key));
+    fail(node, "type", fmt::format("a value of '{}' must be a text, a number, or true or false", key));
     return "";
   }
 

@@ -51,14 +51,15 @@ class Entries {
       const auto number = std::from_chars(line.data(), line.data() + line.size(), row);
       const std::size_t first = line.find('\t'), second = line.find('\t', first + 1);
       if (number.ec != std::errc{} || row >= rows || second == std::string_view::npos || second + 1 == line.size())
-        refuse("no-sweep", fmt::format("'{}' is no journal of this study", journal.string()),
-               "it was changed by hand; remove the file to run its rows again");
+        refuse("no-sweep", fmt::format("'{}' is not a journal of this study", journal.string()),
+               "if it was edited by hand, remove the file: its rows run again");
       if (row >= entries_.size()) entries_.resize(row + 1);
       Entry& entry = entries_[row];
       const Entry found{line.substr(first + 1, second - first - 1), line.substr(second + 1)};
       if (!entry.result.empty() && entry.result != found.result)
-        refuse("two-results", fmt::format("row {} has two results, the second in '{}'", row, journal.string()),
-               "both were run with the same study: with other files, or another version?");
+        refuse("two-results",
+               fmt::format("row {} has two different results, the second in '{}'", row, journal.string()),
+               "check whether the same study ran with other files or another version");
       if (entry.result.empty()) ++count_;
       entry = found;
     }
@@ -106,7 +107,7 @@ std::optional<StudyId> read_id(const fs::path& folder) {
                      object.at("digest").get<std::string>()};
   } catch (const Json::exception&) {  // refused below
   }
-  refuse("no-sweep", fmt::format("'{}' is not the sweep.json of a sweep", path.string()),
+  refuse("no-sweep", fmt::format("'{}' was not written by a sweep", path.string()),
          "name a folder that `trainyard sweep` wrote");
 }
 
@@ -122,7 +123,7 @@ void check_same(const StudyId& found, const StudyId& wanted, const fs::path& fol
   refuse("other-study",
          fmt::format("'{}' holds results of another study ('{}', {} rows) than '{}' ({} rows)", folder.string(),
                      found.name, found.rows, wanted.name, wanted.rows),
-         "name another folder, or the study, with the options, that it is of");
+         "name another folder, or give the study and options that the folder belongs to");
 }
 
 std::vector<fs::path> journals_of(const fs::path& folder) {
@@ -142,7 +143,7 @@ void refuse_strays(const fs::path& folder) {
   for (const fs::path& journal : journals_of(folder))
     if (fs::file_size(journal, ignored) != 0)
       refuse("no-sweep",
-             fmt::format("'{}' has rows, and no sweep.json beside it says of which study", journal.string()),
+             fmt::format("'{}' has rows, but there is no sweep.json that names their study", journal.string()),
              "put its sweep.json back, remove the journals, or name another folder");
 }
 
@@ -159,7 +160,7 @@ SweepFolder::Count write_results(const Entries& entries, const StudyId& id, cons
     const Json object = Json::parse(entry.result, nullptr, false);
     if (!object.is_object())
       refuse("no-sweep", fmt::format("the result of row {} in '{}' is damaged", row, folder.string()),
-             "take its line out of the journal: --resume runs the row again");
+             "remove its line from the journal: --resume runs the row again");
     for (auto member = object.begin(); member != object.end(); ++member)
       if (std::ranges::find(columns, member.key()) == columns.end()) columns.push_back(member.key());
   });
@@ -210,8 +211,8 @@ struct SweepFolder::State {
     lock = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock < 0) fail(path, errno);
     if (::flock(lock, LOCK_EX | LOCK_NB) != 0)
-      refuse("sweep-runs", fmt::format("another sweep writes into '{}'", folder.string()),
-             "wait for it, or name another folder");
+      refuse("sweep-runs", fmt::format("another sweep is writing into '{}'", folder.string()),
+             "wait until it ends, or name another folder");
   }
 
   /// Opens the journal and cuts off a truncated last line.
@@ -270,7 +271,7 @@ void SweepFolder::append(std::uint64_t row, double seconds, std::string_view res
       const int error = errno;
       // Remove the partial line, so that other threads' lines do not follow it.
       if (::ftruncate(state_->out, begin) == 0) ::lseek(state_->out, begin, SEEK_SET);
-      fail(state_->journal, error, "rows that were finished before are kept; --resume goes on with the others");
+      fail(state_->journal, error, "finished rows are kept: use --resume to run the others");
     }
     at += static_cast<std::size_t>(written);
   }
@@ -288,7 +289,7 @@ SweepFolder::Count merge_sweeps(const std::vector<fs::path>& folders, const fs::
   for (const fs::path& folder : folders) {
     const auto found = read_id(folder);
     if (!found)
-      refuse("no-sweep", fmt::format("'{}' holds no sweep", folder.string()),
+      refuse("no-sweep", fmt::format("'{}' does not hold a sweep", folder.string()),
              "name folders that `trainyard sweep` wrote");
     if (id) check_same(*found, *id, folder);
     id = found;

@@ -11,12 +11,12 @@ namespace trainyard {
 LoadReport evaluate_load(const LoadProblem& problem, const LoadPlacement& placement, const LoadOptions& options) {
   if (placement.size() != problem.op_count())
     refuse("size",
-           "the placement has " + std::to_string(placement.size()) + " ops, and the load problem has " +
+           "the placement has " + std::to_string(placement.size()) + " ops, but the load problem has " +
                std::to_string(problem.op_count()),
            "give a device for each op");
   for (const OpId op : problem.ops())
     if (placement[op].index() >= problem.device_count())
-      refuse("not-placed", "op '" + problem.op(op).name + "' is on none of the load problem's devices",
+      refuse("not-placed", "op '" + problem.op(op).name + "' is not on a device of the load problem",
              "give a device for each op");
   LoadReport report{.devices = IdMap<DeviceId, DeviceLoad>(problem.device_count())};
   const auto pass_of = [&](DeviceId device, OpId op) -> PassLoad& {

@@ -37,12 +37,12 @@ void check_parts(const LoadParts& parts) {
   const std::size_t kinds = parts.kinds.size();
   if (parts.times.size() != parts.ops.size() * kinds || parts.costs.size() != parts.tensors.size() * kinds)
     refuse("size",
-           "there are " + std::to_string(parts.times.size()) + " times of " + std::to_string(parts.ops.size()) +
-               " ops, and " + std::to_string(parts.costs.size()) + " costs of " + std::to_string(parts.tensors.size()) +
-               " tensors, by " + std::to_string(kinds) + " kinds of devices",
-           "give one for each op or tensor and kind");
+           "given are " + std::to_string(parts.times.size()) + " times for " + std::to_string(parts.ops.size()) +
+               " ops, and " + std::to_string(parts.costs.size()) + " costs for " +
+               std::to_string(parts.tensors.size()) + " tensors, with " + std::to_string(kinds) + " kinds of devices",
+           "give one time for each op and kind, and one cost for each tensor and kind");
   for (const KindId kind : parts.devices)
-    if (kind.index() >= kinds) refuse("size", "a device is of none of the kinds", "number them from 0");
+    if (kind.index() >= kinds) refuse("size", "a device has the number of no kind", "number the kinds from 0");
 }
 
 void check_total(const LoadParts& parts) {
@@ -51,7 +51,7 @@ void check_total(const LoadParts& parts) {
   const double devices = static_cast<double>(parts.devices.size());
   for (const Picoseconds cost : parts.costs) total += devices * static_cast<double>(cost.count);
   if (total > kLargestTotal)
-    refuse("too-large", "all times together are more than thirteen days: loads would overflow",
+    refuse("too-large", "the sum of all times is more than thirteen days: loads would overflow",
            "give times in a smaller unit");
 }
 
@@ -104,7 +104,7 @@ LoadProblem::LoadProblem(LoadParts parts) : parts_(std::move(parts)) {
     OpId stuck{0};
     while (ordered[stuck]) stuck = OpId{stuck.index() + 1};
     refuse("cycle", "the graph has a cycle: '" + op(stuck).name + "' waits for itself",
-           "an op cannot read what depends on it");
+           "remove the cycle: an op cannot read what depends on it");
   }
 }
 

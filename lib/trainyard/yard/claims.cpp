@@ -38,8 +38,8 @@ std::string named(const std::string& text) { return shortened(text, 80); }
 void refuse_other(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_other(path, ignored))
-    refuse_file(path.string(), "file", fmt::format("'{}' is no regular file", path.string()),
-                "a submission is files alone");
+    refuse_file(path.string(), "file", fmt::format("'{}' is not a regular file", path.string()),
+                "submit regular files only");
 }
 
 /// The reason why a line is not a JSON object, with its position; a finding without a code if it is one.
@@ -55,8 +55,8 @@ Finding json_fault(const std::string& line, const Location& at) {
     fault.at.line = at.line;
     if (fault.code == "type")
       fault = {.code = "json",
-               .message = "the line is no JSON object",
-               .help = "a claim is one object on one line",
+               .message = "the line is not a JSON object",
+               .help = "write each claim as one object on one line",
                .pointer = "",
                .at = at};
     return fault;
@@ -107,30 +107,31 @@ class ClaimReader {
   void text(const char* key, std::string& to, bool needed) {
     const ClaimJson* value = find(key, needed);
     if (!value) return;
-    if (!value->is_string()) return fail("type", fmt::format("\"{}\" is a text", key));
+    if (!value->is_string()) return fail("type", fmt::format("\"{}\" must be a string", key));
     to = value->get<std::string>();
     if (needed && to.empty()) fail("missing-key", fmt::format("\"{}\" is empty", key));
   }
   void truth(const char* key, bool& to, bool needed) {
     const ClaimJson* value = find(key, needed);
     if (!value) return;
-    if (!value->is_boolean()) return fail("type", fmt::format("\"{}\" is true or false", key));
+    if (!value->is_boolean()) return fail("type", fmt::format("\"{}\" must be true or false", key));
     to = value->get<bool>();
   }
   std::optional<std::int64_t> whole(const char* key, bool needed) {
     const ClaimJson* value = find(key, needed);
     if (!value) return std::nullopt;
-    if (!value->is_number_integer()) return fail("type", fmt::format("\"{}\" is a whole number", key)), std::nullopt;
+    if (!value->is_number_integer())
+      return fail("type", fmt::format("\"{}\" must be a whole number", key)), std::nullopt;
     const bool huge = value->is_number_unsigned() && value->get<std::uint64_t>() > (std::uint64_t{1} << 62);
     if (huge || (!value->is_number_unsigned() && value->get<std::int64_t>() < 0))
-      return fail("range", fmt::format("\"{}\" is {}; it is from 0 to 2^62", key, value->dump())), std::nullopt;
+      return fail("range", fmt::format("\"{}\" is {}; it must be from 0 to 2^62", key, value->dump())), std::nullopt;
     return value->get<std::int64_t>();
   }
   std::optional<double> amount(const char* key) {
     const ClaimJson* value = find(key, false);
     if (!value) return std::nullopt;
-    if (!value->is_number()) return fail("type", fmt::format("\"{}\" is a number", key)), std::nullopt;
-    if (value->get<double>() < 0) return fail("range", fmt::format("\"{}\" is below 0", key)), std::nullopt;
+    if (!value->is_number()) return fail("type", fmt::format("\"{}\" must be a number", key)), std::nullopt;
+    if (value->get<double>() < 0) return fail("range", fmt::format("\"{}\" must be 0 or more", key)), std::nullopt;
     return value->get<double>();
   }
 
@@ -149,8 +150,9 @@ class ClaimCheck {
   bool run(const YardInstance& instance, const Problem& problem, const std::string& hash, const LowerBound& bound) {
     if (!claim_.problem.empty() && claim_.problem != hash)
       fail("other-problem",
-           fmt::format("the claim is of the problem {}, the instance is {} here", named(claim_.problem), hash),
-           "write it with `trainyard yard list NAME -o FOLDER`");
+           fmt::format("the claim is for the problem {}, but here the instance is the problem {}",
+                       named(claim_.problem), hash),
+           "write the instance with `trainyard yard list NAME -o FOLDER`");
     const bool asked = claim_.schedule.empty();
     try {
       if (asked)
@@ -195,7 +197,8 @@ class ClaimCheck {
     refuse_other(file);
     const Run run = run_schedule(problem, read_schedule(file, problem), bound);
     if (!claim_.answer.empty() && schedule_hash(run.schedule, run.problem) != claim_.answer)
-      fail("answer", fmt::format("'{}' is another schedule than {}", named(claim_.schedule), named(claim_.answer)));
+      fail("answer", fmt::format("'{}' is not the schedule that the claim's \"answer\" names ({})",
+                                 named(claim_.schedule), named(claim_.answer)));
     hold(run.summary.makespan, run.summary.fits, run.summary.peak, !run.schedule.rewrites.empty());
     if (!claim_.bound || *claim_.bound <= run.summary.bound.value) return;
     // The placer may have proved a larger bound.
@@ -222,42 +225,43 @@ class ClaimCheck {
       if (!late) throw;
     }
     refuse("time",
-           fmt::format("{} does not end within {}", claim_.placer,
+           fmt::format("{} does not finish within {}", claim_.placer,
                        format_time(nanoseconds_from_seconds(options_.seconds))),
-           "give more time, or name its file in \"schedule\"");
+           "give more time, or name the file of its schedule in \"schedule\"");
   }
 
   void ask(const YardInstance& instance, const Problem& problem, const LowerBound& bound) {
     if (!can_ask())
-      return fail("no-schedule", "there is neither a schedule nor a placer that gives it again",
-                  "name its file in \"schedule\"; placers are asked again where the claim has no \"time\"");
+      return fail("no-schedule", "the claim names no schedule, and no placer can compute it again",
+                  "name its file in \"schedule\"; a placer runs again only if the claim has no \"time\"");
     const YardAnswer answer = asked(instance, problem, bound);
     hold(answer.claim.makespan, answer.claim.fits, *answer.claim.peak, !answer.schedule.rewrites.empty());
     if (!claim_.answer.empty() && answer.claim.answer != claim_.answer)
-      fail("answer",
-           fmt::format("{} gives the schedule {}, not {}", claim_.placer, answer.claim.answer, named(claim_.answer)));
+      fail("answer", fmt::format("{} computes the schedule {}, not {}", claim_.placer, answer.claim.answer,
+                                 named(claim_.answer)));
     if (claim_.evaluations && claim_.evaluations != answer.claim.evaluations)
-      fail("evaluations", fmt::format("claimed are {} evaluations, {} makes {}", *claim_.evaluations, claim_.placer,
-                                      *answer.claim.evaluations));
+      fail("evaluations", fmt::format("the claim has {} evaluations, but {} makes {}", *claim_.evaluations,
+                                      claim_.placer, *answer.claim.evaluations));
     if (claim_.bound && *claim_.bound > *answer.claim.bound) hold_bound(*answer.claim.bound);
   }
 
   void hold(Nanoseconds makespan, bool fits, Bytes peak, bool splits) {
     if (makespan != claim_.makespan)
       fail("step-time",
-           fmt::format("claimed are {} ns, the schedule takes {} ns", claim_.makespan.count, makespan.count));
+           fmt::format("the claim is {} ns, but the schedule takes {} ns", claim_.makespan.count, makespan.count));
     if (fits != claim_.fits)
-      fail("memory", fits ? "claimed not to fit in memory, it does" : "claimed to fit in memory, it does not");
+      fail("memory", fits ? "the claim says that it does not fit in memory, but it does"
+                          : "the claim says that it fits in memory, but it does not");
     if (claim_.peak && peak != *claim_.peak)
-      fail("peak", fmt::format("claimed is a peak of {} bytes, it is {} bytes", claim_.peak->count, peak.count));
-    if (splits && !claim_.splits)
-      fail("splits", "the schedule has rewrites of the graph, and the claim does not say so");
+      fail("peak", fmt::format("the claim is a peak of {} bytes, but it is {} bytes", claim_.peak->count, peak.count));
+    if (splits && !claim_.splits) fail("splits", "the schedule rewrites the graph, but the claim does not say so");
   }
 
   void hold_bound(Nanoseconds proven) {
     if (*claim_.bound > proven)
-      fail("bound", fmt::format("claimed is a bound of {} ns, {} ns are proven", claim_.bound->count, proven.count),
-           "a bound holds where the library, or the placer when it is asked again, proves it");
+      fail("bound",
+           fmt::format("the claim is a bound of {} ns, but only {} ns are proven", claim_.bound->count, proven.count),
+           "claim a bound that the library proves, or the placer if it runs again");
   }
 
   const YardClaim& claim_;
@@ -289,9 +293,9 @@ std::vector<YardClaim> read_claims(const fs::path& folder) {
       const YardClaim& claim = claims.back();
       if (!seen.emplace(claim.instance, claim.placer, claim.seed, claim.budget, claim.time, claim.splits).second)
         findings.push_back({.code = "duplicate-claim",
-                            .message = fmt::format("{} by {} with seed {} is claimed twice", named(claim.instance),
-                                                   named(claim.placer), claim.seed),
-                            .help = "leave one of them out",
+                            .message = fmt::format("there are two claims for {} by {} with seed {}",
+                                                   named(claim.instance), named(claim.placer), claim.seed),
+                            .help = "remove one of them",
                             .pointer = "",
                             .at = at});
     }
@@ -354,7 +358,8 @@ YardCheck check_claims(const std::vector<YardClaim>& claims, const fs::path& fol
       if (instance)
         asked = check.run(*instance, *problem, hash, bound);
       else
-        check.fail("unknown-instance", "there is no such instance", "`trainyard yard list` lists them");
+        check.fail("unknown-instance", "the Yard has no instance of this name",
+                   "`trainyard yard list` lists the instances");
       if (options.stop && options.stop()) return;  // its answer may be incomplete
       const std::lock_guard lock{mutex};
       ++result.checked;

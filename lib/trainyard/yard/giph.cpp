@@ -150,8 +150,8 @@ Graph make_giph_graph(std::string_view text, const ClusterSpec& network) {
         op.times.push_back({device.name, time_for(op.flops, device.peak)});
       }
     if (op.device_kinds.empty())
-      refuse("infeasible", fmt::format("no device of '{}' has the hardware {}", network.name, op.type),
-             "give a network of as many types, as in 'giph:devices=20,types=5'");
+      refuse("infeasible", fmt::format("no device of '{}' has hardware of type {}", network.name, op.type),
+             "give a network with that number of types, for example 'giph:devices=20,types=5'");
     for (const std::size_t from : reads[i]) {
       op.inputs.push_back(fmt::format("t{}.{}", from, i));
       const double bytes = 1e6 * static_cast<double>(spec["bytes"]) * around(random, spec["spread-bytes"]);

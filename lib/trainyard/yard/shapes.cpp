@@ -85,8 +85,8 @@ bool is_shape(std::string_view spec) {
 
 Graph make_shape(std::string_view text) {
   if (!is_shape(text))
-    refuse("unknown-network", fmt::format("there is no shape '{}'", text.substr(0, text.find(':'))),
-           fmt::format("shapes are {}", fmt::join(kShapes, ", ")));
+    refuse("unknown-network", fmt::format("there is no graph shape '{}'", text.substr(0, text.find(':'))),
+           fmt::format("the shapes are {}", fmt::join(kShapes, ", ")));
   const detail::SpecNumbers spec = numbers_of_shape(text);
   const auto ops = static_cast<std::size_t>(spec["ops"]);
   Random random{static_cast<std::uint64_t>(spec["seed"])};

@@ -46,15 +46,15 @@ class SpecNumbers {
       std::string names;
       for (const Number& each : numbers_) names += fmt::format("{}{}", names.empty() ? "" : ", ", each.name);
       refuse(equals == std::string_view::npos ? "spec" : "unknown-parameter",
-             fmt::format("'{}' is no number of {}", pair, word_),
-             fmt::format("as in '{}:{}=40'; its numbers are {}", word_, numbers_.front().name, names));
+             fmt::format("'{}' is not a parameter of {}", pair, word_),
+             fmt::format("write for example '{}:{}=40'; its parameters are {}", word_, numbers_.front().name, names));
     }
     const std::string_view text = pair.substr(equals + 1);
     const auto read = std::from_chars(text.data(), text.data() + text.size(), number->value);
     if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || number->value < number->least ||
         number->value > number->most)
       refuse("range", fmt::format("{}={} is out of range", number->name, text),
-             fmt::format("a whole number from {} to {}", number->least, number->most));
+             fmt::format("give a whole number from {} to {}", number->least, number->most));
   }
 
   std::string_view word_;

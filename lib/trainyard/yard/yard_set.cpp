@@ -54,20 +54,22 @@ std::string file_word(std::string_view word) {
 
 void require_word(const std::string& word, const std::vector<std::string>& known, std::string_view key) {
   if (std::ranges::find(known, word) == known.end())
-    refuse("unknown-word", fmt::format("{} '{}' is not one of the Yard's", key, word),
-           fmt::format("they are {}", fmt::join(known, ", ")));
+    refuse("unknown-word", fmt::format("the Yard has no {} '{}'", key, word),
+           fmt::format("give one of: {}", fmt::join(known, ", ")));
 }
 
 YardInstance instance_of(const StudyRow& row) {
   std::map<std::string, std::string> values;
   for (const auto& [key, value] : row) {
     if (value.size() != 1)
-      refuse("several-values", fmt::format("'{}' takes one value a row, not {}", key, fmt::join(value, " and ")),
-             fmt::format("as in {} = [\"{}\"], without a list in the list", key, fmt::join(value, "\", \"")));
+      refuse(
+          "several-values", fmt::format("'{}' takes one value per row, not {}", key, fmt::join(value, " and ")),
+          fmt::format("write for example {} = [\"{}\"], without a list in the list", key, fmt::join(value, "\", \"")));
     values[key] = value.front();
   }
   for (const char* key : {"tier", "family", "model", "cluster"})
-    if (values[key].empty()) refuse("missing-key", fmt::format("a grid of the Yard has no '{}'", key), "give one");
+    if (values[key].empty())
+      refuse("missing-key", fmt::format("a grid of the Yard has no '{}'", key), "give it a value");
   YardInstance instance{.name = {},
                         .tier = values["tier"],
                         .family = values["family"],
@@ -88,7 +90,8 @@ YardInstance instance_of(const StudyRow& row) {
     std::int64_t percent = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), percent);
     if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || percent < 1 || percent > 1'000'000)
-      refuse("number", fmt::format("{} '{}' is no whole number of percent", key, text), "as in memory = 125");
+      refuse("number", fmt::format("{} '{}' must be a whole number of percent from 1 to 1000000", key, text),
+             "write for example memory = 125");
     *number = percent;
     instance.name += fmt::format(".{}{}", key, percent);
   }
@@ -111,7 +114,9 @@ ClusterSpec spec_of_machine(const YardInstance& instance) {
                                                  : preset_cluster(instance.cluster);
   if (!instance.also.empty()) {
     const DeviceKind* kind = find_device_kind(instance.also);
-    if (!kind) refuse("unknown-kind", fmt::format("there is no kind '{}'", instance.also), "as in also = \"T4\"");
+    if (!kind)
+      refuse("unknown-kind", fmt::format("there is no device kind '{}'", instance.also),
+             "write for example also = \"T4\"");
     for (std::size_t d = 1; d < spec.devices.size(); d += 2) spec.devices[d] = make_device(*kind, spec.devices[d].name);
   }
   if (!instance.sharing.empty())
@@ -186,8 +191,8 @@ std::vector<YardInstance> parse_yard(std::string_view text, const std::string& f
     instances.push_back(instance_of(study.row(row)));
     instances.back().folder = std::filesystem::path{file}.parent_path().string();
     if (!names.emplace(instances.back().name, row).second)
-      refuse("duplicate-name", fmt::format("two instances are called '{}'", instances.back().name),
-             "leave one of them out");
+      refuse("duplicate-name", fmt::format("two instances have the name '{}'", instances.back().name),
+             "remove one of them");
   }
   return instances;
 }

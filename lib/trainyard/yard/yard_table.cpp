@@ -232,9 +232,9 @@ std::string sentence(const YardTable& table) {
     if (const auto over = over_bound(best.step, best.bound)) gaps.push_back(*over);
   }
   return fmt::format(
-      "{}, {} with a step that is proven the least; best steps are {} times the bounds (geometric mean{}).\n",
+      "{}, {} with a step proven to be the shortest; best steps are {} times the bounds (geometric mean{}).\n",
       counted(static_cast<std::int64_t>(table.instances.size()), "instance"), proven, cell_text(geometric_mean(gaps)),
-      gaps.size() < table.instances.size() ? fmt::format(" of the {} that have one", gaps.size()) : "");
+      gaps.size() < table.instances.size() ? fmt::format(" over the {} with a bound", gaps.size()) : "");
 }
 
 }  // namespace
