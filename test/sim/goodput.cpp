@@ -102,7 +102,7 @@ TEST_CASE("what goodput cannot tell is refused with a remedy") {
   refused(job + "--mtbf 5kg --checkpoint 60s", "unknown unit 'kg'");
   refused(job + "--mtbf -5kh --checkpoint 60s", "the value must not begin with '-'");
   refused(job + "--mtbf 0h --checkpoint 60s", "is not a time between failures");
-  refused(job + "--mtbf 1e300h --checkpoint 60s", "is not from 0 to 10^9 h");
+  refused(job + "--mtbf 1e300h --checkpoint 60s", "must be more than 0 and at most 10^9 h");
   refused(job + "--mtbf 5kh --checkpoint 60", "has no unit");
   refused(job + "--mtbf 5kh --checkpoint 60s --interval 0s", "the time between checkpoints must be above 0");
   const std::string good = "goodput " + job + "--mtbf 5kh --checkpoint 60s ";

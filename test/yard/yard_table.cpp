@@ -58,7 +58,7 @@ TEST_CASE("instances without a bound are in no mean over the bound, and placers 
   CHECK_FALSE(score_of(table, "y").over_bound.has_value());
   CHECK(score_of(table, "y").over_best == doctest::Approx(4.0 / 3));
   const std::string text = yard_text(table, {});
-  CHECK(text.find("best steps are 2.0000 times the bounds (geometric mean of the 1 that have one)") != text.npos);
+  CHECK(text.find("best steps are 2.0000 times the bounds (geometric mean over the 1 with a bound)") != text.npos);
   CHECK(text.find("–") != text.npos);
   const auto json = nlohmann::json::parse(yard_json(table, {}));
   CHECK(json["placers"][1]["over_bound"].is_null());

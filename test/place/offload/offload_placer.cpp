@@ -156,10 +156,10 @@ TEST_CASE("what cannot fit says by how much, and what there is no host for that 
   // f2 reads a1 and makes a2: at least 160.
   const Finding large = no_placement(Problem{layer_chain(layers), beside_host(Bytes{150})});
   CHECK(large.code == "out-of-memory");
-  CHECK(large.message.find("while 'f2' runs gpu0 needs 10 B more than its 150 B") != std::string::npos);
+  CHECK(large.message.find("while op 'f2' runs, gpu0 needs 10 B more than its 150 B") != std::string::npos);
   const Finding full = no_placement(Problem{layer_chain(layers), beside_host(Bytes{165}, 1, Bytes{90})});
   CHECK(full.code == "out-of-memory");
-  CHECK(full.message.find("10 B too many") != std::string::npos);  // a1 on the host
+  CHECK(full.message.find("exceeds the memory by 10 B") != std::string::npos);  // a1 on the host
   ClusterSpec alone{.name = "alone", .devices = {{.name = "gpu0", .device_class = "gpu", .memory = Bytes{165}}}};
   const Finding none = no_placement(Problem{layer_chain(layers), make_cluster(std::move(alone))});
   CHECK(none.code == "no-host");
