@@ -270,7 +270,7 @@ TEST_CASE("plans whose replicas and ranks share oversubscribed uplinks and cores
           test::contains(test::finding_of([&] {
                            schedule_of(Problem{graph, make_cluster(spec)}, layers, plan, first_devices(t * d * p));
                          }).message,
-                         "takes turns");
+                         "take turns");
     }
   CAPTURE(folded);
   CAPTURE(refused);
