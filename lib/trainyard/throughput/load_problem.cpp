@@ -37,12 +37,13 @@ void check_parts(const LoadParts& parts) {
   const std::size_t kinds = parts.kinds.size();
   if (parts.times.size() != parts.ops.size() * kinds || parts.costs.size() != parts.tensors.size() * kinds)
     refuse("size",
-           "given are " + std::to_string(parts.times.size()) + " times for " + std::to_string(parts.ops.size()) +
+           "there are " + std::to_string(parts.times.size()) + " times for " + std::to_string(parts.ops.size()) +
                " ops, and " + std::to_string(parts.costs.size()) + " costs for " +
                std::to_string(parts.tensors.size()) + " tensors, with " + std::to_string(kinds) + " kinds of devices",
            "give one time for each op and kind, and one cost for each tensor and kind");
   for (const KindId kind : parts.devices)
-    if (kind.index() >= kinds) refuse("size", "a device has the number of no kind", "number the kinds from 0");
+    if (kind.index() >= kinds)
+      refuse("size", "a device has a kind number that does not exist", "number the kinds from 0");
 }
 
 void check_total(const LoadParts& parts) {
