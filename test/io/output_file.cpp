@@ -170,5 +170,5 @@ TEST_CASE("a name may be as long as names are, and one that is longer is refused
   CHECK(read_text(path) == "text");
   CHECK(refused_output(folder.path() / std::string(256, 'a')).help == "give a shorter name");
   fs::create_symlink("loop", folder.path() / "loop");
-  CHECK(refused_output(folder.path() / "loop").help.find("its links") == 0);
+  CHECK(refused_output(folder.path() / "loop").help.find("these symbolic links") != std::string::npos);
 }

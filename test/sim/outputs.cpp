@@ -55,7 +55,7 @@ TEST_CASE("check finds the kind of each file and says all that is wrong") {
   const std::string seeds = (source_dir() / "test/fuzz/seeds/foreign").string();
   for (const std::string trace : {"/collectives.et", "/trace.json", "/fx.json"})
     CHECK(contains(run_trainyard(folder.path(), "check " + seeds + trace).output, ": a graph without errors: "));
-  CHECK(contains(run_trainyard(folder.path(), "check " + seeds + "/kineto.json").error, "is a trace of Kineto"));
+  CHECK(contains(run_trainyard(folder.path(), "check " + seeds + "/kineto.json").error, "is a Kineto trace"));
   write_text(folder.path() / "plan.json", R"({"format": "trainyard-plan/1", "microbatch": 0})");
   CHECK(run_trainyard(folder.path(), "check plan.json").exit_code == 3);
   const auto nameless = run_trainyard(folder.path(), "check s.json chain.json");

@@ -139,7 +139,7 @@ TEST_CASE("--jitter makes devices slow as in the record, in simulate, compare an
   const auto refused = run_trainyard(folder.path(), "simulate layer.json --cluster pair.toml --jitter bad.txt");
   CHECK(refused.exit_code == 3);
   CHECK(contains(refused.error, "bad.txt:2:1"));
-  CHECK(contains(refused.error, "'slow' is no number above 0"));
+  CHECK(contains(refused.error, "'slow' is not a number above 0"));
 }
 
 }  // namespace

@@ -116,11 +116,11 @@ std::string help_for(int error) {
     case ENAMETOOLONG:
       return "give a shorter name";
     case ELOOP:
-      return "its links lead to each other: name a file";
+      return "name a file: these symbolic links lead to each other";
     case EMFILE:
-      return "let the program open more files at once: ulimit -n";
+      return "raise the limit of open files: ulimit -n";
     case EFBIG:
-      return "let files be larger: ulimit -f";
+      return "raise the limit of file sizes: ulimit -f";
     case ENOSPC:
     case EDQUOT:
       return "free some space, or write to another disk";

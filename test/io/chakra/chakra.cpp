@@ -145,7 +145,7 @@ TEST_CASE("one rank alone is a graph, whose messages take the durations of its f
   const ChakraGraph chakra = chakra_graph(two_ranks()[0]);
   CHECK(chakra.graph.op_count() == 5);
   CHECK(chakra.graph.name(OpId{0}) == "f.1");
-  CHECK(contains(chakra.notes.front(), "3 messages and collectives are with other ranks"));
+  CHECK(contains(chakra.notes.front(), "3 messages and collectives involve other ranks"));
 }
 
 TEST_CASE("orders of ctrl_deps hold, but callers and cycles are left out") {
@@ -180,7 +180,7 @@ TEST_CASE("all-gather, all-to-all and reduce-scatter move what each rank of a ri
 
 TEST_CASE("ranks, partners and collectives that are missing are named") {
   std::vector<ChakraRank> ranks = two_ranks();
-  CHECK(contains(refused_ranks({ranks[1]}), "there is no file of rank 0"));
+  CHECK(contains(refused_ranks({ranks[1]}), "there is no file for rank 0"));
   CHECK(contains(refused_ranks({ranks[0], ranks[0]}), "rank 0 has two files"));
   CHECK(contains(refused_ranks({ranks[0]}), "rank 0 sends tag 7 to rank 1, which never receives it (node 2)"));
   ranks[1].trace.nodes[0].tag = 9;
@@ -193,10 +193,10 @@ TEST_CASE("ranks, partners and collectives that are missing are named") {
   CHECK(contains(refused_ranks(ranks), "rank 0 sends 4096 bytes of tag 7"));
   ranks = two_ranks();
   ranks[1].trace.nodes.pop_back();
-  CHECK(contains(refused_ranks(ranks), "rank 1 has 0 collectives of group 0, and others have 1"));
+  CHECK(contains(refused_ranks(ranks), "rank 1 has 0 collectives of group 0, but others have 1"));
   ranks = two_ranks();
   ranks[1].trace.nodes[3].collective = 2;
-  CHECK(contains(refused_ranks(ranks), "rank 1 has all_gather of 2048 bytes (node 4), and rank 0 all_reduce"));
+  CHECK(contains(refused_ranks(ranks), "rank 1 has all_gather of 2048 bytes (node 4), but rank 0 has all_reduce"));
   ranks = two_ranks();
   ranks[0].trace.nodes[1].source = 1;
   CHECK(contains(refused_ranks(ranks), "node 2 of rank 0 has comm_src 1"));
@@ -204,27 +204,28 @@ TEST_CASE("ranks, partners and collectives that are missing are named") {
 
 TEST_CASE("what is wrong with a Chakra trace is said with its byte or node") {
   const std::string good = bytes_of_hex(kRankZero);
-  CHECK(
-      contains(refused_bytes(good.substr(0, 100)), "the message at byte 66 has 86 bytes, and 33 are left of the file"));
+  CHECK(contains(refused_bytes(good.substr(0, 100)),
+                 "the message at byte 66 has 86 bytes, but only 33 are left in the file"));
   CHECK(contains(refused_bytes(good.substr(0, 8)), "the trace has no nodes"));
-  CHECK(contains(refused_bytes(std::string(12, '\xff')), "the length of the message before byte 10 is none"));
+  CHECK(contains(refused_bytes(std::string(12, '\xff')), "the length of the message before byte 10 is invalid"));
   const auto changed = [](const auto& change) {
     ChakraTrace trace = two_ranks()[0].trace;
     change(trace.nodes);
     return refused_bytes(chakra_messages(trace));
   };
   using Nodes = std::vector<ChakraNode>;
-  CHECK(contains(changed([](Nodes& nodes) { nodes[1].id = 1; }), "node 1 at byte 66: its id stands twice"));
+  CHECK(contains(changed([](Nodes& nodes) { nodes[1].id = 1; }), "node 1 at byte 66: its id occurs twice"));
   CHECK(contains(changed([](Nodes& nodes) { nodes[0].name = "\xff"; }), "its name is not UTF-8"));
   CHECK(contains(changed([](Nodes& nodes) { nodes[1].destination.reset(); }), "a send has no comm_dst"));
   CHECK(contains(changed([](Nodes& nodes) { nodes[1].bytes = -1; }), "negative or too large"));
   CHECK(contains(changed([](Nodes& nodes) { nodes[3].data = {77}; }), "node 4 ('b') waits for node 77"));
   CHECK(contains(changed([](Nodes& nodes) { nodes[0].data = {4}; }), "cycle"));
-  CHECK(contains(refused_bytes(R"({"workload_graph": [{"Id": 1, "NodeType": 12}]})"), "has type 12, which is none"));
-  CHECK(contains(refused_bytes(R"({"workload_graph": [{"Id": 1}]})"), "has type 0, which is none"));
+  CHECK(contains(refused_bytes(R"({"workload_graph": [{"Id": 1, "NodeType": 12}]})"), "has the unknown type 12"));
+  CHECK(contains(refused_bytes(R"({"workload_graph": [{"Id": 1}]})"), "has the unknown type 0"));
   CHECK(contains(refused_bytes(R"({"workload_graph": [{"Id": 1, "NodeType": 5, "comm_dst": "x"}]})"),
                  "\"comm_dst\" must be a number, got a string"));
-  CHECK(contains(changed([](Nodes& nodes) { nodes[1].type = NodeType::invalid; }), "node 2 at byte 66 has type 0"));
+  CHECK(contains(changed([](Nodes& nodes) { nodes[1].type = NodeType::invalid; }),
+                 "node 2 at byte 66 has the unknown type 0"));
 }
 
 namespace {

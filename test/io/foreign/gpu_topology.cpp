@@ -54,11 +54,13 @@ TEST_CASE("topologies that are wrong or cut short are refused") {
   const std::string lstopo = topology_seed("lstopo.xml"), matrix = topology_seed("topo.txt");
   CHECK(contains(refused_topology(lstopo.substr(0, lstopo.size() / 2)), "the file is cut short"));
   CHECK(contains(refused_topology("<?xml?>\n<topology>\n</object></topology>"),
-                 "topo.txt:3:2: error[topology]: an object ends"));
-  CHECK(contains(refused_topology("<?xml?>\n<topology>\n</topology>"), "no PCI device of NVIDIA"));
-  CHECK(contains(refused_topology(matrix.substr(0, matrix.find("GPU2\tSYS"))), "3 GPUs in the header, 2 rows"));
-  CHECK(contains(refused_topology("GPU0 GPU1 CPU Affinity\nGPU0 X\n"), "1 columns here, 2 in the header"));
-  CHECK(contains(refused_topology("GPU0 GPU1 CPU Affinity\nGPU0 X NET 0-1\nGPU1 PIX X 0-1\n"), "'NET' is none of"));
+                 "topo.txt:3:2: error[topology]: this </object> has no"));
+  CHECK(contains(refused_topology("<?xml?>\n<topology>\n</topology>"), "no NVIDIA GPU"));
+  CHECK(contains(refused_topology(matrix.substr(0, matrix.find("GPU2\tSYS"))),
+                 "the header has 3 GPUs, but there are 2 rows"));
+  CHECK(contains(refused_topology("GPU0 GPU1 CPU Affinity\nGPU0 X\n"), "columns in this row: 1, in the header: 2"));
+  CHECK(contains(refused_topology("GPU0 GPU1 CPU Affinity\nGPU0 X NET 0-1\nGPU1 PIX X 0-1\n"),
+                 "'NET' is not a connection"));
   CHECK(
       contains(refused_topology("GPU0 GPU1 CPU Affinity\nGPU0 SYS X 0-1\nGPU1 X SYS 0-1\n"), "no X in its own column"));
   CHECK(contains(refused_topology("hello"), "no header that begins with GPU0"));
@@ -112,5 +114,5 @@ TEST_CASE("a topology is of the same machine, and its switches are buses where t
   CHECK(buses(R"(["9", "9", "12", "12"])") == Groups{{0, 1}});  // 1.33 times slower: not a whole number, but shared
   const GpuTopology other = parse_gpu_topology(topology_seed("topo.txt"), "topo.txt");
   CHECK_THROWS_WITH_AS(parse_nvbandwidth(file(R"(["6", "6", "12", "12"])"), "box.json", "V100", &other),
-                       doctest::Contains("the topology has 3 GPUs, the measurement 4"), InputError);
+                       doctest::Contains("the topology has 3 GPUs, but the measurement has 4"), InputError);
 }

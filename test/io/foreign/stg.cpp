@@ -39,9 +39,9 @@ TEST_CASE("a task graph has its times, its predecessors, and no transfers") {
 TEST_CASE("what is wrong with a task graph is named with its line and column") {
   CHECK(finding_in_stg("").code == "stg-line");
   CHECK(finding_in_stg("x\n").code == "number");
-  CHECK(finding_in_stg("1\n0 0 0\n1 5 1 0\n").message == "3 tasks are announced, 2 are here");
+  CHECK(finding_in_stg("1\n0 0 0\n1 5 1 0\n").message == "3 tasks are announced, but the file has 2");
   CHECK(finding_in_stg("1\n0 0 0\n1 5 1 7\n2 0 1 1\n").code == "unknown-task");
-  CHECK(finding_in_stg("1\n0 0 0\n1 5 2 0\n2 0 1 1\n").message == "2 predecessors are announced, 1 are named");
+  CHECK(finding_in_stg("1\n0 0 0\n1 5 2 0\n2 0 1 1\n").message == "2 predecessors are announced, but 1 are named");
   const Finding order = finding_in_stg("1\n0 0 0\n2 5 1 0\n1 0 1 1\n");
   CHECK(order.message == "this is task 1, not 2");
   CHECK(order.at.line == 3);

@@ -55,11 +55,11 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
   CHECK(contains(written(plan_file(turned, blocks, 4)), R"("devices": "best-last")"));
   CHECK(plan_over(parse_plan(written(plan_file(turned, blocks, 4)), "plan.json"), blocks) == turned);
   CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "devices": "fast"})"),
-                 "plan.json:1:60: error[devices]: no order of devices is \"fast\""));
+                 "plan.json:1:60: error[devices]: unknown order of devices \"fast\""));
   CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 2, "slices": 0})"),
-                 "\"slices\" is at least 1"));
+                 "\"slices\" must be at least 1"));
   CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "tree"})"),
-                 "exchange nothing by \"tree\""));
+                 "unknown exchange \"tree\""));
   CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "exchange": "all-to-all"})"),
                  "plan.json:1:61: error[exchange]: no ranks share a sequence"));
   CHECK(plan_over(parse_plan(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 1, "exchange": "ring"})",
@@ -119,10 +119,10 @@ TEST_CASE("stages with degrees of their own come back from the file, chunks of a
                         "}");
   };
   CHECK(contains(of(R"([{"data": 2}, {"from": "h0"}])", R"(, "data": 2)"),
-                 "degrees stand both in the plan and in its stages"));
+                 "degrees are given both for the plan and for its stages"));
   CHECK(contains(of(R"([{"data": 2}, {"from": "h0"}])", R"(, "schedule": "zb-v")"),
-                 "stages 0 and 1 are on one device in the row, with different degrees"));
-  CHECK(contains(of(R"([{"data": 0}, {"from": "h0"}])", ""), "\"data\" is at least 1"));
+                 "stages 0 and 1 are on the same device in the row, but have different degrees"));
+  CHECK(contains(of(R"([{"data": 0}, {"from": "h0"}])", ""), "\"data\" must be at least 1"));
   CHECK(of(R"([{"data": 2}, {"from": "h0"}])", "").empty());
   // A stage that recomputes more layers than it has recomputes all of them, here h2 and head.
   ParallelPlan longer = plan;
@@ -148,29 +148,29 @@ TEST_CASE("a plan file's numbers are told with what they count, and how many the
   const auto of = [](const char* rest) {
     return plan_refusal(std::string{R"({"format": "trainyard-plan/1", "microbatch": 2, )"} + rest + "}");
   };
-  CHECK(contains(of(R"("data": -1)"), "\"data\" is at least 1"));
+  CHECK(contains(of(R"("data": -1)"), "\"data\" must be at least 1"));
   CHECK(contains(of(R"("data": "2")"), "\"data\" must be a number of replicas, got a string"));
-  CHECK(contains(of(R"("zero": 7)"), "\"zero\" is at most 3"));
+  CHECK(contains(of(R"("zero": 7)"), "\"zero\" must be at most 3"));
   CHECK(contains(of(R"("zero": 1.5)"), "\"zero\" must be a whole number, got 1.5"));
   CHECK(contains(of(R"("stages": [{"recompute": -1}])"), "a negative number of layers is often an overflow"));
   CHECK(contains(of(R"("bucket_bytes": 0.5)"), "\"bucket_bytes\" must be a whole number of bytes, got 0.5"));
   // If the schedule does not allow this number of chunks, the finding is about the chunks; else it is about the stages.
   const std::string chunks = of(R"("stages": [{}, {"from": "h1"}], "chunks": 2)");
-  CHECK(contains(chunks, "1f1b takes 1 stage a device, not 2"));
+  CHECK(contains(chunks, "1f1b takes 1 stage per device, not 2"));
   CHECK(contains(chunks, "leave \"chunks\" out"));
   const std::string three = of(R"("schedule": "interleaved", "stages": [{}, {"from": "h1"}, {"from": "h2"}])");
-  CHECK(contains(three, "interleaved takes 2 stages a device, and there are 3"));
+  CHECK(contains(three, "interleaved takes 2 stages per device, but the plan has 3 in all"));
   CHECK(contains(three, "give 2 or 4 stages"));
 }
 
 TEST_CASE("a plan file's faults are told with their places, and a stage of no block with the nearest name") {
   const std::string text = plan_refusal(
       R"({"format": "trainyard-plan/1", "data": 0, "microbatch": 1, "schedule": "1f2b", "stages": [{}, {"frmo": "h1"}]})");
-  CHECK(contains(text, R"(plan.json:1:40: error[degree]: "data" is at least 1)"));
+  CHECK(contains(text, R"(plan.json:1:40: error[degree]: "data" must be at least 1)"));
   CHECK(contains(text, "unknown pipeline schedule \"1f2b\""));
   CHECK(
       contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "stages": [{"recompute": "scores"}]})"),
-               R"("scores" is nothing to be recomputed)"));
+               R"(unknown recomputation "scores")"));
   CHECK(contains(text, "a stage has no \"from\""));
   CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "data": 2, "zero": 1})"),
                  "a plan has no \"microbatch\""));
@@ -181,14 +181,14 @@ TEST_CASE("a plan file's faults are told with their places, and a stage of no bl
       R"({"format": "trainyard-plan/1", "microbatch": 1, "schedule": "zb-v", "stages": [{"data": 2}, {"data": 1}, )"
       R"({"from": "h6", "data": 1}]})");
   CHECK(contains(odd, "a stage has no \"from\""));
-  CHECK_FALSE(contains(odd, "on one device in the row"));
+  CHECK_FALSE(contains(odd, "on the same device in the row"));
   // 2^62 replicas of 4 stages would overflow to 0 devices in 64 bits.
   CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "data": 4611686018427387904, "microbatch": 1})"),
-                 "\"data\" is at most 1048576"));
+                 "\"data\" must be at most 1048576"));
   CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "bucket_bytes": 0})"),
-                 "\"bucket_bytes\" is at least 1"));
+                 "\"bucket_bytes\" must be at least 1"));
   CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "schedule": "zb-v"})"),
-                 "zb-v takes 2 stages a device, and there are 1"));
+                 "zb-v takes 2 stages per device, but the plan has 1 in all"));
 }
 
 TEST_CASE("stages begin with blocks of the network, one behind the other, and the first with the first") {
@@ -196,19 +196,19 @@ TEST_CASE("stages begin with blocks of the network, one behind the other, and th
   const auto refusal = [&](const PlanFile& file) { return test::findings_of([&] { plan_over(file, blocks); }); };
   const auto unknown = refusal({.begins = {"h1", "h11", "loss"}});
   REQUIRE(unknown.size() == 2);
-  CHECK(unknown[0].message == "no block of layers is named 'h11', with which a stage is to begin");
-  CHECK(unknown[0].help == "did you mean 'h1'? there are 4, 'embedding' to 'head'");
+  CHECK(unknown[0].message == "a stage begins with 'h11', but no block of layers has that name");
+  CHECK(unknown[0].help == "did you mean 'h1'? the network has 4 blocks, 'embedding' to 'head'");
   CHECK(unknown[0].pointer == "/stages/2/from");
-  CHECK(unknown[1].help == "there are 4, 'embedding' to 'head'");
+  CHECK(unknown[1].help == "the network has 4 blocks, 'embedding' to 'head'");
   CHECK(unknown[1].pointer == "/stages/3/from");
   const auto back = refusal({.begins = {"h1", "h0"}});
   REQUIRE(back.size() == 1);
-  CHECK(back[0].message == "stage 2 would begin with 'h0', which is not behind 'h1', with which stage 1 does");
+  CHECK(back[0].message == "stage 2 begins with 'h0', which is not after 'h1', the first block of stage 1");
   CHECK(refusal({.begins = {"embedding"}}).size() == 1);
   CHECK(refusal({.first = "embedding"}).empty());
   const auto first = refusal({.begins = {"h1"}, .first = "h0"});
   REQUIRE(first.size() == 1);
-  CHECK(first[0].message == "the first stage begins where the network does, with 'embedding', not with 'h0'");
+  CHECK(first[0].message == "the first stage must begin with the network's first block 'embedding', not with 'h0'");
   const PlanFile read =
       parse_plan(R"({"format": "trainyard-plan/1", "microbatch": 1, "stages": [{"from": "h0"}]})", "plan.json");
   CHECK(read.first == "h0");

@@ -196,9 +196,9 @@ TEST_CASE("what is wrong with a change of the graph is found where it stands") {
   CHECK(code_of(R"({"microbatches": 0})") == "split-parts");
   CHECK(code_of(R"({"tensor": 0})") == "split-parts");
   const auto message_of = [](const char* splits) { return first_finding(splits).message; };
-  CHECK(message_of(R"({"tensor": 2, "fold": 0})") == "\"fold\" is at least 1");
-  CHECK(message_of(R"({"microbatches": 2, "at_once": 0})") == "\"at_once\" is at least 1");
-  CHECK(message_of(R"({"meshes": [], "bucket_bytes": 0})") == "\"bucket_bytes\" is at least 1");
+  CHECK(message_of(R"({"tensor": 2, "fold": 0})") == "\"fold\" must be at least 1");
+  CHECK(message_of(R"({"microbatches": 2, "at_once": 0})") == "\"at_once\" must be at least 1");
+  CHECK(message_of(R"({"meshes": [], "bucket_bytes": 0})") == "\"bucket_bytes\" must be at least 1");
   CHECK(code_of(R"({"microbatches": 2, "zero": 1})") == "unknown-key");
   CHECK(code_of(R"({"recompute": ["conv9"]})") == "unknown-op");
   CHECK(code_of(R"({"recompute": "conv1/conv"})") == "type");

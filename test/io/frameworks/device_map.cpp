@@ -60,7 +60,8 @@ TEST_CASE("the longest key decides, and what no key covers without parameters is
   for (const OpId op : problem.ops()) CHECK(all.placement[op] == DeviceId{1});
   const Schedule two =
       parse_schedule_or_map(R"({"": 0, "head": 1, "stem.conv": 1})", "map.json", problem);  // an unknown module
-  CHECK(two.notes == std::vector<std::string>{"the device map names what 'resnet18:batch=8' does not have: stem.conv"});
+  CHECK(two.notes ==
+        std::vector<std::string>{"the device map names modules that 'resnet18:batch=8' does not have: stem.conv"});
   for (const OpId op : problem.ops())
     CHECK(two.placement[op] == DeviceId{problem.graph().layer(op) == "head" ? 1U : 0U});
 }
@@ -70,7 +71,7 @@ TEST_CASE("a device map names what it cannot say of a schedule") {
   const Schedule heft = find_placer("heft").place(problem, {});
   const SaidDeviceMap said = device_map_of(scheduled_problem(problem, heft), heft);
   REQUIRE(said.lost.size() == 2);
-  CHECK(contains(said.lost[0], "which are elsewhere than most of their modules"));
+  CHECK(contains(said.lost[0], "which are not on the main device of their module"));
   CHECK(contains(said.lost[1], "the order of the ops on a device"));
 
   const Schedule pipeline = find_placer("pipeline").place(problem, {});
@@ -79,12 +80,12 @@ TEST_CASE("a device map names what it cannot say of a schedule") {
 
   const Schedule replicas = find_placer("data-parallel").place(problem, {});
   CHECK_THROWS_WITH_AS(device_map_of(scheduled_problem(problem, replicas), replicas),
-                       "the schedule has 2 replicas of the network, and a device map is of one", InputError);
+                       "the schedule has 2 replicas of the network, but a device map describes only one", InputError);
   ClusterSpec mixed = preset_cluster("2xV100");
   mixed.devices[1].device_class = "npu";
   const Problem other{problem.graph(), make_cluster(mixed)};
   const Schedule there{.placement = Placement(other.op_count(), DeviceId{1})};
-  CHECK(device_map_of(other, there).lost.back() == "device 'gpu1', no GPU: a device map calls it \"cpu\"");
+  CHECK(device_map_of(other, there).lost.back() == "device 'gpu1', which is not a GPU: a device map calls it \"cpu\"");
 
   const Schedule toy{.placement = Placement(3, DeviceId{0})};
   CHECK(contains(device_map_of(fuzz::toy_problem(), toy).lost.front(), "the graph names no layers"));
@@ -94,11 +95,11 @@ TEST_CASE("wrong device maps are refused at the key, with the remedy") {
   const Problem problem = problem_of("lenet:batch=8", "2xV100");
   const std::string beyond = refusal("{\"\": 0,\n \"fc\": 2}", problem);
   CHECK(contains(beyond, "map.json:2:8"));
-  CHECK(contains(beyond, "module 'fc' is on device 2, and cluster '2xV100' has 2 of them"));
+  CHECK(contains(beyond, "module 'fc' is on device 2, but cluster '2xV100' has only 2"));
   CHECK(contains(refusal(R"({"": "cpu"})", problem), "cluster '2xV100' has no CPU"));
-  CHECK(contains(refusal(R"({"": "disk"})", problem), "module '' is on 'disk'"));
-  CHECK(contains(refusal(R"({"": 0, "a": [1]})", problem), "module 'a' has an array for a device"));
-  CHECK(contains(refusal(R"({"": 0, "a": -1})", problem), "devices are the numbers of GPUs from 0"));
+  CHECK(contains(refusal(R"({"": "disk"})", problem), "module '' is on 'disk', which is not a device"));
+  CHECK(contains(refusal(R"({"": 0, "a": [1]})", problem), "module 'a' has an array as its device"));
+  CHECK(contains(refusal(R"({"": 0, "a": -1})", problem), "give the number of a GPU from 0"));
   CHECK(contains(refusal(R"({"a": 0, "a": 1})", problem), "map.json:1:10"));
   CHECK(contains(refusal(R"({"no.such.module": 0})", problem), "covers 0 of"));
   CHECK(contains(refusal(R"({"a": 0)", problem), "map.json:1:"));

@@ -54,10 +54,10 @@ TEST_CASE("a plan of one's own is held against the network, with the places of w
   };
   // Stage 0 holds the embedding and h.0.
   CHECK(contains(of(R"("stages": [{"recompute": 3}, {"from": "h.1"}])"),
-                 "plan:2:27: error[recompute]: stage 0 cannot compute 3 blocks again: it has 2"));
+                 "plan:2:27: error[recompute]: stage 0 cannot recompute 3 blocks: it has 2"));
   CHECK(of(R"("stages": [{"recompute": 2}, {"from": "h.1"}])").empty());
   CHECK(contains(of(R"("stages": [{}, {"from": "h.1", "recompute": {"attention": 8}}])"),
-                 "stage 1 cannot compute 8 blocks again: it has 7"));
+                 "stage 1 cannot recompute 8 blocks: it has 7"));
   CHECK(contains(of(R"("stages": [{}, {"from": "h.9"}])"), "plan:2:26: error[unknown-block]"));
   const auto notes = [](const char* rest, const PlanGround& ground) {
     const std::string text = std::string{R"({"format": "trainyard-plan/1", "microbatch": 2, )"} + rest + "}";
@@ -65,7 +65,7 @@ TEST_CASE("a plan of one's own is held against the network, with the places of w
   };
   CHECK(notes(R"("batch": 16)", kGround).empty());
   CHECK(notes(R"("batch": 32)", kGround) ==
-        std::vector<std::string>{"the plan was made for 32 samples a step, and the model has 16"});
+        std::vector<std::string>{"the plan was made for 32 samples per step, but the model has 16"});
   PlanGround plain = kGround;
   plain.has_scores = false;
   CHECK(notes(R"("stages": [{"recompute": "attention"}])", kGround).empty());
@@ -83,17 +83,18 @@ TEST_CASE("Megatron's layouts are read in all their forms, and written shortened
     CHECK(parse_layout(layout_text(layout)) == layout);
   }
   CHECK(layout_text({3, 4, 4, 4, 4, 3}) == "Ettt|(t*4|)*4tttL");
-  for (const auto& each : std::vector<std::pair<std::string, std::string>>{{"tt|tL", "begin with the one embedding"},
-                                                                           {"Et|t", "end with the one loss"},
-                                                                           {"EtE|L", "one embedding"},
-                                                                           {"Ex|L", "has 'x'"},
-                                                                           {"E(t|", "does not close"},
-                                                                           {"E((t|)*2)*2L", "bracket within"},
-                                                                           {"Et*|L", "no count"},
-                                                                           {"Et*0L", "no count"},
-                                                                           {"E(t*1000000|)*1000000L", "2^20"},
-                                                                           {"Et*99999999999999999999L", "no count"},
-                                                                           {"Et|mL", "multi-token"}}) {
+  for (const auto& each :
+       std::vector<std::pair<std::string, std::string>>{{"tt|tL", "begin with the one embedding"},
+                                                        {"Et|t", "end with the one loss"},
+                                                        {"EtE|L", "one embedding"},
+                                                        {"Ex|L", "has 'x'"},
+                                                        {"E(t|", "does not close"},
+                                                        {"E((t|)*2)*2L", "bracket within"},
+                                                        {"Et*|L", "needs a count"},
+                                                        {"Et*0L", "needs a count"},
+                                                        {"E(t*1000000|)*1000000L", "2^20"},
+                                                        {"Et*99999999999999999999L", "needs a count"},
+                                                        {"Et|mL", "multi-token"}}) {
     const std::string &text = each.first, &words = each.second;
     CAPTURE(text);
     const std::string message = test::finding_of([&] { parse_layout(text); }).message;
@@ -137,11 +138,11 @@ TEST_CASE("what Megatron cannot say of a plan is named") {
       .zero = 2};
   const SaidPlan said = megatron_of(folded, kGround);
   REQUIRE(said.lost.size() == 5);
-  CHECK(said.lost[0] == "the cut at 'head', within what Megatron has for one: it is at 'norm' instead");
+  CHECK(said.lost[0] == "the cut at 'head', inside a part that Megatron does not divide: it moves to 'norm'");
   CHECK(said.lost[1] == "recomputation of 1 of 4 stages");
-  CHECK(said.lost[2] == "the order of tasks (zb-v), in place of which is interleaved");
-  CHECK(said.lost[3] == "which rank has which stage: Megatron deals them out in turn");
-  CHECK(said.lost[4] == "ZeRO 2, of which stage 1 is said");
+  CHECK(said.lost[2] == "the order of tasks (zb-v): Megatron uses interleaved");
+  CHECK(said.lost[3] == "which rank has which stage: Megatron assigns them in turn");
+  CHECK(said.lost[4] == "ZeRO 2: the command gives only stage 1");
   CHECK(plan_over(parse_any_plan(said.text, "a.sh", kGround).file, kGround.blocks) ==
         ParallelPlan{
             .cuts = {2, 4, 7}, .chunks = 2, .microbatch = 1, .schedule = PipelineSchedule::interleaved, .zero = 1});
@@ -150,7 +151,7 @@ TEST_CASE("what Megatron cannot say of a plan is named") {
   PlanGround images = kGround;
   images.blocks = {"stem", "layer1.0", "layer1.1", "layer2.0", "layer2.1", "head"};
   CHECK_THROWS_WITH_AS(megatron_of({.cuts = {2}}, images),
-                       "Megatron trains one chain of equal layers, and the network has 2 of numbered blocks: "
+                       "Megatron trains one chain of equal layers, but the network has 2 chains of numbered blocks: "
                        "layer1.{0..1}, layer2.{0..1}",
                        InputError);
 }
@@ -209,7 +210,7 @@ TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, e
       parse_any_plan("--context-parallel-size 4 --cp-comm-type a2a+p2p" + rest, "train.sh", kGround);
   CHECK(mixed.file.plan.exchange == ContextExchange::ring);
   REQUIRE(mixed.notes.size() == 1);
-  CHECK(contains(mixed.notes[0], "one exchange"));
+  CHECK(contains(mixed.notes[0], "only one exchange"));
   const ForeignPlan around = parse_any_plan("--context-parallel-size 2" + rest, "train.sh", kGround);
   CHECK(around.file.plan.exchange == ContextExchange::ring);
   CHECK(around.notes.empty());
@@ -226,40 +227,43 @@ TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, e
 }
 
 TEST_CASE("Megatron's arguments that contradict are refused at their place") {
-  CHECK(contains(refusal("--tensor-model-parallel-size 1"), "do not say --micro-batch-size"));
+  CHECK(contains(refusal("--tensor-model-parallel-size 1"), "lack --micro-batch-size"));
   const std::string word = refusal("--micro-batch-size 1 \\\n  --pipeline-model-parallel-size two");
   CHECK(contains(word, "plan:2:34"));
-  CHECK(contains(word, "has 'two' for a count"));
-  CHECK(contains(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 4"), "6 layers are not divided among 4"));
-  CHECK(contains(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 2 --num-layers 12"), "are of 12 layers"));
+  CHECK(contains(word, "is 'two', but must be a number"));
+  CHECK(contains(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 4"),
+                 "6 layers cannot be divided evenly among 4"));
+  CHECK(
+      contains(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 2 --num-layers 12"), "are for 12 layers"));
   CHECK(
       contains(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*5|L"),
-               "are of 5 layers"));
+               "are for 5 layers"));
   CHECK(contains(
       refusal("--micro-batch-size 1 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*6||L"),
-      "3 stages are not divided among 2"));
+      "3 stages cannot be divided evenly among 2"));
   CHECK(contains(
       refusal("--micro-batch-size 1 --pipeline-model-parallel-size 3 --pipeline-model-parallel-layout Et*6||L"),
       "stage 1 of the layout has no layers"));
   CHECK(contains(refusal("--micro-batch-size 1 --global-batch-size 32"),
-                 "the plan is for 32 samples a step, and the model has 16"));
-  CHECK(contains(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 999999999999"), "for a count"));
+                 "the plan is for 32 samples per step, but the model has 16"));
+  CHECK(contains(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 999999999999"),
+                 "but must be a number from 1 to"));
   const std::string two = "--micro-batch-size 1 --pipeline-model-parallel-size 2 ";
-  CHECK(contains(refusal(two + "--recompute-granularity --num-layers 6"), "--recompute-granularity has ''"));
+  CHECK(contains(refusal(two + "--recompute-granularity --num-layers 6"), "--recompute-granularity cannot be ''"));
   CHECK(contains(refusal(two + "--recompute-granularity most"), "it is one of full, selective"));
-  CHECK(
-      contains(refusal(two + "--recompute-granularity full --recompute-method most"), "--recompute-method has 'most'"));
+  CHECK(contains(refusal(two + "--recompute-granularity full --recompute-method most"),
+                 "--recompute-method cannot be 'most'"));
   CHECK(contains(refusal("torchrun --nproc-per-node 6 x.py --tensor-model-parallel-size 2 " + two),
-                 "6 processes are not divided among replicas of 4"));
+                 "6 processes cannot be divided evenly among replicas of 4"));
   CHECK(contains(refusal("torchrun --nproc-per-node 2 x.py --context-parallel-size 2 " + two),
-                 "plan:1:27: error[megatron]: 2 processes are not divided among replicas of 4"));
+                 "plan:1:27: error[megatron]: 2 processes cannot be divided evenly among replicas of 4"));
   CHECK(contains(refusal(two + "--context-parallel-size 2 --cp-comm-type ring"),
                  "it is one of p2p, all_gather, allgather, a2a, a2a+p2p"));
   CHECK(contains(refusal(two + "--num-layers-per-virtual-pipeline-stage 2"),
-                 "6 layers on 2 ranks are not whole stages of 2"));
+                 "6 layers on 2 ranks cannot make whole stages of 2"));
   const std::string each = "--num-layers-per-virtual-pipeline-stage 1 --num-virtual-stages-per-pipeline-rank ";
   CHECK(refusal(two + each + "3").empty());
-  CHECK(contains(refusal(two + each + "1"), "6 layers on 2 ranks are not 2 stages of 1 each"));
+  CHECK(contains(refusal(two + each + "1"), "6 layers on 2 ranks cannot make 2 stages of 1 each"));
   CHECK(contains(refusal(two + "\\\n  --data-path \"abc"), "plan:2:15"));
   CHECK(refusal(two + "--data-path it\\'s \"a\\\"b\"").empty());
   CHECK(contains(refusal(two + "--data-path 'abc"), "a quote is opened and never closed"));
@@ -303,12 +307,12 @@ TEST_CASE("a table of torch.distributed.pipelining is read as torch writes it") 
   };
   const std::string wrong = refused("0F0,0B0\n1F0,1X0\n");
   CHECK(contains(wrong, "x.csv:2:5"));
-  CHECK(contains(wrong, "'1X0' is no action"));
-  CHECK(contains(refused("0F0,0F99999999999999999999"), "is no action"));
+  CHECK(contains(wrong, "'1X0' is not a pipeline action"));
+  CHECK(contains(refused("0F0,0F99999999999999999999"), "is not a pipeline action"));
   CHECK(contains(refused(",,\n"), "no actions"));
   CHECK(contains(refused("0F0"), "too few"));
   CHECK(contains(refused("0F1000000,5B0"), "too few"));
-  CHECK(contains(refused("(0F1;0B0)OVERLAP"), "is no action"));
+  CHECK(contains(refused("(0F1;0B0)OVERLAP"), "is not a pipeline action"));
   // Rank 0, which is not the last, runs a backward task before the remaining forward tasks.
   CHECK(contains(refused("0F0,0B0,0F1,0B1\n1F0,1B0,1F1,1B1"),
                  "gpipe is nearest: its rank 0 has 0F1 where the file has 0B0"));
@@ -323,8 +327,7 @@ TEST_CASE("a split spec names what it cannot say, and is refused with the place"
   CHECK(said.lost[1] == "recomputation of 1 of 2 stages");
   const ParallelPlan ranks{.data = 2, .tensor = 4, .sequence = true, .microbatch = 2};
   for (const SaidPlan& unsaid : {split_spec_of(ranks, kGround, "x.csv"), deepspeed_of(ranks, kGround)})
-    CHECK(unsaid.lost ==
-          std::vector<std::string>{"the 4 ranks that share each layer, and the sequence between its products"});
+    CHECK(unsaid.lost == std::vector<std::string>{"the 4 ranks that share each layer, and sequence parallelism"});
   const test::TemporaryFolder folder;
   test::write_text(folder.path() / "x.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
   const auto refused = [&](const std::string& splits) {
@@ -335,9 +338,9 @@ TEST_CASE("a split spec names what it cannot say, and is refused with the place"
   CHECK(refused(R"("h.3": "BEGINNING")").empty());
   CHECK(refused(R"("h.2": "END")").empty());
   CHECK(contains(refused(R"("h.33": "BEGINNING")"), "did you mean"));
-  CHECK(contains(refused(R"("h.3": "MIDDLE")"), "BEGINNING or END"));
+  CHECK(contains(refused(R"("h.3": "MIDDLE")"), "give BEGINNING or END"));
   CHECK(contains(refused(R"("embedding": "BEGINNING")"), "a stage without layers"));
-  CHECK(contains(refused(R"("h.3": "BEGINNING", "h.4": "BEGINNING")"), "2 splits make 3 stages, and the schedule"));
+  CHECK(contains(refused(R"("h.3": "BEGINNING", "h.4": "BEGINNING")"), "2 splits make 3 stages, but the schedule"));
   test::write_text(folder.path() / "x.csv", "0F0,0B0,0F1,0B1\n1F0,1B0,1F1,1B1\n");
   CHECK(contains(refused(R"("h.3": "BEGINNING")"), "x.csv:1:1: error[task-order]"));
   CHECK(contains(refusal(R"({"format": "trainyard-split/1", "schedule": "absent.csv", "splits": {}})"), "absent.csv"));
@@ -374,13 +377,13 @@ TEST_CASE("a plan of one stage comes back from DeepSpeed's configuration") {
   CHECK(contains(refusal(R"({"train_batch_size": 16, "zero_optimization": {"reduce_bucket_size": 0}})"),
                  "from 1 to 2^40"));
   CHECK(contains(refusal(R"({"train_batch_size": "auto", "zero_optimization": {}})"), "\"auto\""));
-  CHECK(contains(refusal(R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 5})"), "is not that of"));
+  CHECK(contains(refusal(R"({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 5})"), "is not the product of"));
   CHECK(contains(refusal(R"({"train_batch_size": 8.5})"), "a whole number of samples, got 8.5"));
   CHECK(contains(refusal(R"({"train_batch_size": 0})"), "from 1 to 1073741824"));
   // 8 ranks x 2^31 x 2^30 would overflow to a batch of 0.
   CHECK(
       contains(refusal(R"({"train_micro_batch_size_per_gpu": 2147483648, "gradient_accumulation_steps": 1073741824})"),
-               "\"gradient_accumulation_steps\" is 1073741824, and must be from 1 to 1048576"));
+               "\"gradient_accumulation_steps\" is 1073741824, but must be from 1 to 1048576"));
   CHECK(contains(refusal(R"({"zero_optimization": {"reduce_bucket_size": 4611686018427387904}})"), "from 1 to 2^40"));
   CHECK(contains(refusal(R"({"train_batch_size": 16, "zero_optimization": {"stage": 4}})"), "stages 0 to 3"));
   PlanGround unknown = kGround;

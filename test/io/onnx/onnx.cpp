@@ -243,7 +243,7 @@ TEST_CASE("control flow and unknown operators need the shapes of their results")
   writer.input("x", {4}).input("c", {}, OnnxWriter::kBool);
   writer.node("If", {"c"}, {"a"}, Onnx{}.graph("then_branch").graph("else_branch"), "choice");
   writer.node("FusedThing", {"a", "x"}, {"b"}, {}, "thing", "com.example").output("b");
-  CHECK(complaint(writer) == "control-flow: If 'choice' holds graphs that run or repeat depending on data");
+  CHECK(complaint(writer) == "control-flow: If 'choice' contains subgraphs that run or repeat depending on data");
   writer.described("a", {4});
   CHECK(complaint(writer) ==
         "unknown-operator: com.example::FusedThing 'thing': the shapes that this operator produces are not known");

@@ -61,14 +61,14 @@ TEST_CASE(
 
 TEST_CASE("what is wrong with a graph of torch.fx is said at its place") {
   CHECK(contains(refused_fx(kFxStep, "\"in\": [2]", "\"in\": [9]"), "there is no tensor 9"));
-  CHECK(contains(refused_fx(kFxStep, "\"base\": 6", "\"base\": 7"), "a view of tensor 7, which is not there"));
-  CHECK(contains(refused_fx(kFxStep, "\"id\": 3", "\"id\": 4"), "tensor 4 stands in place 3"));
+  CHECK(contains(refused_fx(kFxStep, "\"base\": 6", "\"base\": 7"), "a view of tensor 7, which does not exist"));
+  CHECK(contains(refused_fx(kFxStep, "\"id\": 3", "\"id\": 4"), "tensor 4 is at position 3"));
   CHECK(contains(refused_fx(kFxStep, "\"phase\": \"bwd\"", "\"phase\": \"bw\""), "a phase is fwd, bwd or opt"));
   CHECK(contains(refused_fx(kFxStep, "\"bytes\": 24", "\"bytes\": -24"), "negative-bytes"));
   CHECK(contains(refused_fx(kFxStep, "\"name\": \"mm_1\", \"op\"", "\"name\": \"mm\", \"op\""), "duplicate-name"));
   CHECK(contains(refused_fx(kFxStep, "\"in\": [1, 0], ", ""), "a node has no \"in\""));
   CHECK(contains(refused_fx(kFxStep, "\"in\": [1, 0]", "\"in\": [1, 0, 5]"),
-                 "'mm_1' makes tensor 5, which 'mm' before it reads"));
+                 "'mm_1' makes tensor 5, but 'mm' reads it earlier"));
   CHECK(contains(refused_fx(kFxStep, "\"name\": \"w\"", "\"name\": \"w\xff\""), "UTF-8"));
   CHECK(contains(refused_fx(kFxStep, "\"flops\": 32}]}", "\"flops\": 3"), "cut short"));
 }

@@ -102,9 +102,9 @@ class ChakraReader {
       const std::uint64_t length = read_length(at);
       if (length > bytes_.size() - at)
         refuse_chakra(file_,
-                      fmt::format("the message at byte {} has {} bytes, and {} are left of the file", begin, length,
-                                  bytes_.size() - at),
-                      "the file is cut short, or no Chakra trace: write or copy it again");
+                      fmt::format("the message at byte {} has {} bytes, but only {} are left in the file", begin,
+                                  length, bytes_.size() - at),
+                      "the file is cut short or not a Chakra trace: write or copy it again");
       const std::string_view message = bytes_.substr(at, static_cast<std::size_t>(length));
       at += static_cast<std::size_t>(length);
       try {
@@ -136,14 +136,14 @@ class ChakraReader {
     std::uint64_t length = 0;
     for (int shift = 0; shift < 64; shift += 7) {
       if (at >= bytes_.size())
-        refuse_chakra(file_, fmt::format("the file ends in the length of a message, at byte {}", at),
+        refuse_chakra(file_, fmt::format("the file ends within the length of a message, at byte {}", at),
                       "the file is cut short: write or copy it again");
       const auto byte = static_cast<unsigned char>(bytes_[at++]);
       length |= std::uint64_t{byte & 127u} << shift;
       if ((byte & 128u) == 0) return length;
     }
-    refuse_chakra(file_, fmt::format("the length of the message before byte {} is none", at),
-                  "the file is no Chakra trace, or it is damaged");
+    refuse_chakra(file_, fmt::format("the length of the message before byte {} is invalid", at),
+                  "the file is damaged or not a Chakra trace");
   }
 
   void read_metadata(pbf_reader reader) {
@@ -186,8 +186,8 @@ class ChakraReader {
 
   void set_type(ChakraNode& node, std::int64_t type) {
     if (type < 1 || type > kLastType)
-      refuse_chakra(file_, fmt::format("node {} at byte {} has type {}, which is none", node.id, node.at, type),
-                    "types are 1 (metadata) to 7 (collective): the file is damaged, or of another schema");
+      refuse_chakra(file_, fmt::format("node {} at byte {} has the unknown type {}", node.id, node.at, type),
+                    "types are 1 (metadata) to 7 (collective): the file is damaged or has another schema");
     node.type = static_cast<ChakraNode::Type>(type);
   }
 
@@ -239,9 +239,9 @@ class ChakraReader {
       const auto refuse = [&](const std::string& what, const char* help) {
         refuse_chakra(file_, fmt::format("node {} at byte {}: {}", node.id, node.at, what), help);
       };
-      if (!ids.insert(node.id).second) refuse("its id stands twice", "give every node of a rank an id of its own");
+      if (!ids.insert(node.id).second) refuse("its id occurs twice", "give every node of a rank a unique id");
       if (!accepts_json('"' + escaped(node.name) + '"'))
-        refuse("its name is not UTF-8", "write the trace with names of UTF-8, as protocol buffers have them");
+        refuse("its name is not UTF-8", "write the trace with names in UTF-8, as protocol buffers require");
       if (node.duration > kLongestMicroseconds || node.bytes < 0 || node.bytes > kMostBytes || node.flops < 0 ||
           node.accessed_bytes < 0 || node.accessed_bytes > kMostBytes)
         refuse("its duration or one of its sizes is negative or too large", "the trace is damaged");

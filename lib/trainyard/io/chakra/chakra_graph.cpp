@@ -129,15 +129,15 @@ class ChakraProblem {
         result_.notes.push_back(
             fmt::format("{}: ctrl_deps make a cycle with data_deps, and are left out", ranks_[r].file));
     }
-    if (on_host > 0) result_.notes.push_back(fmt::format("{} ops of the host take none of a GPU's time", on_host));
+    if (on_host > 0) result_.notes.push_back(fmt::format("{} ops of the host take no GPU time", on_host));
     if (waiting > 0)
       result_.notes.push_back(
-          fmt::format("{} messages and collectives are with other ranks, and take the durations of the file: give the "
-                      "folder of all "
-                      "ranks",
+          fmt::format("{} messages and collectives involve other ranks and take their durations from the file: give "
+                      "the folder of all ranks",
                       waiting));
     if (replayed_ > 0)
-      result_.notes.push_back(fmt::format("{} broadcasts and the like take the durations of the file", replayed_));
+      result_.notes.push_back(
+          fmt::format("{} broadcasts and similar collectives take their durations from the file", replayed_));
     for (Entry& entry : entries_) {
       for (const std::size_t before : waits_[entry.member.rank].of(entry.member.node))
         entry.op.after.push_back(names_[entry.member.rank][before]);
@@ -229,19 +229,19 @@ class ChakraProblem {
     if (said && *said != ranks_[at.rank].rank)
       refuse_file(ranks_[at.rank].file, "partner",
                   fmt::format("node {} of rank {} has {} {}", node_at(at).id, ranks_[at.rank].rank, what, *said),
-                  "a rank sends from itself and receives for itself: is the file another rank's?");
+                  "check that the file belongs to this rank: a rank sends from itself and receives for itself");
   }
   [[noreturn]] void refuse_message(NodeAt at, const std::string& what) const {
     refuse_file(ranks_[at.rank].file, "partner", fmt::format("{} (node {})", what, node_at(at).id),
-                "give the files of all ranks, of one run");
+                "give the files of all ranks from one run");
   }
   void add_message(const Message& key, NodeAt from, NodeAt to) {
     const ChakraNode &send = node_at(from), &receive = node_at(to);
     if (send.bytes != receive.bytes)
       refuse_file(ranks_[to.rank].file, "partner",
-                  fmt::format("rank {} sends {} bytes of tag {} (node {}), and rank {} receives {} (node {})", key.from,
+                  fmt::format("rank {} sends {} bytes of tag {} (node {}), but rank {} receives {} (node {})", key.from,
                               send.bytes, key.tag, send.id, key.to, receive.bytes, receive.id),
-                  "give the files of one run");
+                  "give files from one run");
     OpSpec one = op_of(from), other = op_of(to);
     one.times = other.times = relay_of(0).times;
     one.outputs = {{one.name + ":0", Bytes{send.bytes}}};
@@ -266,9 +266,9 @@ class ChakraProblem {
       for (const auto& [rank, list] : members)
         if (list.size() < most)
           refuse_file(ranks_[rank].file, "partner",
-                      fmt::format("rank {} has {} collectives of group {}, and others have {}", ranks_[rank].rank,
+                      fmt::format("rank {} has {} collectives of group {}, but others have {}", ranks_[rank].rank,
                                   list.size(), group, most),
-                      "give the files of all ranks, of one run");
+                      "give the files of all ranks from one run");
       for (std::size_t k = 0; k < most; ++k) {
         std::vector<NodeAt> each;
         for (const auto& [rank, list] : members) each.push_back(list[k]);
@@ -283,10 +283,10 @@ class ChakraProblem {
       const ChakraNode& node = node_at(at);
       if (node.collective != first.collective || (node.bytes != first.bytes && !is_kind(node, ChakraKind::all_to_all)))
         refuse_file(ranks_[at.rank].file, "partner",
-                    fmt::format("{}: rank {} has {} of {} bytes (node {}), and rank {} {} of {} (node {})", name,
+                    fmt::format("{}: rank {} has {} of {} bytes (node {}), but rank {} has {} of {} (node {})", name,
                                 ranks_[at.rank].rank, collective_name(node), node.bytes, node.id,
                                 ranks_[members.front().rank].rank, collective_name(first), first.bytes, first.id),
-                    "ranks of a group have the same collectives in the same order: give the files of one run");
+                    "give files from one run: all ranks of a group have the same collectives in the same order");
     }
     std::vector<OpSpec> ranks;
     std::vector<std::size_t> places;
@@ -409,7 +409,7 @@ ChakraGraph chakra_graph(std::vector<ChakraRank> ranks, const std::string& folde
     if (ranks[i].rank != static_cast<std::int64_t>(i))
       refuse_file(folder, "ranks",
                   i > 0 && ranks[i].rank == ranks[i - 1].rank ? fmt::format("rank {} has two files", ranks[i].rank)
-                                                              : fmt::format("there is no file of rank {}", i),
+                                                              : fmt::format("there is no file for rank {}", i),
                   "give a file NAME.RANK.et for each rank, from 0");
   return ChakraProblem{ranks, false}.build(std::filesystem::path{folder}.filename().string());
 }

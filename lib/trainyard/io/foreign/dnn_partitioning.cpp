@@ -44,8 +44,8 @@ class WorkloadReader {
     workload_.cpus = static_cast<std::size_t>(count(object.required("maxCPUs"), "CPUs"));
     if (workload_.accelerators + workload_.cpus > limits::kRoutedDevices)
       findings_.add(root.begin_offset(), "too-large",
-                    fmt::format("{} accelerators and {} CPUs are more than {} devices", workload_.accelerators,
-                                workload_.cpus, limits::kRoutedDevices));
+                    fmt::format("{} accelerators and {} CPUs are more than the limit of {} devices",
+                                workload_.accelerators, workload_.cpus, limits::kRoutedDevices));
     // Sizes are whole bytes, so a fractional capacity is rounded down.
     workload_.accelerator_memory = Bytes{
         static_cast<std::int64_t>(std::floor(number(object.required("maxSizePerFPGA"), 0x1p61, "negative-bytes")))};
@@ -69,7 +69,7 @@ class WorkloadReader {
     if (const auto color = object.get("colorClass"); color && color->kind() != JsonKind::null)
       node.color = count(color, "colors");
     if (!index_.try_emplace(node.id, workload_.nodes.size()).second)
-      findings_.add(value.begin_offset(), "duplicate-name", fmt::format("node {} is there already", node.id));
+      findings_.add(value.begin_offset(), "duplicate-name", fmt::format("node {} is listed twice", node.id));
     workload_.nodes.push_back(std::move(node));
     cost_known_.push_back(false);
   }
@@ -83,8 +83,8 @@ class WorkloadReader {
     if (cost_known_[*from] && std::abs(known - cost) > kSameCost)
       findings_.add(
           value.begin_offset(), "edge-cost",
-          fmt::format("an edge from node {} costs {}, another one {}", workload_.nodes[*from].id, cost, known),
-          "a node has one output: all its edges cost the same");
+          fmt::format("one edge from node {} costs {}, another one {}", workload_.nodes[*from].id, cost, known),
+          "give all edges of a node the same cost: a node has one output");
     known = cost_known_[*from] ? known : cost;
     cost_known_[*from] = true;
     workload_.edges.emplace_back(*from, *to);

@@ -51,13 +51,15 @@ class LstopoReader {
       at = end;
     }
     if (!whole) fail(text_.size(), "the file is cut short: no </topology>");
-    if (gpus_.empty()) fail(0, "the file has no PCI device of NVIDIA that is a GPU", "lstopo --of xml --filter io:all");
+    if (gpus_.empty())
+      fail(0, "the file has no NVIDIA GPU among its PCI devices", "make the file with lstopo --of xml --filter io:all");
     sort_by(gpus_, &FoundGpu::address);
     return topology();
   }
 
  private:
-  [[noreturn]] void fail(std::size_t at, std::string message, std::string help = "lstopo --of xml > lstopo.xml") {
+  [[noreturn]] void fail(std::size_t at, std::string message,
+                         std::string help = "make the file with lstopo --of xml > lstopo.xml") {
     findings_.replace(std::min(at, text_.size()), "topology", std::move(message), std::move(help));
     findings_.raise_if_any();
     throw std::logic_error("a finding was added");
@@ -77,13 +79,14 @@ class LstopoReader {
   bool read_tag(std::string_view tag) {
     if (tag == "/topology") return true;
     if (tag == "/object") {
-      if (open_.empty()) fail(static_cast<std::size_t>(tag.data() - text_.data()), "an object ends that never began");
+      if (open_.empty())
+        fail(static_cast<std::size_t>(tag.data() - text_.data()), "this </object> has no matching <object>");
       open_.pop_back();
     } else if (tag.starts_with("object ")) {
       const Object object = object_of(tag);
       if (!tag.ends_with('/')) open_.push_back(object);
       if (open_.size() > kDeepestXml)
-        fail(static_cast<std::size_t>(tag.data() - text_.data()), "objects nest too deep");
+        fail(static_cast<std::size_t>(tag.data() - text_.data()), "objects are nested too deeply");
     } else if (tag.starts_with("info ") && !open_.empty() && open_.back().gpu) {
       const std::string_view key = attribute(tag, "name");
       if (key == "PCIDevice" || key == "GPUModel") gpus_[*open_.back().gpu].name = attribute(tag, "value");
@@ -186,7 +189,7 @@ class TopoMatrixReader {
     else if (gpus_ > kMostGpusHere)
       refuse(end, "too many GPUs");
     else if (row < gpus_)
-      refuse(end, fmt::format("{} GPUs in the header, {} rows", gpus_, row));
+      refuse(end, fmt::format("the header has {} GPUs, but there are {} rows", gpus_, row));
     findings_.raise_if_any();
     return topology();
   }
@@ -199,7 +202,8 @@ class TopoMatrixReader {
   void read_row(const detail::LogLine& line, std::size_t row) {
     const auto offset = static_cast<std::size_t>(line.words.front().data() - plain_.data());
     if (line.words.size() < devices_.size() + 1)
-      return refuse(offset, fmt::format("{} columns here, {} in the header", line.words.size() - 1, devices_.size()));
+      return refuse(offset,
+                    fmt::format("columns in this row: {}, in the header: {}", line.words.size() - 1, devices_.size()));
     std::vector<std::string_view>& cells = cells_.emplace_back(
         line.words.begin() + 1, line.words.begin() + 1 + static_cast<std::ptrdiff_t>(devices_.size()));
     for (const std::string_view cell : cells) {
@@ -207,7 +211,7 @@ class TopoMatrixReader {
                          cell == "SYS" || cell == "PSB" || cell == "SOC" || cell == "N/A" || links_of(cell) > 0;
       if (!known)
         return refuse(static_cast<std::size_t>(cell.data() - plain_.data()),
-                      fmt::format("'{}' is none of X, NV#, PIX, PXB, PHB, NODE, SYS", cell));
+                      fmt::format("'{}' is not a connection: X, NV#, PIX, PXB, PHB, NODE or SYS", cell));
     }
     if (cells[row] != "X") refuse(offset, fmt::format("{} has no X in its own column", devices_[row]));
     affinity_.emplace_back(line.words.size() > devices_.size() + 1 ? line.words[devices_.size() + 1] : "");

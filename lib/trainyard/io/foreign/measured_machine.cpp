@@ -71,8 +71,9 @@ class MachineMaker {
     std::iota(seats_.begin(), seats_.end(), std::size_t{0});
     if (!topology_) return;
     if (topology_->size() != count())
-      refuse("topology", fmt::format("the topology has {} GPUs, the measurement {}", topology_->size(), count()),
-             "give that of the same machine");
+      refuse("topology",
+             fmt::format("the topology has {} GPUs, but the measurement has {}", topology_->size(), count()),
+             "give the topology of the same machine");
     if (machine_.addresses.size() != count() || topology_->addresses.empty()) return;
     for (std::size_t i = 0; i < count(); ++i) {
       const auto at = std::ranges::find_if(topology_->addresses, [&](const std::string& address) {
@@ -80,7 +81,7 @@ class MachineMaker {
       });
       if (at == topology_->addresses.end())
         refuse("topology", fmt::format("the topology has no GPU at {}", machine_.addresses[i]),
-               "give that of the same machine");
+               "give the topology of the same machine");
       seats_[i] = static_cast<std::size_t>(at - topology_->addresses.begin());
     }
   }
@@ -106,11 +107,10 @@ class MachineMaker {
       report_.cluster.devices.push_back(kind ? make_device(*kind, gpu(i)) : std::move(device));
     }
     if (std::ranges::any_of(report_.cluster.devices, [](const Device& device) { return device.kind.empty(); }))
-      report_.notes.push_back(
-          (unknown.empty() ? std::string{"the file does not name its GPUs"}
-                           : fmt::format("no kind here is '{}'", unknown)) +
-          ": --kind names one (`trainyard clusters` lists them), or memory, peak and memory_bandwidth in the "
-          "cluster file");
+      report_.notes.push_back((unknown.empty() ? std::string{"the file does not name its GPUs"}
+                                               : fmt::format("no known kind of device is '{}'", unknown)) +
+                              ": give one with --kind (`trainyard clusters` lists them), or memory, peak and "
+                              "memory_bandwidth in the cluster file");
   }
 
   Peers peers() const {
@@ -157,7 +157,7 @@ class MachineMaker {
     }
     if (report_.concurrent_error > 0.15)
       report_.notes.push_back(
-          fmt::format("when all GPUs copy to or from the host at once, one is {:.0f} % off what the cluster has",
+          fmt::format("when all GPUs copy to or from the host at once, the cluster's bandwidth is up to {:.0f} % off",
                       100 * report_.concurrent_error));
   }
 
@@ -262,10 +262,11 @@ class MachineMaker {
         if (from != to) add_pair(from, to, derived, estimated);
     if (derived > 0)
       report_.notes.push_back(fmt::format(
-          "{} of {} pairs have no peer access: derived from a copy to the host and one from it, one after the other",
+          "{} of {} pairs have no peer access: their rates are derived from a copy to the host and then one from it",
           derived, count() * (count() - 1)));
     if (estimated)
-      report_.notes.emplace_back("latencies of copies are estimates: the file has none, or those of dependent loads");
+      report_.notes.emplace_back(
+          "latencies of copies are estimates: the file has none, or only those of dependent loads");
   }
 
   void add_pair(std::size_t from, std::size_t to, std::size_t& derived, bool& estimated) {

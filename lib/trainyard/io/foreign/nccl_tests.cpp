@@ -118,10 +118,10 @@ class NcclTestsReader {
     const auto number = first + 1 < line.words.size() ? number_of<std::int64_t>(line.words[first + 1]) : std::nullopt;
     const auto on = std::ranges::find(line.words, "on");
     if (!number || on == line.words.end() || on + 1 == line.words.end())
-      return refuse(line.words.front(), "nccl-tests", "a rank's line has a number, and \"on\" a host");
+      return refuse(line.words.front(), "nccl-tests", "a rank's line needs a number, and \"on\" with a host");
     if (!ranks_.insert(*number).second)
-      refuse(line.words.front(), "nccl-tests", fmt::format("rank {} is there twice", *number),
-             "these are several runs, or nccl-tests were built without MPI=1: give the log of one run");
+      refuse(line.words.front(), "nccl-tests", fmt::format("rank {} is listed twice", *number),
+             "give the log of one run, of nccl-tests built with MPI=1");
     hosts_.insert(*(on + 1));
     const std::size_t name = line.text.find("] ");
     if (*number == 0 && name != std::string_view::npos) {
@@ -134,24 +134,24 @@ class NcclTestsReader {
     const auto& words = line.words;
     if (words.size() != columns_.count)
       return refuse(words.front(), "nccl-tests",
-                    fmt::format("{} columns here, {} in the header", words.size(), columns_.count),
+                    fmt::format("columns in this row: {}, in the header: {}", words.size(), columns_.count),
                     "give the log as the test printed it, to its end");
     const auto bytes = number_of<std::int64_t>(words[0]);
     const auto value = [&](std::size_t column) {
       const auto number = number_of<double>(words[column]);
-      if (!number) refuse(words[column], "number", fmt::format("'{}' is no number above 0", words[column]));
+      if (!number) refuse(words[column], "number", fmt::format("'{}' is not a number above 0", words[column]));
       return number.value_or(0);
     };
     const Row row{bytes.value_or(0), value(columns_.time), value(columns_.bandwidth), value(columns_.bus), words[0]};
     if (row.microseconds > kLongestTestMicroseconds)
-      return refuse(words[columns_.time], "number", "a time of over an hour");
+      return refuse(words[columns_.time], "number", "this time is over an hour");
     if (columns_.wrong > 0 && words[columns_.wrong] != "0" && words[columns_.wrong] != "N/A")
       return refuse(words[columns_.wrong], "wrong-results",
                     fmt::format("the test found {} wrong values", words[columns_.wrong]),
-                    "its times are worth nothing: the machine, or its driver, is at fault");
+                    "do not use its times: check the machine and its driver");
     if (number_of<double>(words[columns_.time]) == 0.0 && row.bandwidth > 0)
       return refuse(words[columns_.time], "bandwidth",
-                    fmt::format("{} bytes in no time are not {} GB/s", row.bytes, row.bandwidth));
+                    fmt::format("{} bytes in a time of 0 cannot be {} GB/s", row.bytes, row.bandwidth));
     if (columns_.redop > 0) operation_ = words[columns_.redop];
     if (row.bytes > 0 && row.microseconds > 0) rows_.push_back(row);
   }
@@ -162,14 +162,15 @@ class NcclTestsReader {
       findings_.add(end, "nccl-tests", std::move(message), "give the log as the test printed it, to its end");
     };
     if (columns_.count == 0) return missing("the log has no header: size, count, type, time, algbw, busbw");
-    if (ranks_.size() < 2) missing(fmt::format("the log has {} lines \"# Rank\": a collective has two", ranks_.size()));
+    if (ranks_.size() < 2)
+      missing(fmt::format("the log has {} lines \"# Rank\", but a collective needs at least two", ranks_.size()));
     if (!ranks_.empty() && *ranks_.rbegin() + 1 != static_cast<std::int64_t>(ranks_.size()))
-      missing(fmt::format("the log has {} ranks, but rank {} among them", ranks_.size(), *ranks_.rbegin()));
+      missing(fmt::format("the log has {} ranks, but one of them is rank {}", ranks_.size(), *ranks_.rbegin()));
     if (!ended_) missing("the log is cut short: no line \"# Avg bus bandwidth\"");
-    if (rows_.empty()) missing("the log has no size with a time");
+    if (rows_.empty()) missing("no size in the log has a time");
     log_.table.ranks = ranks_.size(), log_.table.nodes = std::max<std::size_t>(1, hosts_.size());
     if (findings_.empty() && log_.table.ranks % log_.table.nodes != 0)
-      missing(fmt::format("{} ranks are not {} equal nodes", log_.table.ranks, log_.table.nodes));
+      missing(fmt::format("{} ranks cannot be divided evenly among {} nodes", log_.table.ranks, log_.table.nodes));
   }
 
   /// Bus bandwidth over bandwidth of the row with the highest bandwidth.
@@ -184,18 +185,18 @@ class NcclTestsReader {
     if (program_) {
       found = program_->kind;
     } else if (other_) {
-      findings_.add(at, "collective", fmt::format("{} is of no collective that is known here", *other_),
-                    "all_reduce_perf, all_gather_perf, reduce_scatter_perf and alltoall_perf are");
+      findings_.add(
+          at, "collective", fmt::format("{} does not measure a known collective", *other_),
+          "give a log of all_reduce_perf, all_gather_perf, reduce_scatter_perf, alltoall_perf or broadcast_perf");
     } else if (operation_ != "none" && !operation_.empty()) {
       const double full = bus_factor(CollectiveKind::all_reduce, log_.table.ranks);
       found = bus_ratio() > 0.75 * full ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
     } else if (!given) {
-      findings_.add(at, "collective", "the log does not say which collective it is of",
-                    "--collective all-gather, or all-to-all");
+      findings_.add(at, "collective", "the log does not say which collective it measures",
+                    "give --collective all-gather or --collective all-to-all");
     }
     if (found && given && *found != *given)
-      findings_.add(at, "collective",
-                    fmt::format("the log is of an {}, not of an {}", name_of(*found), name_of(*given)));
+      findings_.add(at, "collective", fmt::format("the log measures {}, not {}", name_of(*found), name_of(*given)));
     findings_.raise_if_any();
     return found ? *found : *given;
   }
@@ -211,8 +212,8 @@ class NcclTestsReader {
                            row.bandwidth));
       else if (std::abs(factor * row.bandwidth - row.bus) > 2 * kDigit + kNcclTolerance * row.bus)
         refuse(row.line, "bandwidth",
-               fmt::format("a bus bandwidth of {} beside {} GB/s is not that of an {} of {} ranks", row.bus,
-                           row.bandwidth, name_of(log_.table.kind), log_.table.ranks));
+               fmt::format("a bus bandwidth of {} does not fit {} GB/s for {} with {} ranks", row.bus, row.bandwidth,
+                           name_of(log_.table.kind), log_.table.ranks));
     }
   }
 

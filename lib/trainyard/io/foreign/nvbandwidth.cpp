@@ -62,8 +62,8 @@ class Tests {
     double value = 0;
     const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
     if (result.ec == std::errc{} && result.ptr == text.data() + text.size() && is_measured_rate(value)) return value;
-    findings_.add(cell.begin_offset(), "cell", fmt::format("'{}' is no bandwidth in GB/s", text),
-                  "a number from 0.1 to 100000, or N/A");
+    findings_.add(cell.begin_offset(), "cell", fmt::format("'{}' is not a bandwidth in GB/s", text),
+                  "give a number from 0.1 to 100000, or N/A");
     return std::nullopt;
   }
 
@@ -131,7 +131,7 @@ class Reader {
                             up = tests.required_row("device_to_host_memcpy_ce");
     findings_.raise_if_any();
     if (up.size() != down.size() || up.size() > kMostGpus)
-      fail(fmt::format("'host_to_device_memcpy_ce' and its reverse are of {} and {} GPUs", down.size(), up.size()));
+      fail(fmt::format("'host_to_device_memcpy_ce' has {} GPUs, but its reverse has {}", down.size(), up.size()));
     machine_.count = up.size();
     for (std::size_t i = 0; i < up.size(); ++i) {
       if (!up[i] || !down[i]) fail(fmt::format("GPU {} has no bandwidth to or from the host", i));
@@ -169,7 +169,7 @@ class Reader {
     const auto write = tests.matrix("device_to_device_memcpy_write_ce");
     if (count() < 2 || !write) return;
     if (!is_square(*write, 0, count()))
-      fail(fmt::format("'device_to_device_memcpy_write_ce' is no matrix of {0} x {0} GPUs", count()));
+      fail(fmt::format("'device_to_device_memcpy_write_ce' is not a matrix of {0} x {0} GPUs", count()));
     machine_.peers = turned(*write, 0);
     machine_.one_to_all = row_of(tests, "one_to_all_write_ce");
     // The file stacks three matrices: one direction, the other direction, and their sum.

@@ -34,8 +34,9 @@ class P2pReader {
     machine.count = alone->size();
     for (const auto& [title, matrix] : matrices_)
       if (matrix.size() != machine.count)
-        findings_.add(0, "p2p",
-                      fmt::format("the matrix {} is of {} GPUs, others of {}", title, matrix.size(), machine.count));
+        findings_.add(
+            0, "p2p",
+            fmt::format("the matrix {} has {} GPUs, but others have {}", title, matrix.size(), machine.count));
     findings_.raise_if_any();
     machine.through_host = off_diagonal(*alone);
     machine.peers = where_connected(*peers);
@@ -91,8 +92,8 @@ class P2pReader {
         const auto value = detail::number_of<double>(line.words[column + 1]);
         if (!value || (title != "Connectivity" && !is_measured_rate(*value)))
           findings_.add(offset(line.words[column + 1]), "cell",
-                        fmt::format("'{}' is no bandwidth in GB/s, nor a latency in us", line.words[column + 1]),
-                        "a number from 0.1 to 100000");
+                        fmt::format("'{}' is neither a bandwidth in GB/s nor a latency in us", line.words[column + 1]),
+                        "give a number from 0.1 to 100000");
         matrix.back().push_back(value);
       }
     }
@@ -100,7 +101,7 @@ class P2pReader {
   }
 
   void cut(std::string_view line, const std::string& title) {
-    findings_.add(offset(line), "p2p", fmt::format("the matrix {} is cut short, or no matrix", title),
+    findings_.add(offset(line), "p2p", fmt::format("the matrix {} is cut short or malformed", title),
                   "give the output of p2pBandwidthLatencyTest as it is");
   }
 
@@ -157,7 +158,8 @@ BandwidthReport parse_p2p_bandwidth(std::string_view text, const std::string& na
                                     const GpuTopology* topology) {
   const MeasuredMachine machine = P2pReader{text, name}.read();
   BandwidthReport report = machine_cluster(machine, kind, topology);
-  report.notes.emplace_back("p2pBandwidthLatencyTest has no copies to the host: its ways are those between GPUs");
+  report.notes.emplace_back(
+      "p2pBandwidthLatencyTest has no copies to the host: links to the host are estimated from those between GPUs");
   return report;
 }
 

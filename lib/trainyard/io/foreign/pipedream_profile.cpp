@@ -74,7 +74,7 @@ class LayerProfileReader {
                            "a layer has three parts with ' -- ' between them, an edge begins with a tab");
     ProfiledLayer layer{.name = std::string{parts[0]}, .type = std::string{parts[1]}};
     if (!index_.try_emplace(layer.name, profile_.layers.size()).second)
-      findings_.add(offset(line), "duplicate-name", fmt::format("layer '{}' is there already", layer.name));
+      findings_.add(offset(line), "duplicate-name", fmt::format("layer '{}' is listed twice", layer.name));
     const std::string_view numbers = parts[2];
     layer.forward = milliseconds(numbers, "forward_compute_time");
     layer.backward = milliseconds(numbers, "backward_compute_time");
@@ -86,10 +86,11 @@ class LayerProfileReader {
   void read_edge(std::string_view line) {
     const auto ends = split(line, kSeparator);
     if (ends.size() != 2)
-      return findings_.add(offset(line), "profile-line", "an edge names two layers", "'node1 -- node2'");
+      return findings_.add(offset(line), "profile-line", "an edge must name two layers",
+                           "write it as 'node1 -- node2'");
     const auto from = layer(ends[0]), to = layer(ends[1]);
     if (from && to && !joined_.emplace(*from, *to).second)
-      return findings_.add(offset(line), "duplicate-name", fmt::format("the edge '{}' is there already", line),
+      return findings_.add(offset(line), "duplicate-name", fmt::format("the edge '{}' is listed twice", line),
                            "keep one");
     if (from && to) profile_.edges.emplace_back(*from, *to);
   }
@@ -120,7 +121,8 @@ class LayerProfileReader {
       if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);
       double sum = 0;
       for (const std::string_view each : split(value, "; ")) sum += one_number(each, key);
-      if (sum >= kLargestNumber) findings_.add(offset(value), "number", fmt::format("{} is 2^62 or more in sum", key));
+      if (sum >= kLargestNumber)
+        findings_.add(offset(value), "number", fmt::format("the sum of {} is 2^62 or more", key));
       return std::min(sum, kLargestNumber);
     }
     findings_.add(offset(numbers), "profile-line", fmt::format("the layer has no {}", key));
@@ -131,7 +133,7 @@ class LayerProfileReader {
     double value = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error == std::errc{} && end == word.data() + word.size() && value >= 0 && value < kLargestNumber) return value;
-    findings_.add(offset(word), "number", fmt::format("{}: '{}' is no number from 0 to 2^62", key, word));
+    findings_.add(offset(word), "number", fmt::format("{}: '{}' is not a number from 0 to 2^62", key, word));
     return 0;
   }
 

@@ -112,7 +112,7 @@ class MiniZinc {
     const std::size_t tables = 1 + (devices_ > 1 ? 1 + cluster_.channels().size() : 0);  // an upper bound
     if ((ops_ + crossings_.size() * tables) > limits::kTableNumbers / devices_)
       refuse("too-large", fmt::format("the tables of the model have more than {} numbers", limits::kTableNumbers),
-             "a smaller graph (--coarsen), or fewer devices");
+             "give a smaller graph (--coarsen), or fewer devices");
   }
 
   void write(Nanoseconds limit) {

@@ -21,26 +21,27 @@ std::vector<double> parse_step_times(std::string_view text, const std::string& n
     if (word.starts_with('#')) continue;
     if (line.words.size() > 1 && !line.words[1].starts_with('#')) {
       findings.add(offset(line.words[1]), "number", fmt::format("'{}' is a second word on one line", line.words[1]),
-                   "one time of a step a line");
+                   "give the time of one step per line");
       continue;
     }
     const auto time = detail::number_of<double>(word);
     if (!time || *time == 0) {
-      findings.add(offset(word), "number", fmt::format("'{}' is no number above 0", word),
-                   "the time of one step, without a unit");
+      findings.add(offset(word), "number", fmt::format("'{}' is not a number above 0", word),
+                   "give the time of one step, without a unit");
       continue;
     }
     times.push_back(*time);
     words.push_back(word);
   }
-  if (times.empty() && findings.empty()) findings.add(0, "count", "there is no time of a step", "one number a line");
+  if (times.empty() && findings.empty())
+    findings.add(0, "count", "the file has no step times", "give one number per line");
   if (!times.empty()) {
     const double median = median_of(times);
     for (std::size_t i = 0; i < times.size() && !findings.full(); ++i) {
       times[i] /= median;
       if (!(times[i] > 0 && times[i] <= 1000))
         findings.add(offset(words[i]), "range", fmt::format("'{}' is {:.3g} times the median", words[i], times[i]),
-                     "all times in one unit, and no pauses");
+                     "give all times in the same unit, without pauses");
     }
   }
   findings.raise_if_any();

@@ -38,16 +38,16 @@ class StgReader {
         announced = number(words.front(), kMostTasks);
         if (!announced) break;
         if (words.size() > 1)
-          findings_.add(offset(words[1]), "stg-line", "the first line is the number of tasks alone");
+          findings_.add(offset(words[1]), "stg-line", "the first line must have only the number of tasks");
         continue;
       }
       read_task(words, tasks++, *announced + 2);
     }
     if (!announced && findings_.empty())
-      findings_.add(0, "stg-line", "the file is empty", "its first line is the number of tasks");
+      findings_.add(0, "stg-line", "the file is empty", "give the number of tasks in the first line");
     if (announced && findings_.empty() && tasks != *announced + 2)
-      findings_.add(last, "count", fmt::format("{} tasks are announced, {} are here", *announced + 2, tasks),
-                    "the number in the first line leaves out the two dummies");
+      findings_.add(last, "count", fmt::format("{} tasks are announced, but the file has {}", *announced + 2, tasks),
+                    "do not count the two dummy tasks in the first line");
     findings_.raise_if_any();
     return std::move(builder_).build();
   }
@@ -59,23 +59,23 @@ class StgReader {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error == std::errc{} && end == word.data() + word.size() && value >= 0 && value <= most) return value;
-    findings_.add(offset(word), "number", fmt::format("'{}' is no whole number from 0 to {}", word, most));
+    findings_.add(offset(word), "number", fmt::format("'{}' is not a whole number from 0 to {}", word, most));
     return std::nullopt;
   }
 
   void read_task(const std::vector<std::string_view>& words, std::int64_t expected, std::int64_t tasks) {
     if (words.size() < 3)
       return findings_.add(offset(words.front()), "stg-line",
-                           "a task has a number, a time and a count of predecessors");
+                           "a task needs a number, a time and a count of predecessors");
     const auto id = number(words[0], kMostTasks), time = number(words[1], kLongestTask);
     const auto count = number(words[2], kMostTasks);
     if (!id || !time || !count) return;
     if (*id != expected)
       return findings_.add(offset(words[0]), "stg-line", fmt::format("this is task {}, not {}", expected, *id),
-                           "tasks come in the order of their numbers, from 0");
+                           "give tasks in the order of their numbers, from 0");
     if (words.size() != 3 + static_cast<std::size_t>(*count))
       return findings_.add(offset(words[2]), "stg-line",
-                           fmt::format("{} predecessors are announced, {} are named", *count, words.size() - 3));
+                           fmt::format("{} predecessors are announced, but {} are named", *count, words.size() - 3));
     const Nanoseconds duration{*time};
     OpSpec op{.name = fmt::format("t{}", *id), .type = "Task", .times = {{"gpu", duration}, {"cpu", duration}}};
     for (std::size_t i = 3; i < words.size(); ++i) {

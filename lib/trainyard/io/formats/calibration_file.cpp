@@ -126,7 +126,7 @@ void describe(CalibratedOp& op, Fields& fields) {
     if (fields.object().is_object() && op.op.empty() && op.signature.empty())
       fields.findings().add(fields.value().begin_offset(), "missing-key",
                             "an op time has neither \"op\" nor \"signature\"",
-                            "without one of them nothing can be looked up by it");
+                            "give one of them: times are looked up by it");
 }
 
 template <class Fields>
@@ -204,11 +204,12 @@ static void read_segments(const JsonValue& rows, CalibratedLink& link, FindingLi
     if (line.latency_ns > kLongest) refuse("\"latency_ns\" is over 2^42 ns (73 minutes)");
     if (line.to < line.from) refuse("a segment ends before it begins");
     if (!link.segments.empty() && line.from <= link.segments.back().to)
-      refuse("segments must not overlap, and stand by ascending size");
+      refuse("segments must not overlap and must be in ascending order of size");
     link.segments.push_back(line);
   }
   if (!link.latency_ns.empty() && link.latency_ns.size() != rows.size())
-    findings.add(rows.begin_offset(), "segments", "either all segments have intervals, or none");
+    findings.add(rows.begin_offset(), "segments",
+                 "only some segments have intervals: give them for all segments or for none");
 }
 
 static void segments(RecordReader& fields, CalibratedLink& link) {
@@ -251,8 +252,9 @@ void describe(CoRunFactor& entry, Fields& fields) {
   if constexpr (Fields::reads)
     if (const auto at = fields.object().get("factor", JsonKind::number);
         at && !(entry.factor >= 1e-3 && entry.factor <= 1e3)) {
-      fields.findings().add(at->begin_offset(), "not-positive", fmt::format("\"factor\" is no factor: {}", at->text()),
-                            "it is the time of an op beside others over its time alone");
+      fields.findings().add(at->begin_offset(), "not-positive",
+                            fmt::format("\"factor\" must be between 0.001 and 1000, got {}", at->text()),
+                            "it is the time of an op beside others divided by its time alone");
       entry.factor = 1;
     }
 }
@@ -268,8 +270,8 @@ void describe(CopySensitivity& entry, Fields& fields) {
     if (const auto at = fields.object().get("sensitivity", JsonKind::number);
         at && !(entry.sensitivity >= 0 && entry.sensitivity <= 1e3)) {
       fields.findings().add(at->begin_offset(), "not-positive",
-                            fmt::format("\"sensitivity\" is not between 0 and 1000: {}", at->text()),
-                            "it is what copies that take all of the memory's bandwidth add to the op's time");
+                            fmt::format("\"sensitivity\" must be between 0 and 1000, got {}", at->text()),
+                            "it is the share of the op's time that copies at the full memory bandwidth add");
       entry.sensitivity = 0;
     }
 }
@@ -287,7 +289,7 @@ static void check_table(const CollectiveTable& table, const JsonValue& value, Fi
     findings.add(value.begin_offset(), "collective", std::move(message));
   };
   if (table.ranks % table.nodes != 0)
-    refuse(fmt::format("{} ranks are not made up of {} equal nodes", table.ranks, table.nodes));
+    refuse(fmt::format("{} ranks cannot be divided evenly among {} nodes", table.ranks, table.nodes));
   if (table.points.empty()) return refuse("a collective needs at least one point");
   for (std::size_t i = 0; i < table.points.size(); ++i) {
     if (table.points[i].bytes.count == 0 || table.points[i].time.count == 0)
@@ -295,7 +297,7 @@ static void check_table(const CollectiveTable& table, const JsonValue& value, Fi
     if (static_cast<double>(table.points[i].time.count) > kLongest)
       return refuse("\"time_ns\" is over 2^42 ns (73 minutes)");
     if (i > 0 && table.points[i].bytes <= table.points[i - 1].bytes)
-      return refuse("points must stand by ascending size");
+      return refuse("points must be in ascending order of size");
   }
 }
 
@@ -315,8 +317,8 @@ void describe(CollectiveTable& table, Fields& fields) {
     if (const auto found = find_collective_kind(kind))
       table.kind = *found;
     else if (const auto at = fields.object().get("collective", JsonKind::string))
-      fields.findings().add(at->begin_offset(), "collective", fmt::format("no collective is called '{}'", kind),
-                            "all-reduce, all-gather, reduce-scatter, all-to-all, broadcast or shift");
+      fields.findings().add(at->begin_offset(), "collective", fmt::format("unknown collective '{}'", kind),
+                            "give all-reduce, all-gather, reduce-scatter, all-to-all, broadcast or shift");
     check_table(table, fields.value(), fields.findings());
   }
 }
@@ -349,7 +351,7 @@ static void find_twins(const JsonValue& root, const char* key, const std::vector
   auto record = records.begin();
   for (const JsonValue row : rows->children())
     if (!seen.insert(key_of(*record++)).second)
-      findings.add(row.begin_offset(), "duplicate-name", fmt::format("\"{}\" has another row of this", key),
+      findings.add(row.begin_offset(), "duplicate-name", fmt::format("this row of \"{}\" repeats an earlier one", key),
                    "keep one of them");
 }
 

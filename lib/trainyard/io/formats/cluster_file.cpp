@@ -40,11 +40,10 @@ Device read_device_facts(TableReader& table) {
     std::vector<std::string> known;
     for (const DeviceKind& each : device_kinds()) known.push_back(each.name);
     const std::string meant = did_you_mean(*kind_name, known);
-    table.fail(
-        *node, "kind", "unknown-kind", fmt::format("unknown device kind '{}'", *kind_name),
-        meant + (meant.empty() ? "" : " ") +
-            "A kind of your own needs the numbers of its data sheet beside it: class = \"gpu\", memory = \"16 GiB\", "
-            "peak = \"15.7 TFLOP/s\", memory_bandwidth = \"900 GB/s\"");
+    table.fail(*node, "kind", "unknown-kind", fmt::format("unknown device kind '{}'", *kind_name),
+               meant + (meant.empty() ? "" : " ") +
+                   "For any other kind, give the numbers of its data sheet too: class = \"gpu\", memory = \"16 GiB\", "
+                   "peak = \"15.7 TFLOP/s\", memory_bandwidth = \"900 GB/s\"");
   } else if (!node && !device_class) {
     table.missing("kind", "give a known kind, or class = \"gpu\" with memory, peak and memory_bandwidth");
   }
@@ -134,7 +133,7 @@ std::vector<std::size_t> read_torus(TableReader& table) {
                      std::ranges::all_of(*array, [](const toml::node& size) { return size.is_integer(); });
   if (!whole)
     table.fail(*node, "torus", "type", "\"torus\" must be a list of whole numbers",
-               "the devices in each dimension, as in torus = [4, 4, 4]");
+               "give the devices in each dimension, as in torus = [4, 4, 4]");
   else
     for (const toml::node& size : *array)
       sizes.push_back(static_cast<std::size_t>(std::max<std::int64_t>(0, size.as_integer()->get())));

@@ -112,7 +112,8 @@ void read_collective(const JsonValue& value, std::optional<CollectiveTask>& out,
     }
   }
   if (!of_kind)
-    findings.add(value.begin_offset(), "missing-key", "a collective has no \"kind\"", "such as \"all-reduce\"");
+    findings.add(value.begin_offset(), "missing-key", "a collective has no \"kind\"",
+                 "give one, such as \"all-reduce\"");
   if (!sized)
     findings.add(value.begin_offset(), "missing-key", "a collective has no \"bytes\"",
                  "give the size of the whole array");
@@ -165,7 +166,7 @@ void read_op(const JsonValue& value, OpView& op, FindingList& findings) {
   if (!named) findings.add(value.begin_offset(), "missing-key", "an op has no \"name\"", "give it a unique name");
   if (!has_outputs)
     findings.add(value.begin_offset(), "missing-key", fmt::format("the op '{}' has no \"outputs\"", op.name),
-                 "an op that makes no tensor says \"outputs\": []");
+                 "give \"outputs\": [] for an op that makes no tensor");
 }
 
 /// Appends a list of names unless it is empty.

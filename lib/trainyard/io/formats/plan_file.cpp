@@ -27,15 +27,15 @@ PipelineSchedule read_task_order(const JsonValue& value, FindingList& findings) 
     words += (words.empty() ? "" : ", ") + std::string{name_of(each)};
   }
   findings.add(value.begin_offset(), "unknown-schedule", fmt::format("unknown pipeline schedule \"{}\"", value.text()),
-               words);
+               "known schedules: " + words);
   return PipelineSchedule::one_f_one_b;
 }
 
 DeviceOrder read_order(const JsonValue& value, FindingList& findings) {
   for (const DeviceOrder each : {DeviceOrder::given, DeviceOrder::best_first, DeviceOrder::best_last})
     if (value.text() == name_of(each)) return each;
-  findings.add(value.begin_offset(), "devices", fmt::format("no order of devices is \"{}\"", value.text()),
-               "given, best-first, best-last");
+  findings.add(value.begin_offset(), "devices", fmt::format("unknown order of devices \"{}\"", value.text()),
+               "known orders: given, best-first, best-last");
   return DeviceOrder::given;
 }
 
@@ -43,8 +43,9 @@ DeviceOrder read_order(const JsonValue& value, FindingList& findings) {
 StageRecomputation read_recompute(const JsonValue& value, FindingList& findings) {
   if (value.kind() == JsonKind::string) {
     if (value.text() == "attention") return StageRecompute::attention;
-    findings.add(value.begin_offset(), "recompute", fmt::format("\"{}\" is nothing to be recomputed", value.text()),
-                 "true recomputes a stage's blocks, a number as many of them, \"attention\" their scores alone");
+    findings.add(
+        value.begin_offset(), "recompute", fmt::format("unknown recomputation \"{}\"", value.text()),
+        "give true for all blocks of the stage, a number of blocks, or \"attention\" for only their attention scores");
     return StageRecompute::no;
   }
   if (value.kind() == JsonKind::number) {
@@ -78,26 +79,29 @@ void check_stages(const PlanFile& file) {
   const ParallelPlan& plan = file.plan;
   const std::size_t stages = file.begins.size() + 1;
   if (!plan.recompute.empty() && plan.recompute.size() != stages)
-    refuse("stages", fmt::format("{} stages recompute, and the plan has {}", plan.recompute.size(), stages),
-           "say it of each stage, or of none");
+    refuse("stages",
+           fmt::format("recomputation is given for {} stages, but the plan has {}", plan.recompute.size(), stages),
+           "give it for each stage, or for none");
   if (!plan.degrees.empty() && plan.degrees.size() * plan.chunks != stages)
     refuse("stages",
-           fmt::format("degrees are those of {} devices in the row with {} stages each, and the plan has {} stages",
+           fmt::format("degrees are given for {} devices in the row with {} stages each, but the plan has {} stages",
                        plan.degrees.size(), plan.chunks, stages),
-           "give those of each device in the row, or none");
+           "give degrees for each device in the row, or for none");
 }
 
 /// Throws InputError for parts of a plan that the file cannot express.
 void check_unwritten(const ParallelPlan& plan) {
   if (!plan.cuts.empty())
-    refuse("plan", "the plan has cuts, and its file the names of blocks", "make it by plan_file()");
+    refuse("plan", "the plan has cuts, but a plan file needs the names of blocks", "make the file with plan_file()");
   if (plan.bucket < Bytes{0})
-    refuse("bucket_bytes", fmt::format("buckets of {} bytes", plan.bucket.count), "0 leaves their size open");
+    refuse("bucket_bytes", fmt::format("the size of buckets is negative: {} bytes", plan.bucket.count),
+           "give 0 to leave the size open");
   if (!plan.degrees.empty() && (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.context != 1))
-    refuse("degree", "degrees stand both in the plan and in its stages",
-           "give \"data\", \"tensor\" and \"sequence\" of the plan, or of each stage");
+    refuse("degree", "degrees are given both for the plan and for its stages",
+           "give \"data\", \"tensor\" and \"sequence\" for the plan, or for each stage");
   if (plan.recomputing(StageRecompute::stages) > 0)
-    refuse("recompute", "plans do not recompute whole stages", "recompute their blocks");
+    refuse("recompute", "plan files cannot express recomputation of whole stages",
+           "recompute the blocks of the stages instead");
 }
 
 struct Range {
@@ -112,9 +116,9 @@ std::size_t read_degree(ObjectReader& reader, const char* key, const char* unit,
   const bool negative = value->kind() == JsonKind::number && value->text().front() == '-';
   if (!negative && !read_count(*value, number, unit, "degree", findings)) return otherwise;
   if (number < range.least)
-    findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at least {}", key, range.least));
+    findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" must be at least {}", key, range.least));
   if (number > range.most)
-    findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at most {}", key, range.most));
+    findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" must be at most {}", key, range.most));
   return static_cast<std::size_t>(std::clamp(number, range.least, range.most));
 }
 
@@ -150,14 +154,14 @@ void take_degrees(const StageList& stages, const JsonValue& list, ParallelPlan& 
   const std::size_t row = stages.size() / plan.chunks;
   plan.degrees.assign(stages.begin(), stages.begin() + static_cast<std::ptrdiff_t>(row));
   if (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.context != 1)
-    findings.add(list.begin_offset(), "degree", "degrees stand both in the plan and in its stages",
-                 "give \"data\", \"tensor\" and \"sequence\" of the plan, or of each stage");
+    findings.add(list.begin_offset(), "degree", "degrees are given both for the plan and for its stages",
+                 "give \"data\", \"tensor\" and \"sequence\" for the plan, or for each stage");
   for (std::size_t s = row; s < stages.size(); ++s) {
     const std::size_t i = device_of(plan.schedule, s, row);
     if (stages[s] == stages[i]) continue;
     findings.add(list.begin_offset(), "degree",
-                 fmt::format("stages {} and {} are on one device in the row, with different degrees", i, s),
-                 "give both the same");
+                 fmt::format("stages {} and {} are on the same device in the row, but have different degrees", i, s),
+                 "give both the same degrees");
     return;
   }
   const auto [data, tensor] = plan.degrees.front();
@@ -192,10 +196,10 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
         file.plan.exchange = *found;
       else
         findings.add(exchange->begin_offset(), "exchange",
-                     fmt::format("ranks that share a sequence exchange nothing by \"{}\"", exchange->text()),
-                     "all-gather, all-to-all, ring");
+                     fmt::format("unknown exchange \"{}\" for ranks that share a sequence", exchange->text()),
+                     "give all-gather, all-to-all or ring");
       if (!reader.get("context"))
-        findings.add(exchange->begin_offset(), "exchange", "no ranks share a sequence, and so none exchange anything",
+        findings.add(exchange->begin_offset(), "exchange", "\"exchange\" is given, but no ranks share a sequence",
                      "give \"context\", or leave \"exchange\" out");
     }
     if (file.plan.context == 1) file.plan.exchange = {};  // no ranks to exchange with
@@ -208,7 +212,7 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
     if (const auto bytes = reader.get("bucket_bytes");
         bytes && read_count(*bytes, file.plan.bucket.count, "bytes", "bucket_bytes", findings) &&
         file.plan.bucket == Bytes{0})
-      findings.add(bytes->begin_offset(), "bucket_bytes", "\"bucket_bytes\" is at least 1",
+      findings.add(bytes->begin_offset(), "bucket_bytes", "\"bucket_bytes\" must be at least 1",
                    "leave it out for buckets of 25 MiB");
     if (const auto schedule = reader.get("schedule", JsonKind::string))
       file.plan.schedule = read_task_order(*schedule, findings);
@@ -220,13 +224,14 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
     chunks = read_degree(reader, "chunks", "stages", findings, chunks_of(file.plan.schedule));
     if (const std::size_t own = chunks_of(file.plan.schedule, chunks); own != chunks)
       findings.add(reader.get("chunks")->begin_offset(), "stages",
-                   fmt::format("{} takes {} stage{} a device, not {}", name_of(file.plan.schedule), own,
+                   fmt::format("{} takes {} stage{} per device, not {}", name_of(file.plan.schedule), own,
                                own > 1 ? "s" : "", chunks),
                    "leave \"chunks\" out: interleaved takes 2 or more, folded schedules 2, the others 1");
     else if (const std::size_t less = stages / chunks * chunks; less != stages)
       findings.add(
           (list ? *list : *root).begin_offset(), "stages",
-          fmt::format("{} takes {} stages a device, and there are {}", name_of(file.plan.schedule), chunks, stages),
+          fmt::format("{} takes {} stages per device, but the plan has {} in all", name_of(file.plan.schedule), chunks,
+                      stages),
           less > 0 ? fmt::format("give {} or {} stages", less, less + chunks) : fmt::format("give {} stages", chunks));
     else if (degrees.size() == stages)  // otherwise a stage has no "from", reported above
       take_degrees(degrees, *list, file.plan, findings);
@@ -277,19 +282,20 @@ ParallelPlan plan_over(const PlanFile& file, std::span<const std::string> blocks
   const auto refuse = [&](std::size_t stage, const char* code, std::string message, std::string help) {
     findings.push_back({code, std::move(message), std::move(help), fmt::format("/stages/{}/from", stage)});
   };
-  const std::string all =
-      blocks.empty() ? "" : fmt::format("there are {}, '{}' to '{}'", blocks.size(), blocks.front(), blocks.back());
+  const std::string all = blocks.empty() ? ""
+                                         : fmt::format("the network has {} blocks, '{}' to '{}'", blocks.size(),
+                                                       blocks.front(), blocks.back());
   if (file.first && !blocks.empty() && *file.first != blocks.front())
     refuse(0, "plan",
-           fmt::format("the first stage begins where the network does, with '{}', not with '{}'", blocks.front(),
+           fmt::format("the first stage must begin with the network's first block '{}', not with '{}'", blocks.front(),
                        *file.first),
-           "leave \"from\" out, or give a stage before it");
+           "leave \"from\" out, or add a stage before it");
   for (std::size_t s = 1; s <= file.begins.size(); ++s) {
     const std::string& begin = file.begins[s - 1];
     const auto at = std::ranges::find(blocks, begin);
     if (at == blocks.end()) {
       const std::string nearest = did_you_mean(begin, blocks);
-      refuse(s, "unknown-block", fmt::format("no block of layers is named '{}', with which a stage is to begin", begin),
+      refuse(s, "unknown-block", fmt::format("a stage begins with '{}', but no block of layers has that name", begin),
              fmt::format("{}{}{}", nearest, nearest.empty() ? "" : " ", all));
     }
     plan.cuts.push_back(static_cast<std::size_t>(at - blocks.begin()));
@@ -297,7 +303,7 @@ ParallelPlan plan_over(const PlanFile& file, std::span<const std::string> blocks
   for (std::size_t s = 1; findings.empty() && s <= plan.cuts.size(); ++s)
     if (const std::size_t before = s > 1 ? plan.cuts[s - 2] : 0; plan.cuts[s - 1] <= before)
       refuse(s, "plan",
-             fmt::format("stage {} would begin with '{}', which is not behind '{}', with which stage {} does", s,
+             fmt::format("stage {} begins with '{}', which is not after '{}', the first block of stage {}", s,
                          blocks[plan.cuts[s - 1]], blocks[before], s - 1),
              "give stages in the order of their blocks");
   if (!findings.empty()) throw InputError(std::move(findings));
@@ -311,9 +317,9 @@ PlanFile plan_file(const ParallelPlan& plan, std::span<const std::string> blocks
   for (const std::size_t cut : plan.cuts) {
     if (cut <= before || cut >= blocks.size())
       refuse("plan",
-             fmt::format("stage {} would begin with block {}, behind {}, and there are {}, from 0",
-                         file.begins.size() + 1, cut, before, blocks.size()),
-             "give ascending cuts among these blocks");
+             fmt::format("stage {} begins with block {}, which must be above {} and below {}", file.begins.size() + 1,
+                         cut, before, blocks.size()),
+             "give ascending cuts in this range");
     file.begins.push_back(blocks[before = cut]);
   }
   check_stages(file);

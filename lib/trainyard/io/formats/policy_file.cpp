@@ -45,10 +45,10 @@ LearnedPolicy::Weights read_weights(const JsonValue& value, FindingList& finding
     // The product of two counts can overflow, unlike that of counts up to the number of values.
     const std::size_t size = weights.values.size();
     if (std::max(weights.rows, weights.columns) > size || weights.rows * weights.columns != size)
-      findings.add(
-          values->begin_offset(), "weight-count",
-          fmt::format("the weights '{}' of {} x {} have {} values", weights.name, weights.rows, weights.columns, size),
-          "the file is damaged, or was cut: write it anew with `trainyard train`");
+      findings.add(values->begin_offset(), "weight-count",
+                   fmt::format("the weights '{}' must have {} x {} values, but have {}", weights.name, weights.rows,
+                               weights.columns, size),
+                   "the file is damaged or cut short: write it again with `trainyard train`");
   }
   reader.check_unknown_keys();
   return weights;
@@ -78,16 +78,18 @@ LearnedPolicy parse_policy(std::string_view text, const std::string& name) {
       if (read(*placer, policy.placer, findings) && !is_learned_placer(policy.placer)) {
         const auto known = learned_placer_names();
         const std::vector<std::string> names(known.begin(), known.end());
-        findings.add(placer->begin_offset(), "unknown-placer",
-                     fmt::format("'{}' is no placer that learns a policy", policy.placer),
-                     fmt::format("{} there are: {}", did_you_mean(policy.placer, names), fmt::join(names, ", ")));
+        const std::string meant = did_you_mean(policy.placer, names);
+        findings.add(
+            placer->begin_offset(), "unknown-placer",
+            fmt::format("'{}' is not a placer that learns a policy", policy.placer),
+            fmt::format("{}{}placers that learn: {}", meant, meant.empty() ? "" : " ", fmt::join(names, ", ")));
       }
     if (const auto devices = reader.required("devices")) read(*devices, policy.devices, findings);
     policy.grouping.most = count(reader.required("groups"), "groups", findings);
     policy.grouping.heaviest = 0;
     if (const auto heaviest = reader.get("heaviest_group")) {
       if (read(*heaviest, policy.grouping.heaviest, findings) && !(policy.grouping.heaviest >= 0))
-        findings.add(heaviest->begin_offset(), "range", "\"heaviest_group\" is negative", "0: no limit");
+        findings.add(heaviest->begin_offset(), "range", "\"heaviest_group\" is negative", "give 0 for no limit");
     }
     if (const auto value = reader.get("trained", JsonKind::object)) {
       ObjectReader trained{*value, "\"trained\"", findings};

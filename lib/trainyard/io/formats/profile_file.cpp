@@ -109,7 +109,7 @@ void describe(OpMeasurement& op, Fields& fields) {
     if (fields.object().is_object() && op.op.empty() && op.signature.empty())
       fields.findings().add(fields.value().begin_offset(), "missing-key",
                             "a measured op has neither \"op\" nor \"signature\"",
-                            "without one of them nothing can be looked up by it");
+                            "give one of them: times are looked up by it");
 }
 
 template <class Fields>

@@ -48,7 +48,8 @@ class RunsReader {
     std::vector<std::string_view> given;
     if (!read(names, given, findings_)) return;
     const auto other = [&](std::string what) {
-      findings_.add(names.begin_offset(), "other-graph", std::move(what), "give the model that the recipe was made of");
+      findings_.add(names.begin_offset(), "other-graph", std::move(what),
+                    "give the model that the recipe was made from");
     };
     const Graph& graph = problem_.graph();
     if (given.size() != graph.op_count())
@@ -56,7 +57,7 @@ class RunsReader {
           fmt::format("these runs have {} ops, the graph '{}' has {}", given.size(), graph.name(), graph.op_count()));
     for (const OpId op : graph.ops())
       if (given[op.index()] != graph.name(op))
-        return other(fmt::format("op {} of these runs is '{}', that of the graph '{}' is '{}'", op.index(),
+        return other(fmt::format("op {} of these runs is '{}', but in the graph '{}' it is '{}'", op.index(),
                                  given[op.index()], graph.name(), graph.name(op)));
   }
 
@@ -66,7 +67,7 @@ class RunsReader {
     fields.name("schedule", run.name);
     fields.name("key", run.key);
     if (!run.key.empty() && !keys_.insert(run.key).second)
-      findings_.add(row.begin_offset(), "duplicate-name", fmt::format("the schedule '{}' was run before", run.name));
+      findings_.add(row.begin_offset(), "duplicate-name", fmt::format("the schedule '{}' already has a run", run.name));
     fields.number("loss", run.loss);
     fields.flag("outputs_agree", run.outputs_agree);
     fields.given_time("clock_skew_ns", run.clock_skew);

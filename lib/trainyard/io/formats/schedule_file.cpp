@@ -127,7 +127,7 @@ void find_other_problem(const JsonValue& root, const Problem& problem, const Pro
         made_for->begin_offset(), code,
         fmt::format("the schedule was made for the {} '{}', not for '{}': it names {} {}{} that '{}' does not have",
                     key, made_for->text(), name, unknown, thing, unknown == 1 ? "" : "s", name),
-        fmt::format("give the {} that it was made for, or place this one anew", key));
+        fmt::format("give the {} that it was made for, or make a new schedule for this one", key));
     return true;
   };
   if (!other("graph", "other-graph", problem.graph().name(), names.unknown_ops(), "op"))
@@ -141,7 +141,7 @@ void read_algorithm(ObjectReader& reader, Collective& algorithm, FindingList& fi
   if (!found)
     findings.add(collective->begin_offset(), "unknown-collective",
                  fmt::format("unknown collective \"{}\"", collective->text()),
-                 "parameter-server, ring, halving-doubling, tree, hierarchical or whole");
+                 "give parameter-server, ring, halving-doubling, tree, hierarchical or whole");
   algorithm = found.value_or(algorithm);
 }
 
@@ -153,7 +153,7 @@ std::int64_t read_number(ObjectReader& reader, const char* key, std::int64_t lea
   std::int64_t number = otherwise;
   read_count(*value, number, key, "split-parts", findings);
   if (number < least)
-    findings.add(value->begin_offset(), "split-parts", fmt::format("\"{}\" is at least {}", key, least));
+    findings.add(value->begin_offset(), "split-parts", fmt::format("\"{}\" must be at least {}", key, least));
   return std::max(number, least);
 }
 
@@ -172,8 +172,8 @@ void read_replicas(ObjectReader& reader, Replicate& replicate, FindingList& find
       replicate.exchange = *found;
     else
       findings.add(exchange->begin_offset(), "exchange",
-                   fmt::format("replicas that share a sequence exchange nothing by \"{}\"", exchange->text()),
-                   "all-gather, all-to-all, ring");
+                   fmt::format("unknown exchange \"{}\" for replicas that share a sequence", exchange->text()),
+                   "give all-gather, all-to-all or ring");
   }
   replicate.bucket = Bytes{read_number(reader, "bucket_bytes", 1, Replicate::kBucket.count, findings)};
   replicate.fold = count("fold", 1, 0);
@@ -198,13 +198,13 @@ SplitOp read_split(ObjectReader& reader, FindingList& findings) {
     const auto found = find_split_dimension(dimension->text());
     if (!found)
       findings.add(dimension->begin_offset(), "unknown-dimension",
-                   fmt::format("unknown dimension \"{}\"", dimension->text()), "ops split along batch or channel");
+                   fmt::format("unknown dimension \"{}\"", dimension->text()), "give batch or channel");
     split.dimension = found.value_or(SplitDimension::batch);
   }
   if (const auto count = reader.required("parts")) {
     std::int64_t parts = 0;
     read_count(*count, parts, "parts", "split-parts", findings);
-    if (parts < 2) findings.add(count->begin_offset(), "split-parts", "an op is split in 2 parts or more");
+    if (parts < 2) findings.add(count->begin_offset(), "split-parts", "an op must be split into at least 2 parts");
     split.parts = static_cast<std::size_t>(std::max<std::int64_t>(parts, 2));
   }
   return split;
@@ -213,7 +213,8 @@ SplitOp read_split(ObjectReader& reader, FindingList& findings) {
 std::size_t read_copies(const JsonValue& value, const char* one, const char* many, FindingList& findings) {
   std::int64_t number = 0;
   read_count(value, number, many, "split-parts", findings);
-  if (number < 1) findings.add(value.begin_offset(), "split-parts", fmt::format("a graph has at least one {}", one));
+  if (number < 1)
+    findings.add(value.begin_offset(), "split-parts", fmt::format("a graph must have at least one {}", one));
   return static_cast<std::size_t>(std::max<std::int64_t>(number, 1));
 }
 
@@ -450,7 +451,7 @@ Schedule parse_schedule(std::string_view text, const std::string& name, const Pr
       if (!schedule.urgent_links && links->text() != "fifo")
         findings.add(links->begin_offset(), "unknown-policy",
                      fmt::format("unknown order of links \"{}\"", links->text()),
-                     "links are fifo, or where devices are strict by priority");
+                     "give fifo, or priority if the policy is strict");
     }
     if (const auto placer = reader.get("placer")) read_placer(*placer, schedule, findings);
     if (const auto planned = reader.get("planned")) schedule.plan = read_plan(*planned, problem, names, findings);
@@ -487,18 +488,19 @@ void check_written(const std::string& rewrites) {
 void check_unread(const Problem& problem, const Schedule& schedule) {
   if (schedule.plan && schedule.plan->start.size() != problem.op_count())
     refuse("size",
-           fmt::format("the plan has {} starts, and graph '{}' has {} ops", schedule.plan->start.size(),
+           fmt::format("the plan has {} start times, but graph '{}' has {} ops", schedule.plan->start.size(),
                        problem.graph().name(), problem.op_count()),
-           "give each op's, or no plan");
+           "give a start time for each op, or no plan");
   const auto is_time = [](Nanoseconds time) { return time >= Nanoseconds{0} && time <= kLongestTime; };
   if (schedule.plan && !(is_time(schedule.plan->makespan) && std::ranges::all_of(schedule.plan->start, is_time)))
-    refuse("range", "a time of the plan is below 0, or beyond 2^62 ns (146 years)", "give each op's start, or no plan");
+    refuse("range", "a time of the plan is negative or above 2^62 ns (146 years)",
+           "give a start time for each op, or no plan");
   const auto is_op = [&](OpId op) { return op.index() < problem.op_count(); };
   const auto is_known = [&](const std::vector<OpId>& ops) { return std::ranges::all_of(ops, is_op); };
   if (!schedule.order.empty() &&
       (schedule.order.size() != problem.device_count() || !std::ranges::all_of(schedule.order, is_known)))
-    refuse("order", "the order, which the policy does not go by, is of other devices or ops",
-           "leave it out, or give policy strict and every op once");
+    refuse("order", "the order, which the policy does not use, is for other devices or ops",
+           "leave out the order, or give the policy strict and every op once");
 }
 
 }  // namespace

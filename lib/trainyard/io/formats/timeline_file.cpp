@@ -60,8 +60,7 @@ class TimelineReader {
       reader.check_unknown_keys();
       if (!id) continue;
       if (given[*id])
-        findings_.add(name->begin_offset(), "duplicate-name",
-                      fmt::format("the op '{}' stands here twice", name->text()));
+        findings_.add(name->begin_offset(), "duplicate-name", fmt::format("the op '{}' is listed twice", name->text()));
       given[*id] = 1;
       timeline.ops[*id] = span;
       if (placement && on) (*placement)[*id] = *on;
@@ -118,7 +117,7 @@ class TimelineReader {
       if (!id) continue;
       if (given[*id])
         findings_.add(name->begin_offset(), "duplicate-name",
-                      fmt::format("the device '{}' stands here twice", name->text()));
+                      fmt::format("the device '{}' is listed twice", name->text()));
       given[*id] = 1;
       timeline.devices[*id] = std::move(use);
     }
@@ -138,7 +137,7 @@ class TimelineReader {
       if (read_count(*index, number, "transfers", "unknown-transfer", findings_)) {
         if (static_cast<std::size_t>(number) >= timeline.transfers.size())
           findings_.add(index->begin_offset(), "unknown-transfer", fmt::format("there is no transfer {}", number),
-                        "it is a position in \"transfers\", from 0");
+                        "give a position in \"transfers\", counted from 0");
         out.transfer = static_cast<std::size_t>(number);
       }
     }
@@ -189,8 +188,8 @@ class TimelineReader {
       if (name && name->text() != cluster.channel(channel).name)
         findings_.add(
             name->begin_offset(), "unknown-link",
-            fmt::format("this row is of the link '{}', expected '{}'", name->text(), cluster.channel(channel).name),
-            "the rows stand in the order of the cluster's links");
+            fmt::format("this row is for the link '{}', expected '{}'", name->text(), cluster.channel(channel).name),
+            "give the rows in the order of the cluster's links");
     }
     if (at != cluster.channel_count())
       findings_.add(rows.begin_offset(), "other-cluster",

@@ -26,11 +26,11 @@ std::array<std::int64_t, 3> read_batches(const JsonValue& root, FindingList& fin
     if (!value) continue;
     if (value->kind() == JsonKind::string)
       findings.add(value->begin_offset(), "deepspeed", fmt::format("\"{}\" is \"{}\"", kBatchKeys[i], value->text()),
-                   "the trainer puts the number in place of \"auto\": give it");
+                   "give the number that the trainer puts in place of \"auto\"");
     else if (read_count(*value, counts[i], i < 2 ? "samples" : "steps", "deepspeed", findings) &&
              (counts[i] < 1 || counts[i] > kMostBatches[i]))
       findings.add(value->begin_offset(), "deepspeed",
-                   fmt::format("\"{}\" is {}, and must be from 1 to {}", kBatchKeys[i], counts[i], kMostBatches[i]));
+                   fmt::format("\"{}\" is {}, but must be from 1 to {}", kBatchKeys[i], counts[i], kMostBatches[i]));
   }
   return counts;
 }
@@ -49,7 +49,7 @@ void read_zero(const JsonValue& zero, ForeignPlan& plan, FindingList& findings) 
     if (!read_count(*value, gradients, "gradients", "deepspeed", findings)) return;
     if (gradients < 1 || gradients > (std::int64_t{1} << 40))
       findings.add(value->begin_offset(), "deepspeed",
-                   fmt::format("\"reduce_bucket_size\" is {}, and must be from 1 to 2^40", gradients));
+                   fmt::format("\"reduce_bucket_size\" is {}, but must be from 1 to 2^40", gradients));
     else
       plan.file.plan.bucket = bucket_of(gradients);
   }
@@ -57,7 +57,7 @@ void read_zero(const JsonValue& zero, ForeignPlan& plan, FindingList& findings) 
     if (const auto offload = zero.find(key); offload && offload->kind() == JsonKind::object) {
       const auto device = offload->find("device");
       if (device && device->text() != "none")
-        plan.notes.push_back(fmt::format("\"{}\" to {} is not part of a plan: left out", key, device->text()));
+        plan.notes.push_back(fmt::format("\"{}\" to {} is left out: plans cannot express it", key, device->text()));
     }
 }
 
@@ -94,9 +94,9 @@ ForeignPlan parse_deepspeed(std::string_view text, const std::string& name, cons
     if (steps == 0) steps = batch / (micro * replicas);
     if (micro == 0) micro = batch / (steps * replicas);
     if (replicas < 1 || replicas * micro * steps != batch)
-      refuse(fmt::format("a batch of {} is not that of {} ranks with micro-batches of {} and {} accumulation steps",
+      refuse(fmt::format("a batch of {} is not the product of {} ranks, micro-batches of {} and {} accumulation steps",
                          batch, std::max<std::int64_t>(replicas, 1), micro, steps),
-             "\"train_batch_size\" is the product of the other two and the number of ranks");
+             "give as \"train_batch_size\" the product of the other two and the number of ranks");
     read.file.batch = plan_batch(batch, ground);
     read.file.plan.data = static_cast<std::size_t>(replicas);
     read.file.plan.microbatch = static_cast<std::size_t>(micro);
@@ -115,13 +115,11 @@ SaidPlan deepspeed_of(const ParallelPlan& plan, const PlanGround& ground) {
       batch, plan.microbatch, batch / plan.data / plan.microbatch, plan.zero,
       plan.bucket > Bytes{0} ? fmt::format(", \"reduce_bucket_size\": {}", gradients_of(plan.bucket)) : "");
   if (plan.stages() > 1) {
-    said.lost.push_back(
-        fmt::format("the {} stages and where they begin: PipelineModule(num_stages={}) is called in the "
-                    "program, and finds its own cuts",
-                    plan.stages(), plan.devices_in_row()));
+    said.lost.push_back(fmt::format(
+        "the {} stages and where they begin: the program calls PipelineModule(num_stages={}), which chooses the cuts",
+        plan.stages(), plan.devices_in_row()));
     if (plan.schedule != PipelineSchedule::one_f_one_b)
-      said.lost.push_back(
-          fmt::format("the order of tasks ({}), which is DeepSpeed's own 1f1b", name_of(plan.schedule)));
+      said.lost.push_back(fmt::format("the order of tasks ({}): DeepSpeed uses its own 1f1b", name_of(plan.schedule)));
   }
   add_lost_ranks(plan, said.lost);
   add_lost_recompute(plan, said.lost);

@@ -81,10 +81,10 @@ DeviceId device_of(const DeviceMap::Entry& entry, const Problem& problem) {
   const std::size_t number = on_host ? 0 : gpu_number(entry.device).value_or(devices.size());
   if (number < devices.size()) return devices[number];
   refuse("map-device",
-         fmt::format("module '{}' is on device {}, and cluster '{}' has {}", entry.module, entry.device,
-                     problem.cluster().name(), on_host ? "no CPU" : fmt::format("{} of them", devices.size())),
+         fmt::format("module '{}' is on device {}, but cluster '{}' has {}", entry.module, entry.device,
+                     problem.cluster().name(), on_host ? "no CPU" : fmt::format("only {}", devices.size())),
          on_host ? "give a cluster with a CPU (a file with class = \"cpu\"), or another map"
-                 : "devices are counted from 0; give a larger cluster, or another map",
+                 : "give a larger cluster, or another map: devices are counted from 0",
          "/" + pointer_token(entry.module));
 }
 
@@ -141,19 +141,18 @@ DeviceMap shortest_map(const Problem& problem, const std::vector<std::string>& m
 void add_lost(const Rewrite& rewrite, std::vector<std::string>& lost) {
   if (const auto* replicate = std::get_if<Replicate>(&rewrite))
     refuse("device-map",
-           fmt::format("the schedule has {} replicas of the network, and a device map is of one", replicate->replicas),
-           "replicas are said by plans: place --placer plan --plan-out plan.json, then export --plan");
+           fmt::format("the schedule has {} replicas of the network, but a device map describes only one",
+                       replicate->replicas),
+           "export a plan instead: place --placer plan --plan-out plan.json, then export --plan");
   if (const auto* parallel = std::get_if<TensorParallel>(&rewrite))
     refuse("device-map",
-           fmt::format("the schedule divides each layer among {} ranks, and a device map has one "
-                       "device for each",
+           fmt::format("the schedule divides each layer among {} ranks, but a device map has one device for each",
                        parallel->ranks),
-           "ranks are said by plans: export --to megatron");
+           "export a plan instead: export --to megatron");
   if (std::holds_alternative<StageMeshes>(rewrite))
     refuse("device-map",
-           "the schedule's stages are on several devices each, and a device map has one device "
-           "for each layer",
-           "save the plan: place --plan-out plan.json");
+           "the schedule's stages are on several devices each, but a device map has one device for each layer",
+           "save a plan instead: place --plan-out plan.json");
   if (const auto* batch = std::get_if<Microbatch>(&rewrite))
     lost.push_back(fmt::format("microbatches: a device map runs the batch at once, not in {} parts", batch->parts));
   if (const auto* split = std::get_if<SplitOp>(&rewrite))
@@ -194,9 +193,9 @@ DeviceMap parse_device_map(std::string_view text, const std::string& name) {
       const auto number = gpu_number(word);
       if (!number && word != "cpu") {
         findings.add(member.begin_offset(), "map-device",
-                     is_word ? fmt::format("module '{}' is on '{}'", member.key(), word)
-                             : fmt::format("module '{}' has {} for a device", member.key(), name_of(member.kind())),
-                     "devices are the numbers of GPUs from 0, \"cuda:1\", or \"cpu\"");
+                     is_word ? fmt::format("module '{}' is on '{}', which is not a device", member.key(), word)
+                             : fmt::format("module '{}' has {} as its device", member.key(), name_of(member.kind())),
+                     "give the number of a GPU from 0, \"cuda:1\" or \"cpu\"");
         continue;
       }
       map.entries.push_back({std::string{member.key()}, number ? std::to_string(*number) : "cpu"});
@@ -249,12 +248,12 @@ Schedule schedule_of(const DeviceMap& map, const Problem& problem) {
     refuse("uncovered",
            fmt::format("the device map covers {} of {} layers of '{}', but not {}", covered, layers.size(),
                        problem.graph().name(), some_of(uncovered)),
-           "every module with parameters needs a device; \"\" is for all that no other key covers");
+           "give every module with parameters a device; the key \"\" covers all modules that no other key does");
   Schedule schedule{.placement = place_layers(problem, layers, devices, MemoryLedger{problem}).placement,
                     .placer = "device-map"};
   if (!idle.empty())
     schedule.notes.push_back(
-        fmt::format("the device map names what '{}' does not have: {}", problem.graph().name(), some_of(idle)));
+        fmt::format("the device map names modules that '{}' does not have: {}", problem.graph().name(), some_of(idle)));
   return schedule;
 }
 
@@ -262,9 +261,9 @@ SaidDeviceMap device_map_of(const Problem& problem, const Schedule& schedule) {
   SaidDeviceMap said;
   for (const Rewrite& rewrite : schedule.rewrites) add_lost(rewrite, said.lost);
   if (std::ranges::any_of(schedule.rewrites, [](const Rewrite& r) { return std::holds_alternative<Recompute>(r); }))
-    said.lost.emplace_back("what is computed again");
+    said.lost.emplace_back("recomputation");
   if (std::ranges::any_of(schedule.rewrites, [](const Rewrite& r) { return std::holds_alternative<Offload>(r); }))
-    said.lost.emplace_back("what waits in the host's memory");
+    said.lost.emplace_back("tensors kept in the host's memory");
   if (std::ranges::any_of(schedule.rewrites, [](const Rewrite& r) { return std::holds_alternative<TiedCopies>(r); }))
     said.lost.emplace_back("copies of tied parameters");
   const Layers layers = find_layers(problem.graph());
@@ -282,18 +281,19 @@ SaidDeviceMap device_map_of(const Problem& problem, const Schedule& schedule) {
   }
   said.map = shortest_map(problem, modules, devices);
   if (elsewhere > 0)
-    said.lost.push_back(fmt::format("the devices of {} of {} ops, which are elsewhere than most of their modules: {}",
+    said.lost.push_back(fmt::format("the devices of {} of {} ops, which are not on the main device of their module: {}",
                                     elsewhere, problem.op_count(), some_of(divided)));
   if (schedule.policy != Policy::fifo || schedule.rule)
-    said.lost.emplace_back("the order of the ops on a device, which is the program's");
+    said.lost.emplace_back("the order of the ops on a device: the program determines it");
   const std::vector<DeviceId> numbered = numbered_devices(problem);
   const std::vector<DeviceId> hosts = devices_of_class(problem, "cpu");
   for (const DeviceId device : devices)
     if (std::ranges::find(numbered, device) == numbered.end() && (hosts.empty() || device != hosts.front())) {
       const Device& other = problem.cluster().device(device);
-      said.lost.push_back(other.device_class == "cpu"
-                              ? "which of the CPUs: a device map knows one"
-                              : fmt::format("device '{}', no GPU: a device map calls it \"cpu\"", other.name));
+      said.lost.push_back(
+          other.device_class == "cpu"
+              ? "which CPU: a device map has only one"
+              : fmt::format("device '{}', which is not a GPU: a device map calls it \"cpu\"", other.name));
       break;
     }
   return said;

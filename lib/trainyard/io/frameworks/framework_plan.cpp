@@ -33,18 +33,18 @@ ForeignPlan parse_own(std::string_view text, const std::string& name, const Plan
     if (plan.recompute[s].layers == StageRecomputation::kAll || plan.recompute[s].layers <= blocks) continue;
     findings.push_back(
         {.code = "recompute",
-         .message =
-             fmt::format("stage {} cannot compute {} blocks again: it has {}", s, plan.recompute[s].layers, blocks),
-         .help = plan.recompute[s].what == StageRecompute::attention ? "\"attention\" computes the scores of all again"
-                                                                     : "true computes all again",
+         .message = fmt::format("stage {} cannot recompute {} blocks: it has {}", s, plan.recompute[s].layers, blocks),
+         .help = plan.recompute[s].what == StageRecompute::attention
+                     ? "give \"attention\" to recompute the scores of all blocks"
+                     : "give true to recompute all blocks",
          .pointer = fmt::format("/stages/{}/recompute", s)});
   }
   if (!findings.empty()) throw InputError(std::move(findings));
   if (read.file.batch && ground.batch && *read.file.batch != *ground.batch)
-    read.notes.push_back(
-        fmt::format("the plan was made for {} samples a step, and the model has {}", *read.file.batch, *ground.batch));
+    read.notes.push_back(fmt::format("the plan was made for {} samples per step, but the model has {}",
+                                     *read.file.batch, *ground.batch));
   if (plan.recomputing(StageRecompute::attention) > 0 && !ground.has_scores)
-    read.notes.emplace_back("no op makes scores of attention: recomputation of \"attention\" has nothing to do");
+    read.notes.emplace_back("no op computes attention scores: recomputation of \"attention\" has no effect");
   return read;
 }
 
@@ -94,22 +94,22 @@ namespace detail {
 void refuse_stage_degrees(const ParallelPlan& plan, const char* program) {
   if (!plan.degrees.empty())
     refuse("degrees",
-           fmt::format("the plan's stages have degrees of their own ({}), and {} has one for all", describe(plan),
+           fmt::format("the plan's stages have different degrees ({}), but {} has the same for all", describe(plan),
                        program),
-           "give a plan with \"data\" and \"tensor\" of its own, and none of its stages");
+           "give a plan with \"data\" and \"tensor\" for the whole plan, not for its stages");
 }
 
 std::optional<std::int64_t> plan_batch(std::optional<std::int64_t> said, const PlanGround& ground) {
   if (said && ground.batch && *said != *ground.batch)
-    refuse("plan-batch", fmt::format("the plan is for {} samples a step, and the model has {}", *said, *ground.batch),
-           fmt::format("--batch {}, or a plan for {}", *said, *ground.batch));
+    refuse("plan-batch", fmt::format("the plan is for {} samples per step, but the model has {}", *said, *ground.batch),
+           fmt::format("give --batch {}, or a plan for {}", *said, *ground.batch));
   return said ? said : ground.batch;
 }
 
 void add_lost_ranks(const ParallelPlan& plan, std::vector<std::string>& lost) {
   if (plan.tensor > 1)
     lost.push_back(fmt::format("the {} ranks that share each layer{}", plan.tensor,
-                               plan.sequence ? ", and the sequence between its products" : ""));
+                               plan.sequence ? ", and sequence parallelism" : ""));
   if (plan.context > 1) lost.push_back(fmt::format("the {} ranks that share a sequence", plan.context));
   if (plan.experts > 1) lost.push_back(fmt::format("the {} replicas that hold different experts", plan.experts));
   add_lost_slices_and_order(plan, lost);
@@ -118,7 +118,7 @@ void add_lost_ranks(const ParallelPlan& plan, std::vector<std::string>& lost) {
 void add_lost_slices_and_order(const ParallelPlan& plan, std::vector<std::string>& lost) {
   if (plan.slices > 1) lost.push_back(fmt::format("the {} slices of each microbatch", plan.slices));
   if (plan.order != DeviceOrder::given)
-    lost.push_back(fmt::format("the order of devices, {}: give ranks to them in this one", name_of(plan.order)));
+    lost.push_back(fmt::format("the order of devices ({}): assign ranks to them in this order", name_of(plan.order)));
 }
 
 void add_lost_recompute(const ParallelPlan& plan, std::vector<std::string>& lost) {

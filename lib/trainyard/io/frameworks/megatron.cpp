@@ -97,7 +97,8 @@ class Arguments {
   std::string word(const std::string& key, std::initializer_list<std::string_view> known) const {
     std::string said = word(key);
     if (has(key) && std::ranges::find(known, said) == known.end())
-      refuse(key, fmt::format("--{} has '{}'", key, said), fmt::format("it is one of {}", fmt::join(known, ", ")));
+      refuse(key, fmt::format("--{} cannot be '{}'", key, said),
+             fmt::format("it is one of {}", fmt::join(known, ", ")));
     return said;
   }
   /// A count of at least 1. With the default limit, products of three degrees fit easily in 64 bits.
@@ -108,7 +109,8 @@ class Arguments {
     std::size_t number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (error != std::errc{} || end != word.data() + word.size() || number < 1 || number > most)
-      refuse(key, fmt::format("--{} has '{}' for a count from 1 to {}", key, word, most), "give the number itself");
+      refuse(key, fmt::format("--{} is '{}', but must be a number from 1 to {}", key, word, most),
+             "give the number itself");
     return number;
   }
   [[noreturn]] void refuse(const std::string& key, std::string message, std::string help,
@@ -157,11 +159,13 @@ DecoderLayers decoder_layers(const std::vector<std::string>& blocks) {
     if (names.size() < 4) names.push_back(fmt::format("{}{{0..{}}}", run.first, run.second.count() - 1));
   throw InputError(
       {.code = "megatron-network",
-       .message = runs.empty() ? "the network has no numbered blocks of layers that Megatron could have for its own"
-                               : fmt::format("Megatron trains one chain of equal layers, and the network has {} of "
-                                             "numbered blocks: {}",
-                                             runs.size(), fmt::join(names, ", ")),
-       .help = "transformers such as gpt2 and bert_base have one; --to torch-pipelining takes any network"});
+       .message =
+           runs.empty()
+               ? "the network has no numbered blocks of layers that Megatron could train"
+               : fmt::format(
+                     "Megatron trains one chain of equal layers, but the network has {} chains of numbered blocks: {}",
+                     runs.size(), fmt::join(names, ", ")),
+       .help = "use a transformer such as gpt2 or bert_base, or --to torch-pipelining, which takes any network"});
 }
 
 /// Number of decoder layers by stage, in the order of the model.
@@ -172,8 +176,8 @@ MegatronLayout layout_of(const Arguments& given, std::size_t layers, std::size_t
   const auto last = given.count("decoder-last-pipeline-num-layers");
   if (given.has("pipeline-model-parallel-layout")) {
     if (virtual_layers || virtual_stages || first || last)
-      given.refuse("pipeline-model-parallel-layout", "--pipeline-model-parallel-layout says all of the stages",
-                   "leave out the arguments on virtual stages and on the first and last layers");
+      given.refuse("pipeline-model-parallel-layout", "--pipeline-model-parallel-layout already describes all stages",
+                   "leave out the arguments for virtual stages and for the first and last layers");
     try {
       return parse_layout(given.word("pipeline-model-parallel-layout"));
     } catch (const InputError& error) {
@@ -183,12 +187,11 @@ MegatronLayout layout_of(const Arguments& given, std::size_t layers, std::size_t
   }
   if (virtual_layers && (virtual_stages ? row * *virtual_stages * *virtual_layers != layers
                                         : !first && !last && layers % (row * *virtual_layers) != 0))
-    given.refuse(
-        "num-layers-per-virtual-pipeline-stage",
-        fmt::format("{} layers on {} ranks are not {} stages of {} each", layers, row,
-                    virtual_stages ? fmt::to_string(row * *virtual_stages) : "whole", *virtual_layers),
-        "give one of --num-layers-per-virtual-pipeline-stage and --num-virtual-stages-per-pipeline-rank, which "
-        "divides the layers");
+    given.refuse("num-layers-per-virtual-pipeline-stage",
+                 fmt::format("{} layers on {} ranks cannot make {} stages of {} each", layers, row,
+                             virtual_stages ? fmt::to_string(row * *virtual_stages) : "whole", *virtual_layers),
+                 "give one of --num-layers-per-virtual-pipeline-stage and --num-virtual-stages-per-pipeline-rank, with "
+                 "a value that divides the layers");
   const std::size_t chunks = virtual_stages   ? *virtual_stages
                              : virtual_layers ? layers / row / std::max<std::size_t>(*virtual_layers, 1)
                                               : 1;
@@ -197,9 +200,10 @@ MegatronLayout layout_of(const Arguments& given, std::size_t layers, std::size_t
   const std::size_t others = stages - (first ? 1 : 0) - (last && stages > 1 ? 1 : 0);
   if (stages == 0 || stages > layers || fixed > layers ||
       (others == 0 ? fixed != layers : (layers - fixed) % others != 0))
-    given.refuse("pipeline-model-parallel-size",
-                 fmt::format("{} layers are not divided among {} stages", layers, std::max<std::size_t>(stages, row)),
-                 "give --pipeline-model-parallel-layout");
+    given.refuse(
+        "pipeline-model-parallel-size",
+        fmt::format("{} layers cannot be divided evenly among {} stages", layers, std::max<std::size_t>(stages, row)),
+        "give --pipeline-model-parallel-layout");
   MegatronLayout layout(stages, others == 0 ? 0 : (layers - fixed) / others);
   if (first) layout.front() = *first;
   if (last) layout.back() = *last;
@@ -213,11 +217,12 @@ void read_recompute(const Arguments& given, ParallelPlan& plan, std::vector<std:
   } else if (granularity == "full") {
     plan.recompute.assign(plan.stages(), StageRecompute::blocks);
     if (given.count("recompute-num-layers").value_or(1) > 1)
-      notes.emplace_back("--recompute-num-layers: each layer is computed again from what comes into it, not several");
+      notes.emplace_back(
+          "--recompute-num-layers: a plan recomputes each layer from its own inputs, not several layers together");
   } else if (granularity == "selective") {
     plan.recompute.assign(plan.stages(), StageRecompute::attention);
     if (const std::string modules = given.word("recompute-modules"); !modules.empty() && modules != "core_attn")
-      notes.push_back(fmt::format("--recompute-modules {}: a plan computes core attention again, not this", modules));
+      notes.push_back(fmt::format("--recompute-modules {}: a plan recomputes core attention instead", modules));
   }
 }
 
@@ -234,13 +239,14 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
     plan.exchange = exchange == "a2a"                                     ? ContextExchange::all_to_all
                     : exchange == "all_gather" || exchange == "allgather" ? ContextExchange::all_gather
                                                                           : ContextExchange::ring;
-    if (exchange == "a2a+p2p") read.notes.emplace_back("--cp-comm-type a2a+p2p: a plan has one exchange, here a ring");
+    if (exchange == "a2a+p2p")
+      read.notes.emplace_back("--cp-comm-type a2a+p2p: a plan has only one exchange, so this one takes a ring");
   }
   plan.experts = given.count("expert-model-parallel-size").value_or(1);
   plan.tensor = given.count("tensor-model-parallel-size").value_or(1);
   const std::size_t row = given.count("pipeline-model-parallel-size").value_or(1);
   const auto micro = given.count("micro-batch-size");
-  if (!micro) given.refuse("", "the arguments do not say --micro-batch-size", "give the samples of a microbatch");
+  if (!micro) given.refuse("", "the arguments lack --micro-batch-size", "give the number of samples of a microbatch");
   plan.microbatch = *micro;
   const auto batch = given.count("global-batch-size");
   read.file.batch = plan_batch(batch ? std::optional{static_cast<std::int64_t>(*batch)} : std::nullopt, ground);
@@ -253,19 +259,19 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
     const auto said = given.count("num-layers");
     if (layers != decoder.count() || said.value_or(layers) != layers)
       given.refuse(layers == decoder.count() ? "num-layers" : "pipeline-model-parallel-layout",
-                   fmt::format("the arguments are of {} layers, and the network has {}",
+                   fmt::format("the arguments are for {} layers, but the network has {}",
                                layers == decoder.count() ? *said : layers, decoder.count()),
-                   "give those of this network");
+                   "give the arguments for this network");
     if (layout.size() % row != 0)
       given.refuse("pipeline-model-parallel-layout",
-                   fmt::format("{} stages are not divided among {} ranks", layout.size(), row),
-                   "give as many stages as --pipeline-model-parallel-size, or a multiple of it");
+                   fmt::format("{} stages cannot be divided evenly among {} ranks", layout.size(), row),
+                   "make the number of stages a multiple of --pipeline-model-parallel-size");
     std::size_t cut = decoder.begin;
     for (std::size_t s = 0; s + 1 < layout.size(); ++s) {
       cut += layout[s];
       if (cut == 0 || cut >= ground.blocks.size() || (s > 0 && layout[s] == 0))
         given.refuse("pipeline-model-parallel-layout", fmt::format("stage {} of the layout has no layers", s),
-                     "a plan has layers in every stage");
+                     "give every stage at least one layer");
       read.file.begins.push_back(ground.blocks[cut]);
     }
     plan.chunks = layout.size() / row;
@@ -276,8 +282,9 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
   const std::size_t processes = each ? *each * given.count("nnodes").value_or(1) : ground.devices;
   const std::size_t replica = plan.tensor * plan.context * row;
   if (each && processes % replica != 0)
-    given.refuse("nproc-per-node", fmt::format("{} processes are not divided among replicas of {}", processes, replica),
-                 "give a multiple of the tensor, context and pipeline degrees");
+    given.refuse("nproc-per-node",
+                 fmt::format("{} processes cannot be divided evenly among replicas of {}", processes, replica),
+                 "give a multiple of the product of the tensor, context and pipeline degrees");
   plan.data = std::max<std::size_t>(processes / replica, 1);
   plan.zero = given.has("use-distributed-optimizer") ? 1 : 0;
   if (const auto gradients = given.count("ddp-bucket-size", std::size_t{1} << 40))
@@ -314,7 +321,7 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
       const std::size_t cut = s < plan.cuts.size() ? plan.cuts[s] : ground.blocks.size();
       const std::size_t border = std::clamp(cut, decoder.begin, decoder.end);
       if (s < plan.cuts.size() && border != cut)
-        said.lost.push_back(fmt::format("the cut at '{}', within what Megatron has for one: it is at {} instead",
+        said.lost.push_back(fmt::format("the cut at '{}', inside a part that Megatron does not divide: it moves to {}",
                                         ground.blocks[cut],
                                         border < ground.blocks.size() ? "'" + ground.blocks[border] + "'" : "the end"));
       layout.push_back(border - before);
@@ -343,10 +350,9 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
 
   const auto own = plan.chunks > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
   if (row > 1 && plan.schedule != own)
-    said.lost.push_back(
-        fmt::format("the order of tasks ({}), in place of which is {}", name_of(plan.schedule), name_of(own)));
-  if (is_folded(plan.schedule)) said.lost.emplace_back("which rank has which stage: Megatron deals them out in turn");
-  if (plan.zero > 1) said.lost.push_back(fmt::format("ZeRO {}, of which stage 1 is said", plan.zero));
+    said.lost.push_back(fmt::format("the order of tasks ({}): Megatron uses {}", name_of(plan.schedule), name_of(own)));
+  if (is_folded(plan.schedule)) said.lost.emplace_back("which rank has which stage: Megatron assigns them in turn");
+  if (plan.zero > 1) said.lost.push_back(fmt::format("ZeRO {}: the command gives only stage 1", plan.zero));
   return said;
 }
 

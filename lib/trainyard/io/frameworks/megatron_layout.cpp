@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t kMostLetters = std::size_t{1} << 20;
 
 [[noreturn]] void refuse_layout(std::string message) {
-  refuse("layout", std::move(message), "as in \"Et|(tt|)*3tL\": stages between bars, E and L once, at the ends");
+  refuse("layout", std::move(message),
+         "write it as in \"Et|(tt|)*3tL\": stages between bars, E once at the start, L once at the end");
 }
 
 /// Expands the repetitions of a layout in one pass.
@@ -38,7 +39,7 @@ class LayoutExpander {
     } else if (std::string_view{"EtmL|"}.find(c) != std::string_view::npos) {
       out_ += c;
     } else if (c != ',' && c != ' ') {
-      refuse_layout(fmt::format("the layout has '{}', which is none of E, t, m, L, | and brackets with counts", c));
+      refuse_layout(fmt::format("the layout has '{}', but may have only E, t, m, L, | and brackets with counts", c));
     }
     if (at_ < text_.size() && text_[at_] == '*') repeat(out_.substr(begin));
   }
@@ -46,7 +47,7 @@ class LayoutExpander {
   void repeat(const std::string& unit) {
     std::size_t count = 0;
     const auto [end, error] = std::from_chars(text_.data() + at_ + 1, text_.data() + text_.size(), count);
-    if (error != std::errc{} || count == 0) refuse_layout("a '*' of the layout has no count from 1 after it");
+    if (error != std::errc{} || count == 0) refuse_layout("a '*' in the layout needs a count of at least 1 after it");
     at_ = static_cast<std::size_t>(end - text_.data());
     if (unit.empty()) return;
     if (count > (kMostLetters - out_.size()) / unit.size() + 1) refuse_layout("the layout has over 2^20 letters");
@@ -69,7 +70,7 @@ std::string layers_text(std::size_t layers) {
 MegatronLayout parse_layout(std::string_view text) {
   const std::string letters = LayoutExpander{text}.expand();
   if (letters.find('m') != std::string::npos)
-    refuse_layout("the layout has layers of multi-token prediction (m), and the network has none");
+    refuse_layout("the layout has layers of multi-token prediction (m), but the network has none");
   if (std::ranges::count(letters, 'E') != 1 || letters.front() != 'E')
     refuse_layout("the layout does not begin with the one embedding (E)");
   if (std::ranges::count(letters, 'L') != 1 || letters.back() != 'L')

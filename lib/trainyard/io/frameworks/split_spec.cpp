@@ -36,7 +36,7 @@ SplitSpec parse_split_spec(std::string_view text, const std::string& name) {
         if (!read(member, point, findings)) continue;
         if (point != "BEGINNING" && point != "END")
           findings.add(member.begin_offset(), "split-point", fmt::format("unknown split point \"{}\"", point),
-                       "BEGINNING or END");
+                       "give BEGINNING or END");
         spec.splits.push_back({std::string{member.key()}, point == "END"});
       }
     if (const auto table = reader.required("schedule", JsonKind::string)) spec.schedule = table->text();
@@ -44,7 +44,7 @@ SplitSpec parse_split_spec(std::string_view text, const std::string& name) {
       const auto value = reader.get(key);
       std::int64_t number = 0;
       if (!value || !read_count(*value, number, key, "degree", findings)) return std::nullopt;
-      if (number < 1) findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" is at least 1", key));
+      if (number < 1) findings.add(value->begin_offset(), "degree", fmt::format("\"{}\" must be at least 1", key));
       return std::max<std::int64_t>(number, 1);
     };
     spec.replicas = static_cast<std::size_t>(count("replicas").value_or(1));
@@ -73,7 +73,7 @@ ForeignPlan plan_of(const SplitSpec& spec, const TaskTable& table, const PlanGro
     const auto at = std::ranges::find(ground.blocks, split.module);
     if (at == ground.blocks.end())
       refuse("unknown-block",
-             fmt::format("no block of layers is named '{}', at which the pipeline is to be split", split.module),
+             fmt::format("the pipeline is split at '{}', but no block of layers has that name", split.module),
              did_you_mean(split.module, ground.blocks), "/splits/" + pointer_token(split.module));
     cuts.push_back(static_cast<std::size_t>(at - ground.blocks.begin()) + (split.end ? 1 : 0));
   }
@@ -81,7 +81,7 @@ ForeignPlan plan_of(const SplitSpec& spec, const TaskTable& table, const PlanGro
   for (std::size_t i = 0; i < cuts.size(); ++i)
     if (cuts[i] == 0 || cuts[i] == ground.blocks.size() || (i > 0 && cuts[i] == cuts[i - 1]))
       refuse("stages", "a split of the pipeline leaves a stage without layers",
-             "split at the beginning of a later block, and at each once", "/splits");
+             "split at the beginning of a later block, and at most once at each", "/splits");
   for (const std::size_t cut : cuts) read.file.begins.push_back(ground.blocks[cut]);
   const auto in_table = [&] {
     try {
@@ -96,7 +96,7 @@ ForeignPlan plan_of(const SplitSpec& spec, const TaskTable& table, const PlanGro
   const std::size_t stages = table.ranks.size() * known.chunks;
   if (stages != cuts.size() + 1)
     refuse("stages",
-           fmt::format("{} splits make {} stages, and the schedule '{}' has {}", cuts.size(), cuts.size() + 1,
+           fmt::format("{} splits make {} stages, but the schedule '{}' has {}", cuts.size(), cuts.size() + 1,
                        spec.schedule, stages),
            "give the schedule that belongs to the splits", "/schedule");
   read.file.batch = plan_batch(spec.batch, ground);
@@ -104,7 +104,7 @@ ForeignPlan plan_of(const SplitSpec& spec, const TaskTable& table, const PlanGro
   if (!read.file.batch || samples % known.microbatches != 0 ||
       samples * spec.replicas != static_cast<std::size_t>(*read.file.batch))
     refuse("batch",
-           read.file.batch ? fmt::format("{} samples are not divided by {} replicas and {} microbatches",
+           read.file.batch ? fmt::format("{} samples cannot be divided evenly among {} replicas and {} microbatches",
                                          *read.file.batch, spec.replicas, known.microbatches)
                            : "neither the model nor the split spec says how many samples a step has",
            "give \"batch\"");
@@ -127,10 +127,10 @@ SaidPlan split_spec_of(const ParallelPlan& plan, const PlanGround& ground, const
   const std::size_t microbatches = static_cast<std::size_t>(ground.batch.value_or(1)) / plan.data / plan.microbatch;
   write_task_table(task_table(plan.schedule, plan.devices_in_row(), microbatches, plan.chunks), rows);
   said.table = rows.str();
-  if (plan.zero > 0) said.lost.push_back(fmt::format("ZeRO {}: replicas are the caller's (DDP, FSDP)", plan.zero));
+  if (plan.zero > 0) said.lost.push_back(fmt::format("ZeRO {}: the caller makes the replicas (DDP, FSDP)", plan.zero));
   if (plan.bucket > Bytes{0})
-    said.lost.push_back(fmt::format("buckets of {}: DDP is given bucket_cap_mb={:.4g} by the caller",
-                                    format_bytes(plan.bucket), static_cast<double>(plan.bucket.count) / (1 << 20)));
+    said.lost.push_back(fmt::format("buckets of {}: pass bucket_cap_mb={:.4g} to DDP", format_bytes(plan.bucket),
+                                    static_cast<double>(plan.bucket.count) / (1 << 20)));
   add_lost_ranks(plan, said.lost);
   add_lost_recompute(plan, said.lost);
   return said;

@@ -98,15 +98,15 @@ TaskTable parse_task_table(std::string_view text, const std::string& name) {
       const std::size_t comma = at + std::min(text.substr(at, end - at).find(','), end - at);
       const std::string_view cell = unquoted(text.substr(at, comma - at));
       if (!take_cell(cell, row))
-        refuse(at, fmt::format("'{}' is no action of a pipeline", cell.substr(0, 40)),
-               "STAGE, F, I, W or B, and MICROBATCH, as in 0F1");
+        refuse(at, fmt::format("'{}' is not a pipeline action", cell.substr(0, 40)),
+               "write STAGE, then F, I, W or B, then MICROBATCH, as in 0F1");
       at = comma + 1;
     }
     table.ranks.push_back(std::move(row));
     begin = end + 1;
   }
   if (std::ranges::all_of(table.ranks, [](const auto& row) { return row.empty(); }))
-    refuse(0, "the schedule has no actions", "a row a rank, as in 0F0,0F1,0B0,0B1");
+    refuse(0, "the schedule has no actions", "give one row per rank, as in 0F0,0F1,0B0,0B1");
   return table;
 }
 
@@ -141,7 +141,7 @@ KnownSchedule known_schedule(const TaskTable& table) {
   const auto refuse = [&](std::string message) {
     throw InputError({.code = "task-order",
                       .message = std::move(message),
-                      .help = "gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, v-half, v-min and dualpipe-v are known",
+                      .help = "give one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, v-half, v-min and dualpipe-v",
                       .at = {.line = static_cast<int>(other) + 1, .column = 1}});
   };
   // Each stage has a forward and a backward pass for every microbatch. A table with fewer actions is refused before
@@ -150,7 +150,7 @@ KnownSchedule known_schedule(const TaskTable& table) {
     refuse(fmt::format("{} ranks with {} stages and {} microbatches have {} actions, too few for forward and backward",
                        ranks, stages, microbatches, actions));
   std::optional<std::size_t> alike;  // matching actions of the nearest schedule
-  std::string nearest = "no schedule has as many stages a rank";
+  std::string nearest = "no schedule has this number of stages per rank";
   for (const PipelineSchedule schedule : kPlanSchedules) {
     if (chunks_of(schedule, chunks) != chunks) continue;
     try {
@@ -175,7 +175,7 @@ KnownSchedule known_schedule(const TaskTable& table) {
       break;
     }
   }
-  refuse("the tasks are in the order of no pipeline schedule: " + nearest);
+  refuse("the order of the tasks matches no known pipeline schedule: " + nearest);
   return {};
 }
 

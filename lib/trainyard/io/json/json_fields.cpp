@@ -16,7 +16,7 @@ constexpr std::int64_t kLargest = std::int64_t{1} << 62;
 bool wrong_kind(const JsonValue& value, const char* expected, FindingList& findings) {
   findings.add(value.begin_offset(), "type",
                fmt::format("{} must be {}, got {}", label(value), expected, name_of(value.kind())),
-               value.kind() == JsonKind::null ? "leave the key out where there is no value" : "");
+               value.kind() == JsonKind::null ? "leave the key out if there is no value" : "");
   return false;
 }
 
@@ -135,7 +135,7 @@ void unknown_key(const JsonValue& member, std::string_view where, std::span<cons
     for (std::size_t i = 0; i < known.size(); ++i) help += (i ? ", " : "") + known[i];
   }
   findings.add(member.key_offset(), "unknown-key", fmt::format("unknown key \"{}\" in {}", member.key(), where),
-               help + (help.back() == '?' ? " " : "; ") + "(keys for yourself begin with \"x-\")");
+               help + (help.back() == '?' ? " " : "; ") + "(keys that begin with \"x-\" are ignored)");
 }
 
 bool check_format(const JsonValue& root, std::string_view expected, FindingList& findings) {

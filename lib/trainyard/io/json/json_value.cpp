@@ -85,7 +85,7 @@ class TreeBuilder {
   void check_repeated_keys(std::uint32_t object);
   void repeated(const JsonNode& first, const JsonNode& second) {
     findings_.add(second.key_begin, "duplicate-key",
-                  fmt::format("the key \"{}\" stands twice in one object, first on line {}", second.key,
+                  fmt::format("the key \"{}\" occurs twice in one object, first on line {}", second.key,
                               findings_.line_of(first.key_begin)),
                   "remove one of them");
   }
@@ -174,7 +174,7 @@ void TreeBuilder::report(const std::optional<JsonFault>& fault) {
   } else if (found == '/' || found == '#') {
     findings_.add(at, "json", "JSON has no comments", "remove it, or write it as the value of a key \"comment\"");
   } else if (found == '\'') {
-    findings_.add(at, "json", "strings and keys are in double quotes", "write \" in place of '");
+    findings_.add(at, "json", "strings and keys must be in double quotes", "write \" in place of '");
   } else if (const std::string_view rest = text_.substr(at); rest.starts_with("NaN") || rest.starts_with("nan") ||
                                                              rest.starts_with("Inf") || rest.starts_with("-Inf") ||
                                                              rest.starts_with("inf") || rest.starts_with("-inf")) {

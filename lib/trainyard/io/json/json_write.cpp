@@ -37,7 +37,7 @@ void append_json(std::string& out, std::string_view text) {
 
 void append_json(std::string& out, double number) {
   if (!std::isfinite(number))
-    refuse("range", "a number that is to be written is not finite, and JSON has none such", "give a finite one");
+    refuse("range", "a number to be written is not finite, which JSON cannot express", "give a finite number");
   constexpr double kExact = 0x1p53;  // whole numbers below it are written without a point
   if (number == std::floor(number) && std::abs(number) < kExact && !(number == 0 && std::signbit(number)))
     append_number(out, static_cast<std::int64_t>(number));

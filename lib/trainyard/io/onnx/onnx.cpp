@@ -60,7 +60,8 @@ class Importer {
     const std::size_t separated = onnx::separate_merged_weights(model_);
     if (separated > 0) {
       model_.notes.push_back(fmt::format(
-          "the exporter had merged {} weights of equal contents into others; each is counted again", separated));
+          "the exporter merged {} weights with equal contents into others; each is counted separately again",
+          separated));
     }
     onnx::name_layers(model_);
     return std::move(model_);
@@ -104,7 +105,8 @@ class Importer {
       bind_.emplace(first.symbol.empty() ? fmt::format("{}[0]", info.name) : std::string{first.symbol}, options_.batch);
     }
     if (!is_open)
-      report("fixed-batch", fmt::format("no input leaves its batch open, so it cannot be {}", options_.batch),
+      report("fixed-batch",
+             fmt::format("no input has a symbolic batch dimension, so the batch cannot be {}", options_.batch),
              "export the network with a symbolic first dimension");
   }
 
@@ -142,7 +144,7 @@ class Importer {
     const auto type = data_type_from_onnx(tensor.data_type);
     if (!type) {
       return report("onnx", fmt::format("'{}' has data type {}, which is not supported", value.name, tensor.data_type),
-                    "numbers of 8 to 64 bits are");
+                    "use numbers of 8 to 64 bits");
     }
     value.type = *type;
     value.shape = tensor.dims;
@@ -176,7 +178,7 @@ class Importer {
       describe(id, input);
       hints_.graph_inputs.push_back(id);
       if (!data_type_from_onnx(input.data_type)) {
-        report("onnx", fmt::format("the input '{}' is no array of numbers", input.name),
+        report("onnx", fmt::format("the input '{}' is not an array of numbers", input.name),
                "inputs must be tensors of a numeric type");
       }
     }
@@ -251,7 +253,7 @@ class Importer {
       names += fmt::format("'{}' -> ", file_.operators[cycle[i]].name);
     if (cycle.size() > 8) names += "... -> ";
     report("cycle", fmt::format("the graph has a cycle: {}'{}'", names, file_.operators[cycle.front()].name),
-           "a node cannot read what depends on itself");
+           "a node cannot read a value that depends on its own output");
     return {};
   }
 
@@ -297,7 +299,7 @@ class Importer {
                                     [&](ValueId id) { return id.is_none() || model_.values[id].shape_known; });
     if (shaped) return;
     report("control-flow",
-           fmt::format("{} '{}' holds graphs that run or repeat depending on data", node.type, node.name),
+           fmt::format("{} '{}' contains subgraphs that run or repeat depending on data", node.type, node.name),
            "trace the network for one shape of its inputs instead of scripting it, or write the shapes of this node's "
            "outputs into the file's value_info");
   }
@@ -377,7 +379,7 @@ class Importer {
         if (value.shape_known) continue;
         const auto info = described_.find(value.name);
         if (info == described_.end() || !info->second->has_shape) {
-          report("unknown-shape", fmt::format("the file does not say the shape of '{}'", value.name),
+          report("unknown-shape", fmt::format("the file does not give the shape of '{}'", value.name),
                  "export it with typed inputs");
           continue;
         }

@@ -25,11 +25,12 @@ std::optional<ForeignGraph> read_foreign_graph(const std::filesystem::path& path
     return ForeignGraph{std::move(traced.graph), std::move(traced.notes)};
   }
   if (is_kineto(begin))
-    refuse_file(input_name(path), "kineto",
-                fmt::format("'{}' is a trace of Kineto: it says when ops ran, and not what they pass on to each other",
-                            input_name(path)),
-                "give the execution trace of the same run and this as its times (trainyard import et.json --times "
-                "kineto.json), or take the op times alone (trainyard calibrate kineto.json)");
+    refuse_file(
+        input_name(path), "kineto",
+        fmt::format("'{}' is a Kineto trace: it says when ops ran, but not which tensors they pass to each other",
+                    input_name(path)),
+        "give the execution trace of the same run with this file as its times (trainyard import et.json --times "
+        "kineto.json), or use only the op times (trainyard calibrate kineto.json)");
   if (is_fx_graph(begin)) return ForeignGraph{parse_fx_graph(read_input(path), input_name(path)), {}};
   return std::nullopt;
 }

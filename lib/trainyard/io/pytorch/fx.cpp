@@ -47,7 +47,7 @@ class FxReader {
     for (const FxTensor& tensor : tensors_)
       if (tensor.base >= tensors_.size())
         findings_.add(tensors->begin_offset(), "fx-node",
-                      fmt::format("'{}' is a view of tensor {}, which is not there", tensor.name, tensor.base));
+                      fmt::format("'{}' is a view of tensor {}, which does not exist", tensor.name, tensor.base));
     findings_.raise_if_any();
     for (const JsonValue node : nodes->children()) {
       if (findings_.full()) break;
@@ -77,8 +77,8 @@ class FxReader {
     std::int64_t id = 0, base = 0;
     if (const auto number = tensor.required("id")) read_count(*number, id, "", "fx-node", findings_);
     if (id != static_cast<std::int64_t>(tensors_.size()))
-      findings_.add(value.begin_offset(), "fx-node", fmt::format("tensor {} stands in place {}", id, tensors_.size()),
-                    "tensors stand in the order of their ids");
+      findings_.add(value.begin_offset(), "fx-node", fmt::format("tensor {} is at position {}", id, tensors_.size()),
+                    "give tensors in the order of their ids");
     if (const auto number = tensor.required("base")) read_count(*number, base, "", "fx-node", findings_);
     read.base = static_cast<std::size_t>(base);
     read.bytes = tensor.bytes("bytes").count;
@@ -120,7 +120,7 @@ class FxReader {
     OpSpec op{.name = node.text("name"), .type = node.text("op")};
     const std::string phase = node.text("phase");
     if (phase != "fwd" && phase != "bwd" && phase != "opt")
-      findings_.add(value.begin_offset(), "fx-node", fmt::format("the phase '{}' of '{}' is none", phase, op.name),
+      findings_.add(value.begin_offset(), "fx-node", fmt::format("unknown phase '{}' of '{}'", phase, op.name),
                     "a phase is fwd, bwd or opt");
     if (const auto flops = node.get("flops")) detail::read(*flops, op.flops.value, findings_);
     if (alias) return;
@@ -133,8 +133,8 @@ class FxReader {
       FxTensor& base = tensors_[tensors_[out[k]].base];
       if (!base.read_early.empty() && base.version.empty())
         findings_.add(value.begin_offset(), "fx-node",
-                      fmt::format("'{}' makes tensor {}, which '{}' before it reads", op.name, out[k], base.read_early),
-                      "nodes stand in the order in which they run");
+                      fmt::format("'{}' makes tensor {}, but '{}' reads it earlier", op.name, out[k], base.read_early),
+                      "give nodes in the order in which they run");
       op.bytes_accessed.count = std::min(kMost, op.bytes_accessed.count + tensors_[out[k]].bytes);
       base.version = fmt::format("{}:{}", op.name, k);
       op.outputs.push_back({base.version, Bytes{base.bytes}});

@@ -70,7 +70,7 @@ class KinetoReader {
                                                           }});
     if (root && position_ == 0)
       findings_.add(root->begin_offset(), "kineto-empty", "the file has no trace events",
-                    "give what torch.profiler has written (export_chrome_trace)");
+                    "give a file that torch.profiler has written (export_chrome_trace)");
     findings_.raise_if_any();
     if (const auto devices = root->find("deviceProperties"); devices && devices->kind() == JsonKind::array)
       for (const JsonValue device : devices->children()) {

@@ -75,11 +75,11 @@ class Linker {
 
  private:
   [[noreturn]] void refuse(const std::string& name) const {
-    refuse_file(name, "other-run",
-                fmt::format("the events fit {} of the {} nodes of the execution trace: the Kineto file is of another "
-                            "run",
-                            times_.linked, times_.nodes),
-                "give both files of one profiler: profile(execution_trace_observer=ExecutionTraceObserver())");
+    refuse_file(
+        name, "other-run",
+        fmt::format("the events match {} of the {} nodes of the execution trace: the Kineto file is from another run",
+                    times_.linked, times_.nodes),
+        "give both files from the same profiler: profile(execution_trace_observer=ExecutionTraceObserver())");
   }
   bool is_profilers(const TraceNode& node) const { return trace_.name(node).starts_with("[pytorch|profiler"); }
 

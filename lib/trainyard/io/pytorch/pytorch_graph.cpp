@@ -235,17 +235,19 @@ void note_link(const TraceTimes& times, const PytorchTrace& trace, const KinetoT
   auto& notes = traced.notes;
   if (!times.same_process)
     notes.push_back(fmt::format(
-        "the execution trace is of process {}, the Kineto file of another: the times are of another run", trace.pid));
+        "the execution trace is from process {}, the Kineto file from another one: the times are from another run",
+        trace.pid));
   if (times.windows > 1)
-    notes.push_back(
-        fmt::format("the execution trace fits {} places of the Kineto file: the times are of the last", times.windows));
+    notes.push_back(fmt::format(
+        "the execution trace matches {} places in the Kineto file: the times are from the last one", times.windows));
   if (times.loose_activities > 0)
     notes.push_back(fmt::format("{} GPU activities ({} ns) were launched by no op: they are left out",
                                 times.loose_activities, times.loose));
   if (times.outside_activities > 0)
-    notes.push_back(fmt::format("{} GPU activities ({} ns) are of no event of the trace: they are left out",
+    notes.push_back(fmt::format("{} GPU activities ({} ns) belong to no event of the trace: they are left out",
                                 times.outside_activities, times.outside));
-  if (!kineto.devices.empty()) notes.push_back(fmt::format("times are those of {}", kineto.devices.begin()->second));
+  if (!kineto.devices.empty())
+    notes.push_back(fmt::format("times were measured on {}", kineto.devices.begin()->second));
   if (!traced.messages.empty())
     notes.push_back(fmt::format("the times of {} collectives and messages include waiting for other ranks",
                                 traced.messages.size()));
@@ -261,7 +263,7 @@ void note_steps(TracedGraph& traced) {
   for (const TracedGraph::Step& step : steps) others += !alike(step, steps[traced.step]);
   traced.notes.push_back(
       fmt::format("the graph is {}, one of {} steps{}", steps[traced.step].name, steps.size(),
-                  others == 0 ? "" : fmt::format(", of which {} have other ops or edges than it", others)));
+                  others == 0 ? "" : fmt::format(", of which {} have different ops or edges", others)));
 }
 
 }  // namespace
@@ -291,8 +293,8 @@ TracedGraph traced_graph(const PytorchTrace& trace, const std::string& name, con
   traced.messages = trace_messages(calls, ops);
   note_steps(traced);
   if (flow.unwritten > 0)
-    traced.notes.push_back(fmt::format(
-        "{} ops read memory that was allocated, and that nothing in the trace has written", flow.unwritten));
+    traced.notes.push_back(
+        fmt::format("{} ops read allocated memory that nothing in the trace has written", flow.unwritten));
   if (times) {
     note_link(*times, trace, *kineto, traced);
     traced.link = {times->by_record_function,
@@ -328,8 +330,8 @@ TracedGraph read_traced_graph(const std::filesystem::path& trace, const std::fil
   if (!kineto.empty()) {
     const std::string begin = begin_of_input(kineto);
     if (!begin.empty() && !is_kineto(begin))
-      refuse_file(input_name(kineto), "kineto", "this is no trace of Kineto",
-                  "give what torch.profiler has written (export_chrome_trace) of the same run");
+      refuse_file(input_name(kineto), "kineto", "this is not a Kineto trace",
+                  "give the file that torch.profiler has written (export_chrome_trace) for the same run");
     const MappedFile file{kineto, limits::kInput};
     times = parse_kineto(file.bytes(), input_name(kineto));
   }

@@ -88,8 +88,8 @@ class TraceReader {
     sort_by(order, [&](std::uint32_t i) { return trace_.nodes[i].id; });
     for (std::size_t i = 1; i < order.size(); ++i)
       if (trace_.nodes[order[i]].id == trace_.nodes[order[i - 1]].id)
-        fault(order[i], fmt::format("the id {} stands twice", trace_.nodes[order[i]].id),
-              "two traces in one file? Give one");
+        fault(order[i], fmt::format("the id {} occurs twice", trace_.nodes[order[i]].id),
+              "give a file with only one trace");
     std::vector<TraceNode> sorted;
     std::vector<std::size_t> begins;
     for (const std::uint32_t i : order) {
@@ -116,8 +116,8 @@ class TraceReader {
     has_attrs_ = trace_.schema.find("chakra") != std::string::npos;
     if (!trace_.schema.starts_with("1.0.") && !trace_.schema.starts_with("1.1.")) {
       findings_.add(schema->begin_offset(), "trace-schema",
-                    fmt::format("execution traces of schema '{}' are not known", trace_.schema),
-                    "known are 1.0.1 to 1.1.1-chakra.0.0.4 (PyTorch 1.13 to 2.x)");
+                    fmt::format("execution traces of schema '{}' are not supported", trace_.schema),
+                    "give one of schema 1.0.1 to 1.1.1-chakra.0.0.4 (PyTorch 1.13 to 2.x)");
       return false;
     }
     trace_.pid = whole_number(root.find("pid")).value_or(0);
@@ -280,9 +280,10 @@ class TraceReader {
     const auto [id, storage, offset, elements, item] = numbers;
     if (offset < 0 || elements < 0 || item < 0 || item > 1024 || offset > kLargestTensor / 1024 ||
         elements > kLargestTensor / 1024) {
-      findings_.add(value.begin_offset(), "too-large",
-                    fmt::format("a tensor of {} elements of {} bytes at {}", elements, item, offset),
-                    "no machine holds it: the trace is damaged");
+      findings_.add(
+          value.begin_offset(), "too-large",
+          fmt::format("a tensor of {} elements of {} bytes at offset {} is too large", elements, item, offset),
+          "no machine holds it: the trace is damaged");
       return true;
     }
     using Place = TraceTensor::Place;
@@ -356,7 +357,7 @@ class TraceReader {
       depth[i] = node.parent == i ? 0 : depth[node.parent] + 1;
       if (depth[i] > kDeepestCall)
         return fault(i, fmt::format("calls nest deeper than {} at node {}", kDeepestCall, node.id),
-                     "the trace is damaged, or of a recursion without end");
+                     "the trace is damaged, or has an endless recursion");
     }
     std::vector<std::uint32_t> size(nodes.size(), 1);
     for (std::size_t i = nodes.size(); i-- > 0;)

@@ -120,7 +120,7 @@ class ProgramReader {
     const JsonValue nodes = required(graph, "nodes", JsonKind::array);
     if (const auto version = root->find("schema_version"))
       if (const auto major = version->find("major"); major && exported_integer(*major).value_or(0) > 8)
-        model_.notes.push_back(fmt::format("the schema is {}.x; 8.x is known", major->text()));
+        model_.notes.push_back(fmt::format("the schema is {}.x, newer than the supported 8.x", major->text()));
     for (const JsonValue value : values.children()) described_.emplace(value.key(), value);
     read_signature(signature);
     for (const JsonValue node : nodes.children()) read_node(node);
@@ -141,7 +141,7 @@ class ProgramReader {
   JsonValue required(const JsonValue& of, const char* key, JsonKind kind) {
     if (const auto value = of.find(key); value && value->kind() == kind) return *value;
     fail(of, fmt::format("the program has no graph, signature, nodes or tensor_values: \"{}\" is missing", key),
-         "give models/model.json of what torch.export.save has written");
+         "give models/model.json from the archive that torch.export.save has written");
   }
 
   // --- values ---
@@ -161,10 +161,10 @@ class ProgramReader {
     const auto number = hint ? hint->find("as_int") : std::nullopt;
     const auto known = number ? exported_integer(*number) : std::nullopt;
     if (!known)
-      fail(size, fmt::format("the size {} is open, and has no hint", symbol), fmt::format("give --bind {}=32", symbol),
-           "unbound-dimension");
+      fail(size, fmt::format("the size {} is open, and the program gives no example value", symbol),
+           fmt::format("give --bind {}=32", symbol), "unbound-dimension");
     const std::string note =
-        fmt::format("the size {} is {}: the example's; --bind {}=N gives another", symbol, *known, symbol);
+        fmt::format("the size {} is {}, as in the example; --bind {}=N sets another one", symbol, *known, symbol);
     if (std::ranges::find(model_.notes, note) == model_.notes.end()) model_.notes.push_back(note);
     return *known;
   }
@@ -186,7 +186,7 @@ class ProgramReader {
     const auto number = exported_type(exported_integer(*type).value_or(-1));
     if (!number)
       fail(*type, fmt::format("'{}' has data type {}, which is not supported", name, type->text()),
-           "numbers of 8 to 64 bits are");
+           "use numbers of 8 to 64 bits");
     Value value{.name = std::string{name}, .type = *number, .shape_known = true, .role = role};
     for (const JsonValue size : sizes->children()) {
       value.shape.push_back(size_of(size));
@@ -223,7 +223,7 @@ class ProgramReader {
       for (const JsonValue spec : outputs->children())
         for (const char* gradient : {"gradient_to_parameter", "gradient_to_user_input", "loss_output"})
           if (spec.find(gradient))
-            fail(spec, "the program holds gradients (a joint export), which are not read",
+            fail(spec, "the program contains gradients (a joint export), which are not supported",
                  "export the forward network: torch.export.export(model, args)");
     if (!inputs) return;
     for (const JsonValue spec : inputs->children())
@@ -284,7 +284,7 @@ class ProgramReader {
   void for_tensors(const JsonValue& argument, const Each& each) {
     for (const JsonValue kind : argument.children()) {
       if (kind.key() == "as_graph")
-        fail(kind, "a node holds a graph of its own", "export without control flow (torch.cond, while_loop)");
+        fail(kind, "a node contains a subgraph", "export without control flow (torch.cond, while_loop)");
       if (kind.key() == "as_tensor") {
         if (const auto name = kind.find("name")) each(name->text());
       } else if (kind.kind() == JsonKind::array) {

@@ -51,11 +51,12 @@ class ZipArchive {
   std::string content(const ZipEntry& entry) {
     if (entry.encrypted || (entry.method != 0 && entry.method != Z_DEFLATED))
       refuse("archive",
-             fmt::format("'{}' in it is {}", entry.name,
+             fmt::format("the archive's member '{}' is {}", entry.name,
                          entry.encrypted ? "encrypted" : fmt::format("compressed by method {}", entry.method)),
              "save it again with torch.export.save");
     if (entry.size > limits::kUncompressedInput || entry.packed > limits::kUncompressedInput)
-      refuse("too-large", fmt::format("'{}' in it holds {} bytes", entry.name, entry.size), "split the model");
+      refuse("too-large", fmt::format("the archive's member '{}' has {} bytes", entry.name, entry.size),
+             "split the model");
     const std::string local = bytes(entry.header, kLocalBytes);
     if (!local.starts_with("PK\x03\x04")) damaged(entry.header);
     const std::uint64_t begin = entry.header + kLocalBytes + number_at(local, 26, 2) + number_at(local, 28, 2);
@@ -72,8 +73,7 @@ class ZipArchive {
 
  private:
   [[noreturn]] void damaged(std::uint64_t at) const {
-    refuse("archive",
-           fmt::format("'{}' is cut short or damaged: byte {} is not what an archive has there", path_.string(), at),
+    refuse("archive", fmt::format("'{}' is cut short or damaged: invalid archive at byte {}", path_.string(), at),
            "copy or save it again");
   }
 
@@ -173,9 +173,9 @@ std::string read_zip_member(const std::filesystem::path& path, std::span<const s
   for (const ZipEntry& entry : archive.entries())
     if (there.size() < kShown) there.push_back(printable(entry.name));
   archive.refuse("archive",
-                 fmt::format("'{}' has no {} in it, but {}{}", path.string(), fmt::join(names, ", nor "),
+                 fmt::format("'{}' does not contain {}, but {}{}", path.string(), fmt::join(names, ", nor "),
                              fmt::join(there, ", "), archive.entries().size() > kShown ? ", ..." : ""),
-                 "give what torch.export.save has written");
+                 "give a file that torch.export.save has written");
 }
 
 }  // namespace trainyard

@@ -95,7 +95,7 @@ toml::table parse_toml(std::string_view text, const std::string& name) {
   if (const auto at = long_key(text)) {
     Finding finding{"toml",
                     fmt::format("not valid here: a key with more than {} dots", limits::kTomlDots),
-                    "keys of clusters and studies have none",
+                    "write keys without dots: clusters and studies need none",
                     "",
                     {}};
     finding.at = location_at(name, text, *at);
