@@ -84,9 +84,9 @@ TEST_CASE("Megatron's layouts are read in all their forms, and written shortened
   }
   CHECK(layout_text({3, 4, 4, 4, 4, 3}) == "Ettt|(t*4|)*4tttL");
   for (const auto& each :
-       std::vector<std::pair<std::string, std::string>>{{"tt|tL", "begin with the one embedding"},
-                                                        {"Et|t", "end with the one loss"},
-                                                        {"EtE|L", "one embedding"},
+       std::vector<std::pair<std::string, std::string>>{{"tt|tL", "begin with the only embedding"},
+                                                        {"Et|t", "end with the only loss"},
+                                                        {"EtE|L", "only embedding"},
                                                         {"Ex|L", "has 'x'"},
                                                         {"E(t|", "does not close"},
                                                         {"E((t|)*2)*2L", "bracket within"},

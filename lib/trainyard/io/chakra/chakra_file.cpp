@@ -246,9 +246,9 @@ class ChakraReader {
           node.accessed_bytes < 0 || node.accessed_bytes > kMostBytes)
         refuse("its duration or one of its sizes is negative or too large", "the trace is damaged");
       if (node.type == ChakraNode::Type::send && !node.destination)
-        refuse("a send has no comm_dst", "say which rank receives");
+        refuse("a send has no comm_dst", "give the rank that receives");
       if (node.type == ChakraNode::Type::receive && !node.source)
-        refuse("a receive has no comm_src", "say which rank sends");
+        refuse("a receive has no comm_src", "give the rank that sends");
     }
     return std::move(trace_);
   }

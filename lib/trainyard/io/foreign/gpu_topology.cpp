@@ -211,7 +211,7 @@ class TopoMatrixReader {
                          cell == "SYS" || cell == "PSB" || cell == "SOC" || cell == "N/A" || links_of(cell) > 0;
       if (!known)
         return refuse(static_cast<std::size_t>(cell.data() - plain_.data()),
-                      fmt::format("'{}' is not a connection: X, NV#, PIX, PXB, PHB, NODE or SYS", cell));
+                      fmt::format("'{}' is not a connection: expected X, NV#, PIX, PXB, PHB, NODE or SYS", cell));
     }
     if (cells[row] != "X") refuse(offset, fmt::format("{} has no X in its own column", devices_[row]));
     affinity_.emplace_back(line.words.size() > devices_.size() + 1 ? line.words[devices_.size() + 1] : "");

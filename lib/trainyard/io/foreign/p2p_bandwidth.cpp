@@ -159,7 +159,8 @@ BandwidthReport parse_p2p_bandwidth(std::string_view text, const std::string& na
   const MeasuredMachine machine = P2pReader{text, name}.read();
   BandwidthReport report = machine_cluster(machine, kind, topology);
   report.notes.emplace_back(
-      "p2pBandwidthLatencyTest has no copies to the host: links to the host are estimated from those between GPUs");
+      "p2pBandwidthLatencyTest has no copies to the host: links to the host, if any, are estimated from copies between "
+      "GPUs");
   return report;
 }
 

@@ -72,9 +72,9 @@ MegatronLayout parse_layout(std::string_view text) {
   if (letters.find('m') != std::string::npos)
     refuse_layout("the layout has layers of multi-token prediction (m), but the network has none");
   if (std::ranges::count(letters, 'E') != 1 || letters.front() != 'E')
-    refuse_layout("the layout does not begin with the one embedding (E)");
+    refuse_layout("the layout must begin with the only embedding (E)");
   if (std::ranges::count(letters, 'L') != 1 || letters.back() != 'L')
-    refuse_layout("the layout does not end with the one loss (L)");
+    refuse_layout("the layout must end with the only loss (L)");
   MegatronLayout layout{0};
   for (const char c : letters) {
     if (c == '|') layout.push_back(0);

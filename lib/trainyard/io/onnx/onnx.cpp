@@ -360,7 +360,7 @@ class Importer {
     const std::vector<std::string> symbols = symbols_of_inputs();
     for (const auto& [symbol, size] : bind_) {
       if (size < 1 || size > kLargestDimension)
-        report("bad-dimension", fmt::format("'{}' is bound to {}", symbol, size), "a dimension is 1 or more");
+        report("bad-dimension", fmt::format("'{}' is bound to {}", symbol, size), "give a dimension from 1 to 2^40");
       if (std::binary_search(symbols.begin(), symbols.end(), symbol)) continue;
       std::string help = did_you_mean(symbol, symbols);
       if (help.empty())

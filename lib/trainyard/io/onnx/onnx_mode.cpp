@@ -44,11 +44,10 @@ void note_inference_export(Model& model) {
   }
   model.from_inference_export = !trains && (frozen || folded);
   if (model.from_inference_export) {
-    model.notes.emplace_back(
-        folded ? "this was exported for inference: batch norms are folded into convolutions, so it is "
-                 "not quite the network that is trained; export it in training mode"
-               : "this was exported for inference: its dropouts and batch norms are frozen; export it "
-                 "in training mode to have them as they are trained");
+    model.notes.emplace_back(folded ? "this was exported for inference: batch norms are folded into convolutions, so "
+                                      "it differs from the network that is trained; export it in training mode"
+                                    : "this was exported for inference: its dropouts and batch norms are frozen; "
+                                      "export it in training mode to include them as in training");
   } else if (!trains) {
     model.notes.emplace_back(
         "the graph has no dropout and no batch norm; if the network has them, export it in training mode");

@@ -140,8 +140,11 @@ class ProgramReader {
 
   JsonValue required(const JsonValue& of, const char* key, JsonKind kind) {
     if (const auto value = of.find(key); value && value->kind() == kind) return *value;
-    fail(of, fmt::format("the program has no graph, signature, nodes or tensor_values: \"{}\" is missing", key),
-         "give models/model.json from the archive that torch.export.save has written");
+    fail(
+        of,
+        fmt::format(
+            "the program is incomplete: \"{}\" is missing (it needs a graph, signature, nodes and tensor_values)", key),
+        "give models/model.json from the archive that torch.export.save has written");
   }
 
   // --- values ---
