@@ -360,13 +360,13 @@ TEST_CASE("what is wrong with an execution trace is said at its place") {
   latin.replace(latin.find("aten::relu_"), 4, "at\xe9n");
   CHECK(contains(refused_trace(latin), "UTF-8"));
   const std::string kineto = small_kineto();
-  for (const auto& [text, words] : std::vector<std::pair<std::string, const char*>>{
+  for (const auto& each : std::vector<std::pair<std::string, const char*>>{
            {kineto.substr(0, kineto.size() / 2), "cut short"},
            {"{\"schemaVersion\": 1, \"traceEvents\": [{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"\xff\"}]}",
             "UTF-8"},
            {R"({"schemaVersion": 1, "traceEvents": []})", "no trace events"}}) {
-    const std::string message = test::refusal_text([&] { parse_kineto(text, "kineto.json"); });
-    CHECK_MESSAGE(contains(message, words), message);
+    const std::string message = test::refusal_text([&] { parse_kineto(each.first, "kineto.json"); });
+    CHECK_MESSAGE(contains(message, each.second), message);
   }
   CHECK(contains(refused_trace(trace_of({{3, 1, "label", "", "", "", 7}})), "no ops that compute"));
   std::vector<Call> deep;
