@@ -123,11 +123,11 @@ TEST_CASE("what makes no sense of a fair link is said") {
   };
   check_wrong([&](ClusterSpec& s) { fair(s).gap = Nanoseconds{1}; }, "fair-gap", "/link/1/gap", "remove the gap");
   check_wrong([&](ClusterSpec& s) { fair(s).sharing = Sharing::serial; }, "fair-bus", "/link/1/sharing",
-              "link 'ab' is fair and link 'two' is not");
+              "link 'ab' is fair, but link 'two' is not fair");
   check_wrong([&](ClusterSpec& s) { fair(s), s.links[0].sharing = Sharing::none; }, "fair-bus", "/link/1/sharing",
-              "link 'ab' is not fair and link 'two' is fair");
+              "link 'ab' is not fair, but link 'two' is fair");
   check_wrong([&](ClusterSpec& s) { fair(s).bandwidth = BytesPerSecond{2e9}; }, "fair-bus", "/link/1/bandwidth",
-              "one bandwidth");
+              "the same bandwidth");
   check_wrong(
       [](ClusterSpec& s) {
         s.links[0].sharing = Sharing::fair;

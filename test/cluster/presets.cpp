@@ -219,7 +219,7 @@ TEST_CASE("HxGxKIND is hosts on a fabric") {
 TEST_CASE("an unknown cluster is named with the nearest that there is") {
   CHECK(error_code("dgx1-v10").starts_with("unknown-cluster: did you mean 'dgx1-v100'?"));
   CHECK(error_code("16xH10").starts_with("unknown-cluster: did you mean '16xH100'?"));
-  CHECK(error_code("no such thing at all").starts_with("unknown-cluster: built in are NxKIND"));
+  CHECK(error_code("no such thing at all").starts_with("unknown-cluster: use NxKIND"));
   for (const std::string name : {"", "x", "4", "4x", "xV100", "-1xV100", "4 xV100"})
     CHECK(error_code(name).starts_with("unknown-cluster"));
   CHECK(error_code("16x8xH10").starts_with("unknown-cluster: did you mean '16x8xH100'?"));

@@ -380,7 +380,7 @@ TEST_CASE("two ranks that share the sequence have half of each layer, and all of
         "1, 2");
   CHECK(refusal(costs, {.context = 2, .exchange = ContextExchange::all_to_all}) ==
         "the network has no attention op whose sequence 2 ranks could share by all-to-all: use context 1, or "
-        "take a network whose attention is one op: those of the zoo have the parameter fused=1 (gpt2:fused=1)");
+        "use a network whose attention is one op: for networks of the zoo, set fused=1 (gpt2:fused=1)");
   costs.layer_degrees.push_back({2});
   CHECK(refusal(costs, {.tensor = 2, .context = 2}) ==
         "the share of each of 2 tensor ranks cannot be divided equally among 2 ranks that share a sequence by "

@@ -118,7 +118,7 @@ class Refused(unittest.TestCase):
             ("not a matrix of 2 x 2", lambda: ty.Cluster.from_arrays([[1, 2], [3]])),
             ("bandwidth", lambda: ty.Cluster.from_arrays(np.zeros((2, 2)))),
             ("did you mean", lambda: ty.Cluster("4xV10")),
-            ("let them be serial or fair", lambda: ty.Cluster("2x8xH100", sharing="none")),
+            ("set sharing to serial or fair", lambda: ty.Cluster("2x8xH100", sharing="none")),
             ("unknown-network", lambda: ty.Graph.zoo("resnet19")),
             ("not a file from which a graph", lambda: ty.Graph.read("graph.txt")),
             ("error", lambda: ty.Graph.read("/nowhere/graph.json")),

@@ -187,7 +187,7 @@ class ClusterRoutes {
     checker_.report(
         "too-large",
         fmt::format("the routes between {} devices pass over more than {} links", devices_, limits::kRouteLinks),
-        "describe the machine as a [fabric], or a part of it", "");
+        "describe the machine as a [fabric], or describe only a part of it", "");
     checker_.throw_if_any();
   }
 

@@ -31,23 +31,25 @@ ClusterChecker::ClusterChecker(const ClusterSpec& spec) : spec_(spec) {
     check_measured(spec.measured[i], fmt::format("/measured/{}", i));
   if (spec.fabric) check_fabric(*spec.fabric);
   if (spec.devices.size() > limits::kDevices)
-    report("too-large", fmt::format("{} devices are more than {}", spec.devices.size(), limits::kDevices),
-           "describe a part of the machine", "");
+    report(
+        "too-large",
+        fmt::format("the cluster has {} devices, but at most {} are supported", spec.devices.size(), limits::kDevices),
+        "describe only a part of the machine", "");
   throw_if_any();
 }
 
 void ClusterChecker::check_routed(std::size_t arcs) {
   const std::size_t devices = spec_.devices.size();
-  constexpr const char* kHelp = "describe the machine as a [fabric], or a part of it";
+  constexpr const char* kHelp = "describe the machine as a [fabric], or describe only a part of it";
   if (devices > limits::kRoutedDevices)
     report("too-large",
-           fmt::format("routes between {} devices: a cluster that lists links has at most {}", devices,
+           fmt::format("routes between {} devices: a cluster that lists its links may have at most {}", devices,
                        limits::kRoutedDevices),
            kHelp, "");
   else if (arcs > limits::kRouteSteps / devices)
     report("too-large",
-           fmt::format("routes of {} devices over {} directions of links and egresses take too long to find", devices,
-                       arcs),
+           fmt::format("finding the routes of {} devices over {} directions of links and egresses takes too long",
+                       devices, arcs),
            kHelp, "");
   throw_if_any();
 }
@@ -74,18 +76,18 @@ void ClusterChecker::check_device(const Device& device, const std::string& at) {
   const Device& first = *std::ranges::find(spec_.devices, device.part_of, &Device::part_of);
   if (first.memory_bandwidth.value != device.memory_bandwidth.value)
     report("parts-differ",
-           fmt::format("devices '{}' and '{}' are parts of '{}', whose memory has one bandwidth", first.name,
+           fmt::format("devices '{}' and '{}' are parts of '{}', but differ in memory_bandwidth", first.name,
                        device.name, device.part_of),
-           "give both the memory_bandwidth of the whole", at + "/memory_bandwidth");
+           "give both parts the memory_bandwidth of the whole device", at + "/memory_bandwidth");
 }
 
 void ClusterChecker::check_fabric(const FabricSpec& fabric) {
   if (!spec_.switches.empty() || !spec_.links.empty() || !spec_.egresses.empty() || !spec_.routes.empty())
-    report("fabric", "a cluster with a fabric has switches, links, egresses or routes of its own",
-           "leave out either the fabric or the others", "/fabric");
+    report("fabric", "a cluster with a fabric also lists switches, links, egresses or routes",
+           "leave out either the fabric or these lists", "/fabric");
   if (!spec_.measured.empty())
-    report("fabric", "routes of a cluster with a fabric were measured one by one",
-           "give the fabric's own numbers, or write out links and switches", "/fabric");
+    report("fabric", "a cluster with a fabric also lists measured routes",
+           "put the measured numbers into the fabric, or list links and switches instead", "/fabric");
   for (Finding& finding : detail::check_fabric(fabric, spec_.devices.size()))
     report(finding.code, finding.message, finding.help, finding.pointer);
 }
@@ -111,21 +113,21 @@ void ClusterChecker::check_fair_links() {
       fastest = std::max(fastest, link.bandwidth.value);
       if (link.gap != Nanoseconds{0})
         report("fair-gap", fmt::format("fair link '{}' has a gap, but transfers do not take turns on it", link.name),
-               "remove the gap, or let the link be serial", at + "/gap");
+               "remove the gap, or make the link serial", at + "/gap");
     }
     if (link.bus.empty()) continue;
     const Link& first = *first_of_bus.try_emplace(link.bus, &link).first->second;
     if ((first.sharing == Sharing::fair) != (link.sharing == Sharing::fair))
       report("fair-bus",
-             fmt::format("of bus '{}', link '{}' is {} and link '{}' is {}", link.bus, first.name,
+             fmt::format("on bus '{}', link '{}' is {}, but link '{}' is {}", link.bus, first.name,
                          first.sharing == Sharing::fair ? "fair" : "not fair", link.name,
-                         link.sharing == Sharing::fair ? "fair" : "not"),
+                         link.sharing == Sharing::fair ? "fair" : "not fair"),
              "give all links of the bus the same sharing", at + "/sharing");
     else if (link.sharing == Sharing::fair && first.bandwidth != link.bandwidth)
       report("fair-bus",
              fmt::format("links '{}' and '{}' of fair bus '{}' have different bandwidths", first.name, link.name,
                          link.bus),
-             "give them one bandwidth: it is also the bus's", at + "/bandwidth");
+             "give both the same bandwidth: it is also the bandwidth of the bus", at + "/bandwidth");
   }
   if (fastest == 0) return;
   const auto check_range = [&](double bandwidth, const std::string& name, const std::string& at) {
@@ -144,9 +146,9 @@ void ClusterChecker::check_fair_links() {
 
 void ClusterChecker::check_egress(const Egress& egress, const std::string& at) {
   check_device_name(egress.device, at + "/device", "an egress");
-  check_rate(egress.bandwidth.value, false, "bandwidth", "egress of", egress.device, at);
-  check_time(egress.latency, "latency", "egress of", egress.device, at);
-  check_time(egress.gap, "gap", "egress of", egress.device, at);
+  check_rate(egress.bandwidth.value, false, "bandwidth", "the egress of", egress.device, at);
+  check_time(egress.latency, "latency", "the egress of", egress.device, at);
+  check_time(egress.gap, "gap", "the egress of", egress.device, at);
   if (!sending_.insert(egress.device).second)
     report("duplicate-name", fmt::format("device '{}' has two egresses", egress.device), "keep one", at + "/device");
 }
@@ -182,10 +184,11 @@ void ClusterChecker::check_route(const GivenRoute& route, const std::map<std::st
     }
     const Link& link = spec_.links[found->second];
     if (link.from != here && link.to != here)
-      return report("broken-route",
-                    fmt::format("link '{}' does not leave '{}', where the route from '{}' to '{}' stands by then",
-                                link.name, here, route.from, route.to),
-                    "list the links in the order of travel", fmt::format("{}/links/{}", at, k));
+      return report(
+          "broken-route",
+          fmt::format("link '{}' does not connect to '{}', which the route from '{}' to '{}' has reached by then",
+                      link.name, here, route.from, route.to),
+          "list the links in the order of travel", fmt::format("{}/links/{}", at, k));
     here = link.from == here ? link.to : link.from;
   }
   if (here != route.to)
@@ -206,7 +209,7 @@ void ClusterChecker::check_vertex(const std::string& name, const std::string& at
   std::vector<std::string> names;
   for (const auto& [known, id] : vertices_) names.push_back(known);
   const auto close = nearest_name(name, names);
-  report("unknown-device", fmt::format("{} names '{}', which is no device or switch of this cluster", of, name),
+  report("unknown-device", fmt::format("{} names '{}', which is not a device or switch of this cluster", of, name),
          close ? fmt::format("did you mean '{}'?", *close) : "declare it as [[device]] or [[switch]]", at);
 }
 

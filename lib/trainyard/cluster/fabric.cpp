@@ -88,23 +88,23 @@ void check_torus(const FabricSpec& spec, const Report& report) {
     if (devices > FabricSpec::kMostDevices) break;
   }
   if (spec.torus.size() > FabricSpec::kMostDimensions)
-    report(
-        "fabric-size",
-        fmt::format("a torus has 1 to {} dimensions, and this one {}", FabricSpec::kMostDimensions, spec.torus.size()),
-        "", "torus");
+    report("fabric-size",
+           fmt::format("a torus has 1 to {} dimensions, but this one has {}", FabricSpec::kMostDimensions,
+                       spec.torus.size()),
+           "", "torus");
   else if (small)
     report("fabric-size", "a dimension of the torus has fewer than 2 devices, which does not connect anything",
-           "leave out dimensions of one", "torus");
+           "leave out dimensions of size 1", "torus");
   else if (devices != spec.devices_per_host)
     report("fabric-size",
-           fmt::format("the torus joins {}{} devices, and a host has {}",
+           fmt::format("the torus has {}{} devices, but a host has {}",
                        devices > FabricSpec::kMostDevices ? "at least " : "", devices, spec.devices_per_host),
-           "devices_per_host is the product of the dimensions; leave it out", "torus");
+           "leave out devices_per_host: it is the product of the dimensions", "torus");
   else if (longest_way_round(spec) > kMostHops)
     report("fabric-size",
-           fmt::format("the farthest devices of the torus are {} links apart, more than {}", longest_way_round(spec),
-                       kMostHops),
-           "give it more dimensions, as in torus = [16, 16, 16]", "torus");
+           fmt::format("the most distant devices of the torus are {} links apart, more than the limit of {}",
+                       longest_way_round(spec), kMostHops),
+           "give it more dimensions, for example torus = [16, 16, 16]", "torus");
 }
 
 template <class Report, class Positive, class Time>
@@ -115,28 +115,28 @@ void check_network(const FabricSpec& spec, const Report& report, const Positive&
            fmt::format("the nics_per_host of the fabric must be more than 0: without a network card nothing connects "
                        "its {} hosts",
                        spec.hosts),
-           "leave it out for one card a device", "nics_per_host");
+           "leave it out to have one card per device", "nics_per_host");
   else if (devices % nics != 0 && nics % devices != 0)
     report("fabric-size", fmt::format("{} devices cannot share {} network cards evenly", devices, nics),
-           "nics_per_host divides devices_per_host, or is a multiple of it", "nics_per_host");
+           "make nics_per_host a divisor or a multiple of devices_per_host", "nics_per_host");
   else if (nics / devices > FabricSpec::kMostCards)
-    report(
-        "fabric-size",
-        fmt::format("{} network cards of {} devices are more than {} a device", nics, devices, FabricSpec::kMostCards),
-        "give one card of their bandwidths together", "nics_per_host");
+    report("fabric-size",
+           fmt::format("{} network cards for {} devices are more than {} per device", nics, devices,
+                       FabricSpec::kMostCards),
+           "give one card with their total bandwidth", "nics_per_host");
   positive(std::isfinite(spec.nic_bandwidth.value) && spec.nic_bandwidth.value > 0, "nic_bandwidth");
   time(spec.nic_latency, "nic_latency");
   positive(spec.hosts_per_leaf > 0, "hosts_per_leaf");
   if (!(spec.oversubscription >= 1) || !std::isfinite(spec.oversubscription))
     report("fabric-size",
-           fmt::format("the oversubscription of the fabric is {}, and must be 1 or more", spec.oversubscription),
-           "2 stands for half as many links to the spines as cards; 1 for as many", "oversubscription");
+           fmt::format("the oversubscription of the fabric is {}, but must be 1 or more", spec.oversubscription),
+           "1 means as many links to the spines as cards; 2 means half as many", "oversubscription");
   else if (nics > devices && nics / devices <= FabricSpec::kMostCards && spec.leaf == FabricSpec::Leaf::rack &&
            spec.hosts_per_leaf > 0 && spec.leaf_count() > 1 && spines_per_pod(spec) < spec.cards_per_device())
     report("fabric-size",
-           fmt::format("{} spines are fewer than the {} network cards of a device, which send at once",
+           fmt::format("{} spines are fewer than the {} network cards of a device, which all send at the same time",
                        spines_per_pod(spec), spec.cards_per_device()),
-           "give less oversubscription", "oversubscription");
+           "reduce the oversubscription", "oversubscription");
   time(spec.uplink_latency, "uplink_latency");
 }
 
@@ -146,15 +146,15 @@ void check_pods(const FabricSpec& spec, const Report& report, const Positive& po
   if (!(spec.core_oversubscription >= 1) || !std::isfinite(spec.core_oversubscription))
     report(
         "fabric-size",
-        fmt::format("the core_oversubscription of the fabric is {}, and must be 1 or more", spec.core_oversubscription),
-        "7 stands for a seventh as many links from a spine to the cores as to the leaves of its pod; 1 for as many",
+        fmt::format("the core_oversubscription of the fabric is {}, but must be 1 or more", spec.core_oversubscription),
+        "1 means as many links from a spine to the cores as to the leaves of its pod; 7 means a seventh as many",
         "core_oversubscription");
   if (!spec.hosts_per_pod) {
     for (const auto& [given, field] : {std::pair{spec.core_oversubscription != 1, "core_oversubscription"},
                                        std::pair{spec.core_latency != Nanoseconds{0}, "core_latency"}})
       if (given)
-        report("fabric-size", fmt::format("the fabric has a {}, and no pods that cores could join", field),
-               "give hosts_per_pod too, or leave it out", field);
+        report("fabric-size", fmt::format("the fabric has a {}, but no pods that cores could connect", field),
+               "also give hosts_per_pod, or leave this field out", field);
     return;
   }
   const std::size_t hosts = *spec.hosts_per_pod, cards = spec.cards_per_device();
@@ -162,19 +162,20 @@ void check_pods(const FabricSpec& spec, const Report& report, const Positive& po
   if (hosts == 0 || hosts >= spec.hosts || spec.hosts_per_leaf == 0) return;
   if (const std::size_t over = hosts % spec.hosts_per_leaf; over != 0)
     report("fabric-size",
-           fmt::format("a pod of {} hosts ends within a leaf of {}, {} hosts after its first", hosts,
+           fmt::format("a pod of {} hosts ends inside a leaf of {} hosts, of which it has only {}", hosts,
                        spec.hosts_per_leaf, over),
-           "hosts_per_pod is a multiple of hosts_per_leaf", "hosts_per_pod");
+           "make hosts_per_pod a multiple of hosts_per_leaf", "hosts_per_pod");
   else if (6 * cards > kMostHops)
-    report(
-        "fabric-size",
-        fmt::format("{} network cards a device over three levels of switches are more than {}", cards, kMostHops / 6),
-        "give fewer cards of their bandwidths together, or leave out hosts_per_pod", "nics_per_host");
+    report("fabric-size",
+           fmt::format("{} network cards per device with three levels of switches are more than the limit of {}", cards,
+                       kMostHops / 6),
+           "give fewer cards with the same total bandwidth, or leave out hosts_per_pod", "nics_per_host");
   else if (spec.core_oversubscription >= 1 && spec.leaf == FabricSpec::Leaf::rail && cores_per_spine(spec) < cards)
     report("fabric-size",
-           fmt::format("{} cores of a spine are fewer than the {} network cards of a device, which send at once",
-                       cores_per_spine(spec), cards),
-           "give less core_oversubscription", "core_oversubscription");
+           fmt::format(
+               "{} cores of a spine are fewer than the {} network cards of a device, which all send at the same time",
+               cores_per_spine(spec), cards),
+           "reduce the core_oversubscription", "core_oversubscription");
 }
 
 }  // namespace
@@ -197,15 +198,15 @@ std::vector<Finding> check_fabric(const FabricSpec& spec, std::size_t devices) {
   if (spec.hosts > FabricSpec::kMostDevices || spec.devices_per_host > FabricSpec::kMostDevices ||
       spec.device_count() > FabricSpec::kMostDevices) {
     report("fabric-size",
-           fmt::format("{} hosts of {} devices are more than {} devices", spec.hosts, spec.devices_per_host,
-                       FabricSpec::kMostDevices),
-           "describe a part of the machine", "hosts");
+           fmt::format("{} hosts of {} devices each are more than {} devices in total", spec.hosts,
+                       spec.devices_per_host, FabricSpec::kMostDevices),
+           "describe only a part of the machine", "hosts");
     return findings;
   }
   if (devices != spec.device_count())
     report("fabric-size",
-           fmt::format("{} hosts of {} devices are {}, and the cluster has {}", spec.hosts, spec.devices_per_host,
-                       spec.device_count(), devices),
+           fmt::format("{} hosts of {} devices each make {} devices, but the cluster has {}", spec.hosts,
+                       spec.devices_per_host, spec.device_count(), devices),
            "list every device, host by host", "hosts");
   if (spec.devices_per_host > 1) {
     positive(std::isfinite(spec.port_bandwidth.value) && spec.port_bandwidth.value > 0, "port_bandwidth");
@@ -213,7 +214,7 @@ std::vector<Finding> check_fabric(const FabricSpec& spec, std::size_t devices) {
   }
   check_torus(spec, report);
   if (spec.sharing == Sharing::none)
-    report("fabric", "the links of a fabric are shared one way or another", "let them be serial or fair", "sharing");
+    report("fabric", "the links of a fabric cannot have sharing none", "set sharing to serial or fair", "sharing");
   if (network(spec)) {
     check_network(spec, report, positive, time);
     if (findings.empty()) check_pods(spec, report, positive, time);
@@ -221,7 +222,8 @@ std::vector<Finding> check_fabric(const FabricSpec& spec, std::size_t devices) {
   const double port = spec.devices_per_host > 1 ? spec.port_bandwidth.value : spec.nic_bandwidth.value;
   const double nic = network(spec) ? spec.nic_bandwidth.value : port;
   if (spec.sharing == Sharing::fair && findings.empty() && std::max(port, nic) / std::min(port, nic) > kWidestFairRange)
-    report("fair-range", "the ports and the network cards of the fabric differ over a million times in bandwidth",
+    report("fair-range",
+           "the bandwidths of the fabric's ports and network cards differ by more than a factor of a million",
            "check the units of the bandwidths", port < nic ? "port_bandwidth" : "nic_bandwidth");
   return findings;
 }

@@ -16,28 +16,30 @@ namespace {
 /// A fabric of these devices: whole hosts, or consecutive devices of one host. The leaves and pods of the part begin
 /// with its first host.
 FabricSpec part_of_fabric(FabricSpec fabric, std::span<const DeviceId> devices) {
-  if (devices.empty()) refuse("part", "a part of a fabric has no devices", "name one or more");
+  if (devices.empty()) refuse("part", "a part of a fabric has no devices", "name at least one");
   const std::size_t first = devices.front().index(), each = fabric.devices_per_host;
   for (std::size_t i = 0; i < devices.size(); ++i)
     if (devices[i].index() != first + i)
-      refuse("part", "the devices of a part of a fabric must follow each other", "take whole hosts");
+      refuse("part", "the devices of a part of a fabric must be consecutive", "take whole hosts");
   const bool whole = first % each == 0 && devices.size() % each == 0;
   const bool within = first / each == devices.back().index() / each && fabric.torus.empty();
   if (!whole && !within)
     refuse("part",
-           fmt::format("{} devices of a fabric are no whole hosts, and no part of one without a torus", devices.size()),
+           fmt::format("{} devices of a fabric are neither whole hosts nor a part of one host without a torus",
+                       devices.size()),
            "take whole hosts");
   fabric.hosts = whole ? devices.size() / each : 1;
   const std::size_t host = first / each, last = devices.back().index() / each;
-  const auto check_blocks = [&](std::size_t hosts, const char* what) {
+  const auto check_blocks = [&](std::size_t hosts, const char* what, const char* one) {
     if (host % hosts != 0 && host / hosts != last / hosts)
       refuse("part",
-             fmt::format("hosts {} to {} are on several {} of {} hosts, and begin within one", host, last, what, hosts),
-             fmt::format("begin with host {}, or take hosts of one", host / hosts * hosts));
+             fmt::format("hosts {} to {} are on several {} of {} hosts, and do not begin at the start of a {}", host,
+                         last, what, hosts, one),
+             fmt::format("begin with host {}, or take hosts of a single {}", host / hosts * hosts, one));
   };
   if (host < last) {
-    check_blocks(fabric.hosts_per_leaf, "leaves");
-    if (fabric.hosts_per_pod) check_blocks(*fabric.hosts_per_pod, "pods");
+    check_blocks(fabric.hosts_per_leaf, "leaves", "leaf");
+    if (fabric.hosts_per_pod) check_blocks(*fabric.hosts_per_pod, "pods", "pod");
   }
   if (!whole) fabric.devices_per_host = devices.size();
   return fabric;

@@ -523,9 +523,8 @@ std::optional<Pattern> parse_pattern(std::string_view text) {
   const auto nearest = nearest_name(name, cluster_names_like(name));
   refuse("unknown-cluster", fmt::format("no built-in cluster is named '{}'", name),
          (nearest ? fmt::format("did you mean '{}'? ", *nearest) : "") +
-             "built in are NxKIND, as in 4xV100, HxGxKIND, as in 16x8xH100, and those that `trainyard "
-             "clusters` lists; or give a "
-             "cluster file");
+             "use NxKIND (for example 4xV100), HxGxKIND (for example 16x8xH100), a cluster that `trainyard clusters` "
+             "lists, or a cluster file");
 }
 
 void check_size(std::string_view name, std::size_t hosts, std::size_t devices, std::size_t hosts_of_one = 1) {
@@ -578,10 +577,10 @@ ClusterSpec preset_cluster(std::string_view name) {
     return hosts_of(std::string{name}, *kind, pattern->count, *pattern->devices);
   }
   if (pattern->count < 1 || pattern->count > kMostDevices)
-    refuse("cluster-size", fmt::format("'{}' asks for a number of devices outside 1 to {}", name, kMostDevices),
-           fmt::format("many hosts on a network are HxGxKIND, as in 16x8x{}; or describe the "
-                       "cluster in a file",
-                       pattern->kind));
+    refuse(
+        "cluster-size", fmt::format("'{}' asks for a number of devices outside 1 to {}", name, kMostDevices),
+        fmt::format("for many hosts on a network, use HxGxKIND, for example 16x8x{}; or describe the cluster in a file",
+                    pattern->kind));
   return many_of(std::string{name}, *kind, pattern->count);
 }
 

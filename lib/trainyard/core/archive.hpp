@@ -122,7 +122,7 @@ class Unpacker {
   void take(std::variant<Values...>& value) {
     std::size_t index = 0, at = 0;
     take(index);
-    if (index >= sizeof...(Values)) throw std::out_of_range("a packed variant has an alternative too many");
+    if (index >= sizeof...(Values)) throw std::out_of_range("a packed variant names an unknown alternative");
     ((at++ == index ? take(value.template emplace<Values>()) : void()), ...);
   }
 

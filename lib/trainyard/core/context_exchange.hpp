@@ -21,7 +21,7 @@ inline const char* name_of(ContextExchange exchange) {
 }
 /// Help text for networks whose attention is several ops: their rows cannot be shared among ranks.
 inline constexpr const char* kTakeFusedAttention =
-    "take a network whose attention is one op: those of the zoo have the parameter fused=1 (gpt2:fused=1)";
+    "use a network whose attention is one op: for networks of the zoo, set fused=1 (gpt2:fused=1)";
 inline std::optional<ContextExchange> find_context_exchange(std::string_view name) {
   for (const ContextExchange each : kContextExchanges)
     if (name == name_of(each)) return each;

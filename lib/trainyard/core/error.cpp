@@ -12,12 +12,13 @@ void refuse(std::string_view code, std::string message, std::string_view help, s
 
 void check_entries(std::string_view what, std::size_t entries, std::size_t count, std::string_view of) {
   if (entries != count)
-    refuse("size", fmt::format("{} has {} entries for {} {}", what, entries, count, of), "give one for each of them");
+    refuse("size", fmt::format("{} has {} entries for {} {}", what, entries, count, of),
+           "give one entry for each of them");
 }
 
 void check_id(std::string_view code, std::string_view what, std::size_t index, std::size_t count, std::string_view of) {
   if (index >= count)
-    refuse(code, fmt::format("{} is number {} of {} {}", what, index, count, of), "they are numbered from 0");
+    refuse(code, fmt::format("{} has number {}, but there are {} {}", what, index, count, of), "numbers start at 0");
 }
 
 }  // namespace trainyard

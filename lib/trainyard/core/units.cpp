@@ -149,7 +149,7 @@ Decimal parse(std::string_view text, std::string_view what, const Dimension& dim
     if (!meant.empty()) meant += ' ';
   }
   const bool comma = rest.front() == ',';
-  if (comma) meant = "decimals follow a point, as in '2.5'; ";
+  if (comma) meant = "write decimals with a point, as in '2.5'; ";
   fail(fmt::format("{} '{}' has the unknown unit '{}'; {}", what, text, rest, expected), meant + units);
 }
 
