@@ -131,7 +131,7 @@ TEST_CASE("a table whose sizes repeat or fall is refused") {
   for (const std::int64_t second : {1'000, 500}) {
     CollectiveTable table = bent();
     table.points[1].bytes = Bytes{second};
-    CHECK_THROWS_WITH_AS(collective_time(table, Bytes{8}), doctest::Contains("has 1000 B before"), InputError);
+    CHECK_THROWS_WITH_AS(collective_time(table, Bytes{8}), doctest::Contains("lists 1000 B before"), InputError);
     CHECK_THROWS_AS(collective_time(table, all_reduce, 8, 1, Bytes{8}), InputError);
     CHECK_THROWS_AS(measured_collective({table}, all_reduce, 4, 1, Bytes{8}), InputError);
   }

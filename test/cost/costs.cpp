@@ -125,7 +125,7 @@ TEST_CASE("a speed is a finite number above 0") {
     CHECK_THROWS_AS(Costs{}.at({.devices = {{"gpu0", speed}}}), InputError);
   }
   CHECK_THROWS_WITH_AS(Costs{}.at({.devices = {{"gpu0", -2}}}),
-                       "the speed of device 'gpu0' is more than 0 and finite, not -2", InputError);
+                       "the speed of device 'gpu0' must be finite and more than 0, not -2", InputError);
 }
 
 TEST_CASE("costs that throw, or answer a negative time, are an input error of the op and the device") {
@@ -150,7 +150,7 @@ TEST_CASE("whatever costs throw, of devices, copies and transfers too, is an inp
   CHECK_THROWS_WITH_AS(costs.transfer_evidence(Bytes{8}, kRoute),
                        "the costs of 8 B on a route of 5 ns and 1.00 GB/s: row", InputError);
   CHECK(wrong([](const Graph&, OpId, const Device&) -> Nanoseconds { throw 7; }).message ==
-        "the costs of op 'op' on device 'gpu0': what they throw is no std::exception");
+        "the costs of op 'op' on device 'gpu0': they throw something that is not a std::exception");
 }
 
 TEST_CASE("a time that is not a finite number is refused by its op, device and source") {
@@ -158,7 +158,7 @@ TEST_CASE("a time that is not a finite number is refused by its op, device and s
   for (const double seconds : {std::nan(""), infinite, -infinite})
     CHECK(wrong([&](const Graph&, OpId, const Device&) {
             return OpCost{nanoseconds_from_seconds(seconds), {"table", Evidence::measured}};
-          }).message == "the costs of op 'op' on device 'gpu0': the time by 'table' is not a finite number");
+          }).message == "the costs of op 'op' on device 'gpu0': the time given by 'table' is not a finite number");
 }
 
 TEST_CASE("a transfer's time that is not a finite number is refused by its route, a collective's by its ranks") {
@@ -172,13 +172,13 @@ TEST_CASE("a transfer's time that is not a finite number is refused by its route
   };
   const Costs costs = Infinite{};
   CHECK_THROWS_WITH_AS(costs.latency(kRoute),
-                       "the costs of a route of 5 ns and 1.00 GB/s: the time by 'own' is not a finite number",
+                       "the costs of a route of 5 ns and 1.00 GB/s: the time given by 'own' is not a finite number",
                        InputError);
-  CHECK_THROWS_WITH_AS(costs.byte_time(Bytes{8}, kRoute),
-                       "the costs of 8 B on a route of 5 ns and 1.00 GB/s: the time by 'own' is not a finite number",
-                       InputError);
+  CHECK_THROWS_WITH_AS(
+      costs.byte_time(Bytes{8}, kRoute),
+      "the costs of 8 B on a route of 5 ns and 1.00 GB/s: the time given by 'own' is not a finite number", InputError);
   CHECK_THROWS_WITH_AS(costs.collective_time(CollectiveKind::all_reduce, Bytes{8}, 2, 1),
-                       "the costs of an all-reduce of 8 B on 2 ranks: the time by 'own' is not a finite number",
+                       "the costs of an all-reduce of 8 B on 2 ranks: the time given by 'own' is not a finite number",
                        InputError);
 }
 

@@ -162,22 +162,22 @@ TEST_CASE("a collective computes and holds nothing, comes after some op, and its
   CHECK(refusal({make, add, have}) == "");
   OpSpec bad = add;
   bad.flops = Flops{1};
-  CHECK(refusal({make, bad, have}) == "collective: 'add' is a collective, and no device runs or holds it");
+  CHECK(refusal({make, bad, have}) == "collective: 'add' is a collective: no device runs it or holds its data");
   bad = add;
   bad.after.clear();
-  CHECK(refusal({make, bad, have}) == "collective: the collective 'add' comes after no op");
+  CHECK(refusal({make, bad, have}) == "collective: no op comes before the collective 'add'");
   bad = add;
   bad.collective->bytes = Bytes{-1};
   CHECK(refusal({make, bad, have}) == "negative-bytes: \"bytes\" of the collective 'add' must be 0 or more, got -1");
   bad = have;
   bad.outputs.push_back({"u", Bytes{4}});
-  CHECK(refusal({make, add, bad}) == "collective: op 'have' comes after the collective 'add', and makes 2 tensors");
+  CHECK(refusal({make, add, bad}) == "collective: op 'have' comes after the collective 'add', but makes 2 tensors");
   bad = have;
   bad.after.push_back("more");
   CHECK(refusal({make, add, bad, {.name = "more", .after = {"make"}, .collective = sum}}) ==
-        "collective: op 'have' comes after the collective 'more', and comes after 'add' too");
+        "collective: op 'have' comes after the collective 'more', but also comes after 'add'");
   CHECK(refusal({make, add, {.name = "more", .after = {"add"}, .collective = sum}}) ==
-        "collective: op 'more' comes after the collective 'add', and is one itself");
+        "collective: op 'more' comes after the collective 'add', but is a collective itself");
 }
 
 TEST_CASE("bytes whose sum passes 2^62 are refused where the sum passes it, though each alone would do") {

@@ -13,12 +13,13 @@ namespace {
 
 void check_points(const CollectiveTable& table) {
   if (table.points.empty() || table.ranks < 2 || table.nodes == 0)
-    refuse("collective", "a table of a collective has no points, nodes or two ranks", "give those that were measured");
+    refuse("collective", "a table of a collective has no points, no nodes or fewer than two ranks",
+           "give the measured ones");
   const auto falls = std::ranges::adjacent_find(table.points, std::ranges::greater_equal{}, &CollectivePoint::bytes);
   if (falls != table.points.end())
     refuse("collective",
-           fmt::format("a table of a collective has {} B before {} B", falls->bytes.count, (falls + 1)->bytes.count),
-           "give its points by ascending size, each size once");
+           fmt::format("a table of a collective lists {} B before {} B", falls->bytes.count, (falls + 1)->bytes.count),
+           "list its points by ascending size, each size once");
 }
 
 double seconds_of_latency(const CollectiveTable& table) {
@@ -67,7 +68,7 @@ Nanoseconds collective_time(const CollectiveTable& table, CollectiveKind kind, s
                             Bytes bytes) {
   check_points(table);
   if (ranks < 2) return Nanoseconds{0};
-  if (nodes == 0) refuse("collective", "ranks of a collective are on no nodes", "give 1 or more");
+  if (nodes == 0) refuse("collective", "the ranks of a collective are on 0 nodes", "give 1 or more");
   const double own = seconds_of_latency(table), other = nccl_latency(kind, ranks, nodes, NcclMachine{});
   const double latency = std::max(own, line_at(table, 0).at(0));
   const double rest = std::max(0.0, seconds_at(table, bytes) - latency);

@@ -19,7 +19,8 @@ void CostTable::add_op(std::string_view device_kind, std::string_view op, Nanose
 
 void CostTable::add_signature(std::string_view device_kind, std::string_view signature, Nanoseconds time) {
   check_time(time);
-  if (signature.empty()) refuse("signature", "a measured time is of no signature", "name its op, by add_op()");
+  if (signature.empty())
+    refuse("signature", "a measured time has an empty signature", "name its op instead, with add_op()");
   kinds_[std::string{device_kind}].signatures.insert_or_assign(std::string{signature}, time);
 }
 

@@ -44,13 +44,13 @@ auto answer(const Ask& ask, const What& what) {
   } catch (const std::exception& error) {
     throw wrong(what(), error.what());
   } catch (...) {
-    throw wrong(what(), "what they throw is no std::exception");
+    throw wrong(what(), "they throw something that is not a std::exception");
   }
 }
 
 /// The error for times that nanoseconds_from_seconds() makes of NaN and infinities.
 InputError not_finite(const std::string& what, const CostSource& source) {
-  return wrong(what, fmt::format("the time by '{}' is not a finite number", source.name),
+  return wrong(what, fmt::format("the time given by '{}' is not a finite number", source.name),
                "look for a division by 0, or by a speed that the cluster does not give");
 }
 
@@ -99,9 +99,9 @@ std::uint32_t Costs::copy_sensitivity(const Graph& graph, OpId op, const Device&
       answer([&] { return costs_->copy_sensitivity(graph, op, device); }, [&] { return words(graph, op, device); });
   if (!(sensitivity >= 0 && sensitivity <= 1'000))
     refuse("costs",
-           fmt::format("the costs of {}: a sensitivity to copies of {} is not between 0 and 1,000",
+           fmt::format("the costs of {}: the sensitivity to copies is {}, but must be between 0 and 1,000",
                        words(graph, op, device), sensitivity),
-           "give what a copy that takes all of the memory's bandwidth adds to the op's time, as a share of it");
+           "give the share by which a copy that takes the whole memory bandwidth prolongs the op");
   return static_cast<std::uint32_t>(std::floor(sensitivity * 1'000 + 0.5));
 }
 
@@ -146,8 +146,8 @@ const Speeds& Costs::speeds() const {
 Costs Costs::at(Speeds speeds) const {
   const auto check = [](double speed, const std::string& of) {
     if (!(speed > 0 && std::isfinite(speed)))
-      refuse("range", fmt::format("the speed of {} is more than 0 and finite, not {}", of, speed),
-             "1 is as given, 2 twice as fast");
+      refuse("range", fmt::format("the speed of {} must be finite and more than 0, not {}", of, speed),
+             "1 keeps the given speed, 2 means twice as fast");
   };
   check(speeds.compute, "ops");
   check(speeds.link, "transfers");

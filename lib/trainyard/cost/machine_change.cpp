@@ -107,8 +107,8 @@ void keep_routes(ClusterSpec& spec, const Cluster& cluster) {
 
 void check_change(const Cluster& cluster, const MachineChange& change) {
   if (!(change.factor > 0 && std::isfinite(change.factor)))
-    refuse("range", fmt::format("a factor of {} makes no machine", change.factor),
-           "give a finite number above 0: 2 is twice as good");
+    refuse("range", fmt::format("a machine cannot be changed by a factor of {}", change.factor),
+           "give a finite number above 0; 2 means twice as good");
   const auto check = [&](const auto& ids, std::size_t count, const char* kind) {
     for (const auto id : ids)
       if (id.index() >= count)

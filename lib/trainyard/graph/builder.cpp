@@ -203,17 +203,17 @@ void GraphBuilder::check_collective(const OpView& op, OpId id) {
     report("too-large", fmt::format("\"bytes\" of the collective '{}' is over 2^62", op.name), "", at + "/bytes");
   if (op.collective->ranks < 1 || op.collective->stride < 1)
     report("collective",
-           fmt::format("the collective '{}' has {} ranks, {} devices apart", op.name, op.collective->ranks,
+           fmt::format("the collective '{}' has {} ranks with a stride of {} devices", op.name, op.collective->ranks,
                        op.collective->stride),
-           "both are 1 or more; leave them out where the graph has every rank", at);
+           "give 1 or more for both; leave them out if the graph has every rank", at);
   const Bytes held = op.bytes_accessed + op.parameter_bytes + op.state_bytes + op.workspace_bytes;
   if (!op.inputs.empty() || !op.outputs.empty() || !op.times.empty() || op.flops.value != 0 || held.count != 0)
-    report("collective", fmt::format("'{}' is a collective, and no device runs or holds it", op.name),
-           "its members, the ops after it, read and make the tensors; leave out its inputs, outputs, times, FLOPs and "
-           "bytes",
+    report("collective", fmt::format("'{}' is a collective: no device runs it or holds its data", op.name),
+           "leave out its inputs, outputs, times, FLOPs and bytes; its members (the ops after it) read and make the "
+           "tensors",
            at);
   if (op.after.empty())
-    report("collective", fmt::format("the collective '{}' comes after no op", op.name),
+    report("collective", fmt::format("no op comes before the collective '{}'", op.name),
            "name the ops that make the ranks' arrays in \"after\"", at);
 }
 
@@ -226,16 +226,17 @@ void GraphBuilder::check_members() {
       const OpId first = graph_.member_of(op);
       std::string wrong;
       if (graph_.collective_[op] != 0)
-        wrong = "is one itself";
+        wrong = "is a collective itself";
       else if (made > 1)
         wrong = fmt::format("makes {} tensors", made);
       else if (first != earlier)
-        wrong = fmt::format("comes after '{}' too", graph_.name(first));
+        wrong = fmt::format("also comes after '{}'", graph_.name(first));
       if (!wrong.empty())
         report("collective",
-               fmt::format("op '{}' comes after the collective '{}', and {}", graph_.name(op), graph_.name(earlier),
+               fmt::format("op '{}' comes after the collective '{}', but {}", graph_.name(op), graph_.name(earlier),
                            wrong),
-               "give each collective members of its own, of one tensor each, and let others read these", at_op(op));
+               "give each collective its own members, each with one tensor; other ops can read these tensors",
+               at_op(op));
     }
 }
 
@@ -307,7 +308,7 @@ void GraphBuilder::resolve(Edges& edges) {
       const OpId earlier = op_index_.find(graph_.op_names_, name);
       if (earlier.is_none()) {
         report("unknown-op",
-               fmt::format("op '{}' must come after '{}', which is no op of the graph", graph_.name(op), name),
+               fmt::format("op '{}' must come after '{}', which is not an op of the graph", graph_.name(op), name),
                nearest(name, graph_.op_names_, "name an op of this graph"),
                fmt::format("{}/after/{}", at_op(op), i - first_after));
         continue;
@@ -345,7 +346,7 @@ Graph GraphBuilder::build() && {
 Graph GraphBuilder::finish() {
   const std::size_t count = graph_.op_count();
   if (count == 0)
-    refuse("empty-graph", fmt::format("{} has no ops", calling(graph_.name_)), "a graph needs at least one op", "/ops");
+    refuse("empty-graph", fmt::format("{} has no ops", calling(graph_.name_)), "add at least one op", "/ops");
   if (count > kMostOps) refuse("too-large", fmt::format("{} has over 2^31 ops", calling(graph_.name_)), "", "/ops");
   const auto check_count = [&](std::size_t entries, const char* what) {
     if (entries > kMostNumbered)
