@@ -76,7 +76,7 @@ TEST_CASE("a placement alone is a schedule") { CHECK(findings_of(valid()).empty(
 TEST_CASE("an op without a device is named") {
   Schedule schedule = valid();
   schedule.placement[kB] = DeviceId::none();
-  check_only_finding(schedule, "not-placed", "op 'b' is on no device", "/placement");
+  check_only_finding(schedule, "not-placed", "op 'b' is not placed on a device", "/placement");
 }
 
 TEST_CASE("a placement alone has every op on a device of the cluster") {
@@ -95,19 +95,19 @@ TEST_CASE("a placement alone has every op on a device of the cluster") {
 TEST_CASE("a placement for a shorter graph is for another graph, in one finding") {
   Schedule schedule = valid();
   schedule.placement = Placement(2, kGpu0);
-  check_only_finding(schedule, "size", "the placement has 2 ops, and graph 'net' has 5", "/placement");
+  check_only_finding(schedule, "size", "the placement has 2 ops, but graph 'net' has 5", "/placement");
 }
 
 TEST_CASE("a placement for a longer graph is for another graph") {
   Schedule schedule = valid();
   schedule.placement = Placement(6, kGpu0);
-  check_only_finding(schedule, "size", "the placement has 6 ops, and graph 'net' has 5", "/placement");
+  check_only_finding(schedule, "size", "the placement has 6 ops, but graph 'net' has 5", "/placement");
 }
 
 TEST_CASE("a device that the cluster does not have") {
   Schedule schedule = valid();
   schedule.placement[kA] = DeviceId{7};
-  check_only_finding(schedule, "unknown-device", "op 'a' is on device number 7, and cluster 'box' has 3 devices",
+  check_only_finding(schedule, "unknown-device", "op 'a' is on device number 7, but cluster 'box' has 3 devices",
                      "/placement/a");
 }
 
@@ -152,11 +152,11 @@ TEST_CASE("an op of zero duration may stand anywhere in a strict order, for it t
 TEST_CASE("a strict policy without an order") {
   Schedule schedule = valid();
   schedule.policy = Policy::strict;
-  check_only_finding(schedule, "order", "the policy is strict, and the order lists 0 of the 3 devices", "/order");
+  check_only_finding(schedule, "order", "the policy is strict, but the order lists 0 of the 3 devices", "/order");
 }
 
 TEST_CASE("an order without one of its ops") {
-  check_only_finding(strict({kA, kB, kC, kD}), "order", "op 'z' is missing in the order of device 'gpu0'",
+  check_only_finding(strict({kA, kB, kC, kD}), "order", "op 'z' is missing from the order of device 'gpu0'",
                      "/order/gpu0");
 }
 
@@ -168,7 +168,8 @@ TEST_CASE("an order with an op twice") {
 TEST_CASE("an order with an op of another device") {
   Schedule schedule = strict({kA, kB, kC, kD, kZ});
   schedule.placement[kA] = kGpu1;
-  check_only_finding(schedule, "order", "op 'a' is in the order of device 'gpu0', and placed on 'gpu1'", "/order/gpu0");
+  check_only_finding(schedule, "order", "op 'a' is in the order of device 'gpu0', but is placed on 'gpu1'",
+                     "/order/gpu0");
 }
 
 TEST_CASE("an order with an op that the graph does not have") {

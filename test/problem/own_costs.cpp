@@ -113,7 +113,7 @@ TEST_CASE("costs are asked once for each op and device, or for one of the device
 TEST_CASE("costs that no device can pay, fail, or contradict themselves are refused") {
   const auto nowhere = [](const Graph&, OpId, const Device&) { return std::optional<OpCost>{}; };
   CHECK(wrong(nowhere).code == "no-device");
-  CHECK(wrong(nowhere).message == "no device of cluster 'c' can run op 'a': its costs say so of every device");
+  CHECK(wrong(nowhere).message == "no device of cluster 'c' can run op 'a': its costs exclude every device");
   const auto negative = [](const Graph& graph, OpId op, const Device&) {
     return Nanoseconds{graph.name(op) == "b" ? -1 : 1};
   };
@@ -121,7 +121,7 @@ TEST_CASE("costs that no device can pay, fail, or contradict themselves are refu
   const auto contrary = [](const Graph& graph, OpId op, const Device&) {
     return OpCost{Nanoseconds{1}, {"mine", graph.name(op) == "a" ? Evidence::measured : Evidence::estimated}};
   };
-  CHECK(wrong(contrary).message == "the costs say that times of 'mine' are measured, and that they are estimated");
+  CHECK(wrong(contrary).message == "the costs call the times of 'mine' both measured and estimated");
   struct LateBytes {
     Nanoseconds op_cost(const Graph&, OpId, const Device&) const { return Nanoseconds{1}; }
     Nanoseconds byte_time(Bytes, const RouteClass&) const { return Nanoseconds{-5}; }

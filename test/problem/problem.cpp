@@ -104,9 +104,10 @@ TEST_CASE("a problem has ops and devices") {
 TEST_CASE("an op that no device can run is named with the reason") {
   OpSpec restricted{.name = "a"};
   restricted.device_kinds = {"tpu"};
-  CHECK(says(wrong({restricted}, cluster_of({device("g0")})), "no device of cluster 'c' can run op 'a': it wants tpu"));
+  CHECK(says(wrong({restricted}, cluster_of({device("g0")})),
+             "no device of cluster 'c' can run op 'a': its \"device_kinds\" are tpu"));
   restricted.device_kinds = {""};
-  CHECK(says(wrong({restricted}, cluster_of({device("g0")})), "it wants ''"));
+  CHECK(says(wrong({restricted}, cluster_of({device("g0")})), "its \"device_kinds\" are ''"));
   const Finding finding = wrong({timed("a", {{"cpu", Nanoseconds{1}}})}, cluster_of({device("g0")}));
   CHECK(finding.code == "no-device");
   CHECK(finding.pointer == "/ops/0");

@@ -154,7 +154,7 @@ TEST_CASE("a schedule whose ops are where they cannot run is refused by its numb
   CHECK(said([&] { Simulation{problem}.makespan(on(1)); }) == "op 'a' is on device 'd1', which cannot run it");
   std::vector<Nanoseconds> results(2);
   const std::vector<std::int32_t> rows{0, -2};
-  CHECK(said([&] { batch.makespans(rows, {}, results); }) == "row 1: op 'a' is on no device");
+  CHECK(said([&] { batch.makespans(rows, {}, results); }) == "row 1: op 'a' is not placed on a device");
 }
 
 TEST_CASE("rows and priorities of another size are refused") {

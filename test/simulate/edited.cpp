@@ -176,7 +176,7 @@ TEST_CASE("an edit that does not fit the graph is refused, and nothing is replac
   const auto refused = [&](const GraphEdit& edit) { return test::code_of([&] { edited.replace(edit); }); };
   CHECK(refused({.first = OpId{2}, .by = {a}}) == "edit");
   for (const GraphEdit& none : {GraphEdit{}, GraphEdit{.first = OpId{0}, .count = 0, .by = {a}}})
-    CHECK_THROWS_WITH_AS(edited.replace(none), "an edit is of no ops of graph 'pair'", InputError);
+    CHECK_THROWS_WITH_AS(edited.replace(none), "an edit replaces no ops of graph 'pair'", InputError);
   CHECK(refused({.first = OpId{0}, .count = 3, .by = {a}}) == "edit");
   CHECK(refused({.first = OpId{0}, .by = {a}, .ordered = {1}}) == "edit");
   OpSpec other = a;

@@ -261,7 +261,7 @@ TEST_CASE("one step of a random problem is simulate, and several agree with the 
 TEST_CASE("no steps at all are no run") {
   const SmallInstance instance{{{0, 1}}, {}};
   CHECK_THROWS_WITH_AS(simulate_steps(problem_of(instance, linked(1)), schedule_of(instance), 0),
-                       "no steps are to be simulated", InputError);
+                       "0 steps cannot be simulated", InputError);
 }
 
 TEST_CASE("steps beyond what can be counted are refused") {

@@ -193,7 +193,7 @@ std::vector<std::vector<DeviceId>> collective_rings(const Cluster& cluster, cons
 }
 
 CollectiveRun collective_run(const Problem& problem, const CollectiveTask& task, const std::vector<DeviceId>& devices) {
-  if (devices.empty()) refuse("size", "a collective is of no devices", "give one or more");
+  if (devices.empty()) refuse("size", "a collective has no devices", "give at least one");
   CollectiveRun run{};
   const auto n = static_cast<std::int64_t>(devices.size());
   if (n == 1) return run;

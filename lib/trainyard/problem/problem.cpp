@@ -61,13 +61,13 @@ Finding no_device(const Graph& graph, const Cluster& cluster, const Costs& costs
                   fmt::format("/ops/{}", op.index()),
                   {}};
   if (!graph.device_kinds(op).empty()) {
-    finding.message += fmt::format(": it wants {}", wanted.empty() ? "''" : wanted);
+    finding.message += fmt::format(": its \"device_kinds\" are {}", wanted.empty() ? "''" : wanted);
     finding.help = "use a cluster with such a device, or extend the op's \"device_kinds\"";
   } else if (!costs.target<CostModel>()) {
-    finding.message += ": its costs say so of every device";
+    finding.message += ": its costs exclude every device";
   } else if (!given.empty()) {
     finding.message += fmt::format(
-        ": it gives times for {} only, and neither \"flops\" nor \"bytes_accessed\" to estimate from", given);
+        ": it gives times for {} only, without \"flops\" or \"bytes_accessed\" to estimate others from", given);
     finding.help = "add a time for a device, kind or class of this cluster to \"times_ns\"";
   } else {
     finding.message += ": the devices' speeds are unknown, and the op gives no times";
@@ -83,13 +83,13 @@ std::uint8_t source_index(std::vector<std::pair<std::string, Evidence>>& known, 
   if (at == known.end()) {
     if (known.size() > std::numeric_limits<std::uint8_t>::max())
       refuse("costs", fmt::format("the costs name more than {} sources", known.size()),
-             "name how times are known, not the ops");
+             "name the method that gave the times, not the ops");
     known.emplace_back(source.name, source.evidence);
   } else if (at->second != source.evidence) {
     refuse("costs",
-           fmt::format("the costs say that times of '{}' are {}, and that they are {}", source.name,
-                       name_of(at->second), name_of(source.evidence)),
-           "give each source one evidence");
+           fmt::format("the costs call the times of '{}' both {} and {}", source.name, name_of(at->second),
+                       name_of(source.evidence)),
+           "give each source one kind of evidence");
   }
   return index;
 }
@@ -111,9 +111,10 @@ class Problem::Compilation {
       : data_(data), graph_(data.graph), cluster_(data.cluster), checkpoint_(std::move(checkpoint)) {
     if (graph_.op_count() == 0)
       refuse("empty-graph", "a problem's graph has no ops",
-             "GraphBuilder, training_graph() and read_graph() make graphs");
+             "make a graph with GraphBuilder, training_graph() or read_graph()");
     if (cluster_.device_count() == 0)
-      refuse("empty-cluster", "a problem's cluster has no devices", "make_cluster() makes one, also of a preset");
+      refuse("empty-cluster", "a problem's cluster has no devices",
+             "make a cluster with make_cluster(), which also takes presets");
     for (const DeviceId device : cluster_.devices()) longest_gap_ = std::max(longest_gap_, cluster_.device(device).gap);
     add_op_times();
     for (const ChannelId channel : cluster_.channels())
@@ -239,7 +240,7 @@ class Problem::Compilation {
       const auto ops = data_.groups.ops(GroupId{group});
       if (ops.size() == 1 || share_a_device(ops)) continue;
       report({"colocation",
-              fmt::format("the {} ops of colocation group '{}' must share a device, and no device can run them all",
+              fmt::format("the {} ops of colocation group '{}' must share a device, but no device can run them all",
                           ops.size(), graph_.colocation_group(ops.front())),
               "widen their \"device_kinds\", or take some out of the group",
               fmt::format("/ops/{}/colocate", ops.front().index()),

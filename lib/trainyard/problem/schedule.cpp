@@ -15,9 +15,10 @@ namespace {
 Finding misplaced(const Problem& problem, OpId op, DeviceId device) {
   const std::string_view name = problem.graph().name(op);
   if (device.is_none())
-    return {"not-placed", fmt::format("op '{}' is on no device", name), "give it one in \"placement\"", "/placement"};
+    return {"not-placed", fmt::format("op '{}' is not placed on a device", name), "give it a device in \"placement\"",
+            "/placement"};
   return {"unknown-device",
-          fmt::format("op '{}' is on device number {}, and cluster '{}' has {} devices", name, device.index(),
+          fmt::format("op '{}' is on device number {}, but cluster '{}' has {} devices", name, device.index(),
                       problem.cluster().name(), problem.device_count()),
           "use a schedule that was made for this cluster", fmt::format("/placement/{}", pointer_token(name))};
 }
@@ -54,7 +55,7 @@ class Checker {
     const Placement& placement = schedule_.placement;
     if (placement.size() != problem_.op_count())
       return report("size",
-                    fmt::format("the placement has {} ops, and graph '{}' has {}", placement.size(), graph_.name(),
+                    fmt::format("the placement has {} ops, but graph '{}' has {}", placement.size(), graph_.name(),
                                 problem_.op_count()),
                     "use a schedule that was made for this graph, after its rewrites", "/placement");
     for (const OpId op : problem_.ops()) {
@@ -102,26 +103,27 @@ class Checker {
         for (const OpId op : ops)
           if (const DeviceId device = schedule_.placement[op];
               !is_rank(device.index()) || first + (task->ranks - 1) * task->stride >= problem_.device_count())
-            return report("collective",
-                          fmt::format("the {} ranks of '{}' are {} devices apart from '{}' on, and op '{}' is on '{}', "
-                                      "of {} devices",
-                                      task->ranks, name(collective), task->stride, name(DeviceId{first}), name(op),
-                                      name(device), problem_.device_count()),
-                          "put it on the device of a rank", at_op("placement", op));
+            return report(
+                "collective",
+                fmt::format(
+                    "op '{}' is on '{}', but the {} ranks of '{}' are every {} devices from '{}' on, of {} devices",
+                    name(op), name(device), task->ranks, name(collective), task->stride, name(DeviceId{first}),
+                    problem_.device_count()),
+                "put it on the device of a rank", at_op("placement", op));
     }
   }
 
   void check_priorities() {
     const auto& priority = schedule_.priority;
     if (schedule_.urgent_links && (schedule_.policy != Policy::strict || priority.empty()))
-      report("missing-key", "links are by priority, which takes the policy strict and priorities",
+      report("missing-key", "\"links\" by priority need the policy strict and priorities",
              "give a \"priority\" and an \"order\", or leave \"links\" out", "/links");
     if (priority.empty()) return;
     if (priority.size() != problem_.op_count())
       return report("size",
                     fmt::format("there are {} priorities for the {} ops of graph '{}'", priority.size(),
                                 problem_.op_count(), graph_.name()),
-                    "give every op one, or none at all", "/priority");
+                    "give a priority to every op, or to none", "/priority");
     for (const OpId op : problem_.ops())
       if (!std::isfinite(priority[op]))
         report("not-a-number", fmt::format("the priority of op '{}' is not a finite number", name(op)),
@@ -132,7 +134,7 @@ class Checker {
     const auto& order = schedule_.order;
     if (order.size() != problem_.device_count())
       return report("order",
-                    fmt::format("the policy is strict, and the order lists {} of the {} devices", order.size(),
+                    fmt::format("the policy is strict, but the order lists {} of the {} devices", order.size(),
                                 problem_.device_count()),
                     "list the ops of each device in \"order\"", "/order");
     IdMap<OpId, std::uint8_t> seen(problem_.op_count(), 0);
@@ -146,7 +148,7 @@ class Checker {
                  "use a schedule that was made for this graph", at);
         else if (schedule_.placement[op] != device)
           report("order",
-                 fmt::format("op '{}' is in the order of device '{}', and placed on '{}'", name(op), name(device),
+                 fmt::format("op '{}' is in the order of device '{}', but is placed on '{}'", name(op), name(device),
                              name(schedule_.placement[op])),
                  "list it in the order of the device that it is placed on", at);
         else if (std::exchange(seen[op], std::uint8_t{1}))
@@ -157,8 +159,8 @@ class Checker {
     for (const OpId op : problem_.ops())
       if (!seen[op] && findings_.empty())
         report("order",
-               fmt::format("op '{}' is missing in the order of device '{}'", name(op), name(schedule_.placement[op])),
-               "policy strict needs every op once",
+               fmt::format("op '{}' is missing from the order of device '{}'", name(op), name(schedule_.placement[op])),
+               "list every op once: policy strict needs all of them",
                fmt::format("/order/{}", pointer_token(name(schedule_.placement[op]))));
   }
 
@@ -249,7 +251,7 @@ class Checker {
 [[noreturn]] void refuse_size(const Problem& problem, const char* what, std::size_t is, std::size_t should,
                               const char* of, const char* help) {
   refuse("size",
-         fmt::format("the {} has {} {}, and the problem of graph '{}' has {}", what, is, of, problem.graph().name(),
+         fmt::format("the {} has {} {}, but the problem of graph '{}' has {}", what, is, of, problem.graph().name(),
                      should),
          fmt::format("make it for this problem, {}", help));
 }
@@ -258,15 +260,15 @@ class Checker {
 
 void check_rule(const Schedule& schedule) {
   if (schedule.rule && !schedule.rule->runner)
-    refuse("own-rule", fmt::format("the rule '{}' has nothing that runs it", schedule.rule->name),
-           "make it by own_rule(name, rule)");
+    refuse("own-rule", fmt::format("the rule '{}' has no function that runs it", schedule.rule->name),
+           "make the rule with own_rule(name, rule)");
 }
 
 void check_sizes(const Problem& problem, const Schedule& schedule) {
   check_rule(schedule);
   const auto check = [&](const char* what, std::size_t is, std::size_t should, const char* of) {
     if (is != should)
-      refuse_size(problem, what, is, should, of, "after its rewrites; check_schedule() looks at all of it");
+      refuse_size(problem, what, is, should, of, "after its rewrites; check_schedule() checks all of it");
   };
   check("schedule's placement", schedule.placement.size(), problem.op_count(), "ops");
   if (schedule.links_by_priority()) check("schedule's priority", schedule.priority.size(), problem.op_count(), "ops");
@@ -292,15 +294,15 @@ void check_transfers(const Problem& problem, const Timeline& timeline) {
   const auto check_tensor = [&](TensorId tensor) {
     if (tensor.index() >= problem.graph().tensor_count())
       refuse("unknown-tensor",
-             fmt::format("the timeline has a tensor that graph '{}' does not", problem.graph().name()),
+             fmt::format("the timeline has a tensor that graph '{}' does not have", problem.graph().name()),
              "give the timeline of this problem, after its rewrites");
   };
   const auto check_device = [&](DeviceId device) {
     if (device.index() >= problem.device_count())
-      refuse(
-          "unknown-device",
-          fmt::format("a transfer of the timeline has a device that cluster '{}' does not", problem.cluster().name()),
-          "give the timeline of this problem");
+      refuse("unknown-device",
+             fmt::format("a transfer of the timeline has a device that cluster '{}' does not have",
+                         problem.cluster().name()),
+             "give the timeline of this problem");
   };
   for (const Transfer& transfer : timeline.transfers) {
     check_tensor(transfer.tensor);
@@ -319,8 +321,8 @@ void check_placement(const Problem& problem, const Placement& placement) {
 
 void check_schedule(const Problem& problem, const Schedule& schedule) {
   if (!schedule.rewrites.empty() && schedule.rewrites != problem.rewrites())
-    refuse("other-rewrites", "the schedule is of a graph with rewrites that the problem's graph does not have",
-           "give the scheduled problem", "/splits");
+    refuse("other-rewrites", "the schedule is for a graph with rewrites that the problem's graph does not have",
+           "give the problem after the rewrites, from scheduled_problem()", "/splits");
   check_rule(schedule);
   Checker{problem, schedule}.check();
 }
@@ -328,9 +330,9 @@ void check_schedule(const Problem& problem, const Schedule& schedule) {
 void refuse_own_rule(const Schedule& schedule, std::string_view what) {
   if (schedule.rule)
     refuse("own-rule",
-           fmt::format("{} knows the policies fifo, priority and strict, and not the rule '{}'", what,
+           fmt::format("{} supports the policies fifo, priority and strict, but not the rule '{}'", what,
                        schedule.rule->name),
-           "simulate it, and take the order in which its ops start as a strict one (in_started_order)", "/policy");
+           "simulate it, and use the order in which its ops start as a strict order (in_started_order)", "/policy");
 }
 
 }  // namespace trainyard

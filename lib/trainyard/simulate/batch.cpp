@@ -94,12 +94,12 @@ void Batch::makespans(std::span<const std::int32_t> placements, const IdMap<OpId
   const std::size_t ops = problem().op_count();
   if (placements.size() != results.size() * ops)
     refuse("size",
-           fmt::format("{} rows of {} ops are {} devices, and there are {}", results.size(), ops, results.size() * ops,
+           fmt::format("{} rows of {} ops need {} devices, but {} are given", results.size(), ops, results.size() * ops,
                        placements.size()),
            "give one row of device indices for each result");
   if (!priority.empty() && priority.size() != ops)
     refuse("size", fmt::format("there are {} priorities for {} ops", priority.size(), ops),
-           "give every op one, or none at all");
+           "give a priority to every op, or to none");
   if (!std::ranges::all_of(priority, [](double each) { return std::isfinite(each); }))
     refuse("not-a-number", "a priority is not a finite number", "priorities are numbers, higher is more urgent");
   Schedule common{.placement = Placement(ops), .policy = priority.empty() ? Policy::fifo : Policy::priority};

@@ -234,12 +234,13 @@ struct DeltaSimulation::State {
   }
   void check_strict() const {
     if (!state.strict)
-      refuse("order", "the schedule gives its devices no order to change",
-             "begin with one of policy strict: in_started_order() reads it off a run");
+      refuse("order", "the schedule has no order of ops to change",
+             "start from a schedule of policy strict: in_started_order() makes one from a run");
   }
   void check_behind(OpId op, bool there) const {
     if (!there)
-      refuse("order", "op '" + name(op) + "' is not another op of the device", "name one that is placed there");
+      refuse("order", "op '" + name(op) + "' is not another op on the same device",
+             "name another op that is placed there");
   }
 
   DeltaResult run_change(Nanoseconds limit) {

@@ -30,14 +30,14 @@ namespace {
 void check_edit(const Graph& graph, const GraphEdit& edit) {
   const std::size_t first = edit.first.index(), ops = graph.op_count();
   if (edit.first.is_none() || edit.count == 0)
-    refuse("edit", "an edit is of no ops of graph '" + graph.name() + "'",
+    refuse("edit", "an edit replaces no ops of graph '" + graph.name() + "'",
            "give one or more of the ops from 0 to " + std::to_string(ops - 1));
   if (first >= ops || edit.count > ops - first)
-    refuse("edit", "an edit is of ops that graph '" + graph.name() + "' does not have",
+    refuse("edit", "an edit replaces ops that graph '" + graph.name() + "' does not have",
            "give one or more of the ops from 0 to " + std::to_string(ops - 1));
   for (const std::size_t number : edit.ordered)
     if (number >= edit.by.size())
-      refuse("edit", "an edit orders an op that it does not add", "`ordered` are indices into `by`");
+      refuse("edit", "an edit orders an op that it does not add", "`ordered` must hold indices into `by`");
   const auto is_old = [&](OpId op) { return op.index() - first < edit.count; };
   const auto makes = [&](std::string_view name) {
     return std::ranges::any_of(edit.by, [&](const OpSpec& op) {
@@ -52,7 +52,7 @@ void check_edit(const Graph& graph, const GraphEdit& edit) {
         refuse("missing-output",
                "no new op makes '" + std::string{graph.name(tensor)} + "', which '" + std::string{graph.name(*reader)} +
                    "' reads",
-               "name it among the outputs of one of them");
+               "add it to the outputs of one of the new ops");
     }
 }
 
@@ -60,7 +60,7 @@ void check_edit(const Graph& graph, const GraphEdit& edit) {
 
 EditedSimulation::EditedSimulation(const Problem& problem) {
   if (problem.needs_events())
-    refuse("events", "an edited simulation knows no fair channels, no collectives and no ops that copies slow",
+    refuse("events", "an edited simulation does not support fair channels, collectives or ops that copies slow down",
            "build the edited graph, and simulate() it");
   state_ = std::make_unique<State>(problem);
 }
@@ -71,7 +71,7 @@ EditedSimulation::~EditedSimulation() = default;
 void EditedSimulation::replace(const GraphEdit& edit) {
   const Problem& problem = state_->dense.problem;
   const Graph& graph = problem.graph();
-  if (state_->edited) refuse("edit", "an edit is in force", "call restore() before the next one");
+  if (state_->edited) refuse("edit", "an edit has already been made", "call restore() before the next one");
   check_edit(graph, edit);
   auto& reads = state_->reads;
   reads.clear();
@@ -106,9 +106,9 @@ std::size_t EditedSimulation::op_count() const { return state_->dense.live_ops; 
 Nanoseconds EditedSimulation::makespan(const Placement& placement) {
   if (placement.size() != op_count())
     refuse("size",
-           "the placement has " + std::to_string(placement.size()) + " ops, and the edited graph has " +
+           "the placement has " + std::to_string(placement.size()) + " ops, but the edited graph has " +
                std::to_string(op_count()),
-           "give one for the graph with the edit made");
+           "give a placement for the edited graph");
   state_->schedule.placement = placement;
   return detail::run_commits(state_->dense, state_->schedule, nullptr, false, state_->workspace);
 }

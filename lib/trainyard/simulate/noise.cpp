@@ -27,7 +27,7 @@ constexpr std::uint64_t kJitterStream = 0x6a69747465720000;  // separates it fro
 constexpr double kMostNormal = 8.3;                          // the quantile of the least number drawn, 2^-53, is -8.2
 
 void check(const Problem& problem, const NoiseOptions& options) {
-  if (options.samples == 0) refuse("range", "noise needs one sample or more", "1000 give quantiles that can be used");
+  if (options.samples == 0) refuse("range", "noise needs at least one sample", "1000 samples give useful quantiles");
   const auto check_deviation = [](double deviation, const std::string& of) {
     if (!(deviation >= 0 && deviation <= kMostDeviation))
       refuse("range", fmt::format("the noise of {} must be from 0 % to 1000 %", of), "5 % is usual on a GPU");
@@ -35,11 +35,11 @@ void check(const Problem& problem, const NoiseOptions& options) {
   check_deviation(options.noise.usual, "op times");
   for (const double factor : options.jitter)
     if (!(factor > 0 && factor <= kMostJitter))
-      refuse("range", fmt::format("a jitter of {} is not above 0 and at most {}", factor, kMostJitter),
-             "1.5 takes one and a half times as long");
+      refuse("range", fmt::format("the jitter is {}, but must be above 0 and at most {}", factor, kMostJitter),
+             "1.5 means one and a half times as long");
   if (!options.jitter.empty() && folded(problem.rewrites()).devices > 1)
-    refuse("fold", "in a folded schedule one device stands for others, whose jitter would be its own",
-           "unfold it: detail whole");
+    refuse("fold", "in a folded schedule, one device stands for others, which would all get the same jitter",
+           "unfold the schedule (detail whole)");
   std::vector<std::string> types;
   for (const OpId op : problem.ops()) types.push_back(problem.graph().type(op));
   std::ranges::sort(types);
@@ -114,7 +114,7 @@ class NoisyTimes {
 
 Nanoseconds percentile(std::vector<Nanoseconds> numbers, std::size_t percent) {
   if (numbers.empty() || percent == 0 || percent > 100)
-    refuse("range", fmt::format("the {}th percentile of {} numbers", percent, numbers.size()),
+    refuse("range", fmt::format("cannot take the {}th percentile of {} numbers", percent, numbers.size()),
            "give one number or more, and 1 to 100 percent");
   const std::size_t rank = (numbers.size() * percent + 99) / 100;
   return ranked(std::move(numbers), rank - 1);
@@ -185,7 +185,7 @@ NoiseResult simulate_steps_noise(const StepTimes& steps, const NoiseOptions& opt
 
 NoiseComparison compare_noise(const NoiseResult& first, const NoiseResult& second) {
   check_entries("the first result", first.samples.size(), second.samples.size(), "samples of the second");
-  if (first.samples.empty()) refuse("size", "no samples are compared", "give results of one or more");
+  if (first.samples.empty()) refuse("size", "no samples are compared", "give results with at least one sample");
   NoiseComparison result;
   for (std::size_t i = 0; i < first.samples.size(); ++i) {
     result.wins += first.samples[i] < second.samples[i];

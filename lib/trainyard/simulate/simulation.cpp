@@ -35,18 +35,18 @@ const Problem& Simulation::problem() const { return problem_->problem; }
 void Simulation::check_durations(const IdMap<OpId, Nanoseconds>& durations) const {
   if (durations.size() != problem().op_count())
     refuse("size",
-           "there are " + std::to_string(durations.size()) + " op times, and the problem has " +
+           "there are " + std::to_string(durations.size()) + " op times, but the problem has " +
                std::to_string(problem().op_count()) + " ops",
-           "give one for each op, by its id");
+           "give one for each op, indexed by its id");
   std::int64_t left = (kLongestTime - problem().horizon()).count;
   for (const OpId op : durations.ids()) {
     const std::int64_t time = durations[op].count;
     if (time < 0)
-      refuse("range", "op '" + std::string{problem().graph().name(op)} + "' is to take less than no time",
+      refuse("range", "op '" + std::string{problem().graph().name(op)} + "' has a negative time",
              "op times are 0 or more");
     if (time > left)
-      refuse("too-large", "with these op times those of the run can add up to more than 2^62 ns (146 years)",
-             "check the units of the largest");
+      refuse("too-large", "with these op times, the times of the run can add up to more than 2^62 ns (146 years)",
+             "check the units of the largest times");
     left -= time;
   }
 }

@@ -75,7 +75,7 @@ const char* name_of(SteadyState::From from) {
 }
 
 SteadyState steady_state(std::span<const Nanoseconds> ends, Nanoseconds busiest_load) {
-  if (ends.empty()) refuse("range", "a steady state is that of one step or more", "give the end of each step");
+  if (ends.empty()) refuse("range", "a steady state needs at least one step", "give the end time of each step");
   const std::size_t k = ends.size();
   if (k == 1) return {ends.front(), SteadyState::From::one_step, 0};
   const auto increment = [&](std::size_t i) { return ends[i] - ends[i - 1]; };
@@ -96,7 +96,7 @@ SteadyState steady_state(std::span<const Nanoseconds> ends, Nanoseconds busiest_
 }
 
 StepTimes simulate_steps(const Problem& whole_problem, const Schedule& schedule, std::size_t steps) {
-  if (steps == 0) refuse("range", "no steps are to be simulated", "1 or more are a run");
+  if (steps == 0) refuse("range", "0 steps cannot be simulated", "give 1 or more");
   const Problem problem = scheduled_problem(whole_problem, schedule);
   check_schedule(problem, schedule);
   if (steps > 1) refuse_own_rule(schedule, "a simulation of several steps");

@@ -61,7 +61,7 @@ TEST_CASE("a rule of the caller's own is not written as one of the policies") {
   schedule.rule = OwnRule{"frees-most", nullptr};
   std::ostringstream out;
   CHECK_THROWS_WITH_AS(write_schedule(schedule, schedule_problem(), nullptr, out),
-                       "a schedule file knows the policies fifo, priority and strict, and not the rule 'frees-most'",
+                       "a schedule file supports the policies fifo, priority and strict, but not the rule 'frees-most'",
                        InputError);
   CHECK(out.str().empty());
 }

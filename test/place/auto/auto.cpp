@@ -255,7 +255,7 @@ TEST_CASE(
       .policy = Policy::strict,
       .order = IdMap<DeviceId, std::vector<OpId>>{std::vector<std::vector<OpId>>{{second, first}, {}}}};
   const std::vector<std::pair<Schedule, const char*>> bad{
-      {{.placement = Placement(2)}, "the schedule of placer 'bad': op 't0' is on no device"},
+      {{.placement = Placement(2)}, "the schedule of placer 'bad': op 't0' is not placed on a device"},
       {{.placement = Placement(2, DeviceId{99})}, "the schedule of placer 'bad': op 't0' is on device number 99"},
       {backwards, "the schedule of placer 'bad': the strict order can never run"}};
   const auto answers = [](Schedule schedule) {

@@ -168,8 +168,9 @@ TEST_CASE("a rule that own_rule() did not make is refused") {
   const Problem problem = problem_of(instance, linked(1));
   Schedule schedule = schedule_of(instance);
   schedule.rule = OwnRule{"empty", nullptr};
-  CHECK_THROWS_WITH_AS(simulate(problem, schedule), "the rule 'empty' has nothing that runs it", InputError);
-  CHECK_THROWS_WITH_AS(Simulation{problem}.makespan(schedule), "the rule 'empty' has nothing that runs it", InputError);
+  CHECK_THROWS_WITH_AS(simulate(problem, schedule), "the rule 'empty' has no function that runs it", InputError);
+  CHECK_THROWS_WITH_AS(Simulation{problem}.makespan(schedule), "the rule 'empty' has no function that runs it",
+                       InputError);
 }
 
 TEST_CASE("a lambda orders ops as a rule does") {
@@ -273,11 +274,10 @@ TEST_CASE("what knows the policies alone refuses a rule by its name") {
   const Problem problem = problem_of(instance, linked(1));
   Schedule schedule = schedule_of(instance);
   schedule.rule = own_rule("frees-most", FreesMost{});
-  CHECK_THROWS_WITH_AS(
-      (DeltaSimulation{problem, schedule}),
-      "a simulation of changes (DeltaSimulation) knows the policies fifo, priority and strict, and not "
-      "the rule 'frees-most'",
-      InputError);
+  CHECK_THROWS_WITH_AS((DeltaSimulation{problem, schedule}),
+                       "a simulation of changes (DeltaSimulation) supports the policies fifo, priority and strict, but "
+                       "not the rule 'frees-most'",
+                       InputError);
   CHECK_THROWS_AS(simulate_steps(problem, schedule, 2), InputError);
   CHECK(simulate_steps(problem, schedule, 1).timeline.makespan == Nanoseconds{2});  // 1 + 1
 }

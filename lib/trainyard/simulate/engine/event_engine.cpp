@@ -41,7 +41,7 @@ TaskTimes run_rule(const Problem& problem, const Schedule& schedule, const Plann
   refuse("held-back",
          fmt::format("the rule '{}' never lets op '{}' run on device '{}'", schedule.rule->name,
                      problem.graph().name(op), problem.cluster().device(schedule.placement[op]).name),
-         "let the op run, or another one, once nothing else is left to happen", "/policy");
+         "let this op or another one run when no other event is left", "/policy");
 }
 
 }  // namespace

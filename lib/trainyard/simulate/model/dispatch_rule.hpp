@@ -123,7 +123,7 @@ class Strict {
       : turn_(problem.op_count()) {
     const auto check = [](bool fits) {
       if (!fits)
-        refuse("order", "the rule of strict orders has one of other devices or ops",
+        refuse("order", "the strict order is for other devices or ops than the problem's",
                "give a schedule of policy strict for the problem");
     };
     check(schedule.order.size() == problem.device_count());
