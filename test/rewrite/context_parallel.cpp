@@ -245,18 +245,19 @@ TEST_CASE("a sequence is not shared where ops look at several rows, or ranks do 
     return Replicate{.replicas = replicas, .collective = Collective::ring, .context = context, .exchange = exchange};
   };
   CHECK(code(graph, by(4, 3, ContextExchange::all_gather)) ==
-        "context: 4 replicas are not groups of 3 that share a sequence");
+        "context: 4 replicas cannot be divided into groups of 3 that share a sequence");
   CHECK(code(graph, by(4, 4, ContextExchange::all_gather)) == "");
   CHECK(code(graph, by(4, 4, ContextExchange::all_to_all)) ==
-        "context: the 2 heads of keys and values of 'layers.0/attention' are not divisible among 4 ranks");
+        "context: the 2 heads of keys and values of 'layers.0/attention' cannot be divided equally among 4 ranks");
   CHECK(code(graph, {.replicas = 2, .context = 2}) ==
-        "context: replicas behind a parameter server do not share a sequence");
+        "context: with a parameter server, replicas cannot share a sequence");
   const auto refusal = [&](const char* network) {
     return code(training_graph(make_network(network)), by(2, 2, ContextExchange::all_gather));
   };
   CHECK(refusal("lenet:batch=2") ==
-        "context: 'conv1/conv' (Conv) looks at several rows of the sequence that 2 ranks are to share");
-  CHECK(refusal("gpt2:batch=2,seq=16,layers=1,hidden=16,heads=2").starts_with("context: 'h.0/matmul' (MatMul) looks"));
+        "context: 'conv1/conv' (Conv) combines several rows of the sequence that is to be divided among 2 ranks");
+  CHECK(
+      refusal("gpt2:batch=2,seq=16,layers=1,hidden=16,heads=2").starts_with("context: 'h.0/matmul' (MatMul) combines"));
   CHECK(refusal("gpt2:batch=2,seq=16,layers=1,hidden=16,heads=2,fused=1") == "");
   CHECK(refusal("bert_base:batch=2,seq=16,layers=1,hidden=16,heads=2,fused=1") == "");
   CHECK(refusal("t5_small:batch=2,seq=16,targets=16,layers=1,fused=1").starts_with("context: "));

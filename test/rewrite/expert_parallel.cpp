@@ -183,15 +183,15 @@ TEST_CASE("experts are refused where they cannot be shared") {
   };
   const Graph graph = mixture(4);
   CHECK(code(graph, {.replicas = 4, .collective = Collective::ring, .experts = 3}) ==
-        "experts: 4 replicas are not groups of 3 that hold different experts");
+        "experts: 4 replicas cannot be divided into groups of 3 that hold different experts");
   CHECK(code(mixture(6), {.replicas = 3, .collective = Collective::ring, .experts = 3}) ==
-        "experts: 8 experts are not divided among 3 replicas");
+        "experts: 8 experts cannot be divided equally among 3 replicas");
   CHECK(code(training_graph(make_network("lenet")), {.replicas = 2, .collective = Collective::ring, .experts = 2}) ==
-        "experts: the graph has no experts that replicas could share");
+        "experts: the graph has no experts to divide among replicas");
   CHECK(code(graph, {.replicas = 2, .experts = 2}) ==
-        "experts: behind a parameter server no replica holds experts of its own");
+        "experts: with a parameter server, replicas cannot hold different experts");
   CHECK(code(graph, {.replicas = 4, .collective = Collective::ring, .zero = 1, .experts = 2}) ==
-        "experts: ZeRO 1 among replicas that hold the same experts, 2 of each, is not modelled");
+        "experts: ZeRO 1 is not modelled if several replicas, here 2, hold the same experts");
 }
 
 TEST_CASE("tensor parallelism divides the products of experts, and neither their router nor their tokens") {

@@ -269,9 +269,9 @@ TEST_CASE("stages that are none of the graph are refused") {
   CHECK(refusal({.stages = {{.ops = kA}, {.ops = kB}, {.ops = {"a"}}}}) ==
         "op 'a' is in stage 0 and in stage 2: name it once");
   CHECK(refusal({.stages = {{.ops = kA}, {.ops = kB, .replicas = 0}}}) ==
-        "stage 1 has no devices: a stage has ops, and one replica and rank at least");
+        "stage 1 has no devices: give each stage ops, at least one replica and at least one rank");
   CHECK(refusal({.stages = {{.ops = kA}, {.ops = {"b/grda"}}}}) == "no op is named 'b/grda': did you mean 'b/grad'?");
   CHECK(refusal({.stages = {{.ops = {"a", "a/grad"}}, {.ops = {"b", "b/grad", "b/update", "a/update"}}}}) ==
-        "tensor 'da', a gradient of parameters, goes from stage 0 to stage 1: have what makes it, the parameters and "
-        "their update in one stage, or tie copies");
+        "tensor 'da', a gradient of parameters, goes from stage 0 to stage 1: put the op that makes it, the parameters "
+        "and their update into one stage, or tie copies");
 }

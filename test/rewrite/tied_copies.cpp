@@ -148,8 +148,8 @@ TEST_CASE("copies are found where a group's ops are in several places") {
 TEST_CASE("copies that cannot be are refused by name") {
   CHECK(refusal({{{"heads"}}}) == "unknown-op: no op is named 'heads'");
   CHECK(refusal({{{"head", "update"}}}) == "tied: op 'update' is an update");
-  CHECK(refusal({{{"embed"}}}) == "tied: no op that reads no copy holds parameters of group 'w'");
-  CHECK(refusal({{{"head"}, {"head"}}}) == "tied: op 'head' is to read two copies");
+  CHECK(refusal({{{"embed"}}}) == "tied: every op that holds parameters of group 'w' reads a copy");
+  CHECK(refusal({{{"head"}, {"head"}}}) == "tied: op 'head' is listed for two copies");
   CHECK(refusal({{{"head/grad"}}}) == "tied: copy 1 has no op of the forward pass");
 }
 

@@ -132,7 +132,7 @@ class MadeSoFar {
     if (made_.ops <= most_.ops && made_.reads <= most_.reads) return;
     refuse_at(
         number, "too-large",
-        fmt::format("rewrites that make {:.0f} ops, which read {:.0f} tensors, are too many", made_.ops, made_.reads),
+        fmt::format("the rewrites make {:.0f} ops that read {:.0f} tensors, which is too many", made_.ops, made_.reads),
         fmt::format("this graph may become {:.0f} ops and {:.0f} reads: ask for fewer parts, replicas or microbatches, "
                     "or for larger buckets",
                     most_.ops, most_.reads));
@@ -158,11 +158,11 @@ class PendingSplits {
     std::vector<OpSpec> specs;
     if (split.parts >= 2) specs = split_op_specs(*graph_, op, split.dimension, split.parts);
     if (specs.empty())
-      refuse_at(
-          number, "unsplittable",
-          fmt::format("op '{}' of type '{}' cannot be split in {} along its {} dimension", split.op, graph_->type(op),
-                      split.parts, name_of(split.dimension)),
-          "convolutions, matrix products and their gradients can, in up to as many parts as the dimension is long");
+      refuse_at(number, "unsplittable",
+                fmt::format("op '{}' of type '{}' cannot be split in {} along its {} dimension", split.op,
+                            graph_->type(op), split.parts, name_of(split.dimension)),
+                "split convolutions, matrix products and their gradients, into at most as many parts as the dimension "
+                "is long");
     parts_.emplace(split.op, split.parts);
     by_.emplace(op, std::move(specs));
   }
@@ -237,9 +237,9 @@ std::vector<std::vector<OpId>> take_segments(const Graph& graph, std::span<const
         refuse_at(
             number, "recompute",
             taken[op]
-                ? fmt::format("op '{}' is to run again twice", name)
-                : fmt::format("op '{}' is not of the forward pass, and cannot run again for the backward pass", name),
-            "name each forward op once at most");
+                ? fmt::format("op '{}' is listed twice to run again", name)
+                : fmt::format("op '{}' is not in the forward pass, so it cannot run again for the backward pass", name),
+            "name each forward op at most once");
       taken[op] = true;
       segments.back().push_back(op);
     }
@@ -256,7 +256,8 @@ std::vector<Offload> take_offloads(std::span<const Rewrite> rewrites, std::size_
 }
 
 void check_copies(std::size_t copies, const char* copy, std::size_t number) {
-  if (copies < 1) refuse_at(number, "unsplittable", fmt::format("a graph has at least one {}", copy), "give 1 or more");
+  if (copies < 1)
+    refuse_at(number, "unsplittable", fmt::format("a graph needs at least one {}", copy), "give 1 or more");
 }
 
 /// Returns the result of `make`. An InputError that it throws gets the pointer of the rewrite `number`.
@@ -277,7 +278,7 @@ Graph with_replicas(const Graph& graph, const Replicate& replicate, std::size_t 
 void check_collective_of_ranks(Collective collective, std::size_t number) {
   if (collective != Collective::ring && collective != Collective::whole)
     refuse_at(number, "collective",
-              fmt::format("tensor ranks add and gather by a ring or whole, not by {}", name_of(collective)),
+              fmt::format("tensor ranks use the collectives ring or whole, not {}", name_of(collective)),
               "take ring or whole");
 }
 
@@ -319,8 +320,8 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites, Chec
       check_copies(parallel->ranks, "rank", number);
       check_collective_of_ranks(parallel->collective, number);
       if (parallel->fold > 0 && parallel->collective != Collective::whole)
-        refuse_at(number, "collective", "one tensor rank stands for all with whole collectives, not with a ring",
-                  "take whole, or no fold");
+        refuse_at(number, "collective", "folding tensor ranks into one works with whole collectives, not with a ring",
+                  "take whole, or do not fold");
       current = tensor_parallel(current, *parallel).graph;
     } else if (meshes) {
       current = with_meshes(current, *meshes, number, made);
@@ -351,8 +352,8 @@ Problem apply_rewrites(const Problem& problem, const std::vector<Rewrite>& rewri
 Problem scheduled_problem(const Problem& problem, const Schedule& schedule, Checkpoint checkpoint) {
   if (schedule.rewrites == problem.rewrites() || schedule.rewrites.empty()) return problem;
   if (!problem.rewrites().empty())
-    refuse("other-rewrites", "the schedule is of a graph with other rewrites (\"splits\") than the problem's",
-           "give the problem as it is before rewrites", "/splits");
+    refuse("other-rewrites", "the schedule is for a graph with other rewrites (\"splits\") than the problem's",
+           "give the problem as it was before rewrites", "/splits");
   return apply_rewrites(problem, schedule.rewrites, std::move(checkpoint));
 }
 

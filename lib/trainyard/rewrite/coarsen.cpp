@@ -238,9 +238,9 @@ class Coarsener {
 Coarsening coarsen(const Graph& graph, const OpWeights& weights, std::size_t target) {
   if (weights.time.size() != graph.op_count() || weights.kind.size() != graph.op_count())
     refuse("size",
-           "weights of " + std::to_string(weights.time.size()) + " times and " + std::to_string(weights.kind.size()) +
-               " kinds are not of a graph of " + std::to_string(graph.op_count()) + " ops",
-           "give both for each op, by its id");
+           "weights with " + std::to_string(weights.time.size()) + " times and " + std::to_string(weights.kind.size()) +
+               " kinds do not fit a graph of " + std::to_string(graph.op_count()) + " ops",
+           "give both for each op, indexed by its id");
   Coarsener coarsener(graph, weights);
   coarsener.run(target);
   return coarsener.result();

@@ -43,11 +43,11 @@ std::optional<Collective> find_collective(std::string_view name) {
 
 void check_collective(Collective collective, std::size_t ranks, std::size_t per_node) {
   if (collective == Collective::halving_doubling && (ranks & (ranks - 1)) != 0)
-    refuse("collective", fmt::format("halving and doubling needs a power of two of ranks, not {}", ranks),
+    refuse("collective", fmt::format("halving and doubling needs a power of two as the number of ranks, not {}", ranks),
            "take ring, tree or hierarchical");
   if (collective == Collective::hierarchical && (per_node == 0 || ranks % per_node != 0))
-    refuse("collective", fmt::format("{} ranks are not made up of nodes of {}", ranks, per_node),
-           "give a number of ranks per node that divides them");
+    refuse("collective", fmt::format("{} ranks cannot be divided into nodes of {}", ranks, per_node),
+           "give a number of ranks per node that divides the number of ranks");
 }
 
 bool is_turn(const Graph& graph, OpId op) {
@@ -243,7 +243,7 @@ std::vector<ArrayParts> CollectiveOps::by_hierarchy(const std::vector<ArrayParts
 void CollectiveOps::whole(CollectiveTask task, const std::vector<std::vector<std::string>>& inputs,
                           const std::vector<OutputSpec>& outputs) {
   const std::size_t n = ranks_.size();
-  if (n == 0) refuse("collective", "a collective has no ranks", "give an op of each");
+  if (n == 0) refuse("collective", "a collective has no ranks", "give one op for each rank");
   check_entries("the inputs", inputs.size(), n, "ranks");
   check_entries("the outputs", outputs.size(), n, "ranks");
   OpSpec collective{.name = op_name(0, "collective"),
@@ -276,7 +276,7 @@ std::vector<ArrayParts> CollectiveOps::all_reduce(Collective collective,
   const std::size_t n = ranks_.size();
   check_entries("the inputs", inputs.size(), n, "ranks");
   if (collective == Collective::parameter_server)
-    refuse("collective", "ranks have no parameter server among them", "take another collective");
+    refuse("collective", "the collective among ranks cannot be a parameter server", "take another collective");
   check_collective(collective, n, per_node);
   if (collective == Collective::whole) {
     std::vector<OutputSpec> sums;

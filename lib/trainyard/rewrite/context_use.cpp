@@ -61,10 +61,11 @@ ContextUse::ContextUse(const Graph& graph, std::size_t among, ContextExchange by
     if (type != kForward && !backward) {
       if (graph.phase(op) == Phase::forward && !is_by_row(graph, op, use))
         refuse("context",
-               fmt::format("'{}' ({}) looks at several rows of the sequence that {} ranks are to share", graph.name(op),
-                           type, ranks),
-               type == "MatMul" ? kTakeFusedAttention
-                                : "context parallelism is of networks whose ops but attention go row by row");
+               fmt::format("'{}' ({}) combines several rows of the sequence that is to be divided among {} ranks",
+                           graph.name(op), type, ranks),
+               type == "MatMul"
+                   ? kTakeFusedAttention
+                   : "use context parallelism only for networks whose ops, except attention, work row by row");
       continue;
     }
     any = true;
@@ -72,11 +73,11 @@ ContextUse::ContextUse(const Graph& graph, std::size_t among, ContextExchange by
     const std::vector<TensorId> outputs = outputs_of(graph, op);
     const std::size_t first = backward ? 1 : 0;  // a backward op reads the gradient of the result first
     if (inputs.size() < first + 3 || outputs.size() < (backward ? 3 : 1))
-      refuse("context", fmt::format("attention '{}' has not queries, keys and values of its own", graph.name(op)),
-             "context parallelism is of attention of three different tensors, which are all trained");
+      refuse("context", fmt::format("attention '{}' does not have separate queries, keys and values", graph.name(op)),
+             "use context parallelism only for attention of three different tensors that are all trained");
     if (!backward && inputs.size() > 3)
-      refuse("context", fmt::format("attention '{}' adds to the scores what is of all rows", graph.name(op)),
-             "context parallelism is of attention without a bias or mask");
+      refuse("context", fmt::format("attention '{}' adds a bias or mask of all rows to the scores", graph.name(op)),
+             "use context parallelism only for attention without a bias or mask");
     queries[op] = inputs[first];
     keys[op] = inputs[first + 1];
     values[op] = inputs[first + 2];
@@ -92,12 +93,13 @@ ContextUse::ContextUse(const Graph& graph, std::size_t among, ContextExchange by
       if (const auto heads = static_cast<std::size_t>(shapes->reads[i].rank == 4 ? shapes->reads[i].dims[1] : 0);
           heads % ranks != 0)
         refuse("context",
-               fmt::format("the {} heads{} of '{}' are not divisible among {} ranks", heads,
+               fmt::format("the {} heads{} of '{}' cannot be divided equally among {} ranks", heads,
                            i == first ? "" : " of keys and values", graph.name(op), ranks),
-               "take a divisor, or exchange by all-gather");
+               "take a number of ranks that divides them, or exchange by all-gather");
   }
   if (!any)
-    refuse("context", fmt::format("graph '{}' has no attention whose sequence ranks could share", graph.name()),
+    refuse("context",
+           fmt::format("graph '{}' has no attention whose sequence could be divided among ranks", graph.name()),
            kTakeFusedAttention);
 }
 

@@ -135,16 +135,16 @@ class Replication {
 
 DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch,
                                 std::size_t first_bucket, Checkpoint checkpoint) {
-  if (replicate.replicas < 1) refuse("unsplittable", "a graph has at least one replica", "give 1 or more");
+  if (replicate.replicas < 1) refuse("unsplittable", "a graph needs at least one replica", "give 1 or more");
   if (replicate.collective != Collective::parameter_server)
     return detail::replicate(graph, replicate, divide_batch, first_bucket, std::move(checkpoint));
   if (replicate.zero > 0)
-    refuse("zero", "ZeRO shards what replicas hold, and behind a parameter server they hold nothing", "take the ring");
+    refuse("zero", "ZeRO shards what replicas hold, but with a parameter server they hold nothing", "take the ring");
   if (replicate.experts > 1)
-    refuse("experts", "behind a parameter server no replica holds experts of its own",
+    refuse("experts", "with a parameter server, replicas cannot hold different experts",
            "take the ring, or whole collectives");
   if (replicate.context > 1)
-    refuse("context", "replicas behind a parameter server do not share a sequence",
+    refuse("context", "with a parameter server, replicas cannot share a sequence",
            "take the ring, or whole collectives");
   return Replication{graph, replicate.replicas, divide_batch, std::move(checkpoint)}.run();
 }

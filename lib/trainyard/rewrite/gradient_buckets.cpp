@@ -93,8 +93,8 @@ void GradientBuckets::find_stages() {
   for (const std::string& name : options_.stages) {
     const auto op = index.find(name);
     if (!op)
-      refuse("unknown-op", fmt::format("no op is named '{}', with which a stage is to begin", name),
-             "stages begin with ops of the graph before it is replicated");
+      refuse("unknown-op", fmt::format("no op is named '{}', which is given as the first op of a stage", name),
+             "name ops of the graph before it is replicated");
     begins.push_back(position_[*op]);
   }
   for (Unit& each : units) {

@@ -205,7 +205,7 @@ OpGroups merge_and_colocate(const Graph& graph, const MergeOptions& options) {
   std::int64_t left = std::numeric_limits<std::int64_t>::max();
   for (const std::int64_t weight : options.weight)
     if (weight < 0 || (left -= weight) < 0)
-      refuse("range", "weights of ops are below 0, or together 2^63 or more", "give them in a larger unit");
+      refuse("range", "weights of ops are negative, or add up to 2^63 or more", "give them in a larger unit");
   return Merger{graph, options}.run();
 }
 

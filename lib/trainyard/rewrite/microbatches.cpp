@@ -214,7 +214,7 @@ OpSpec accumulation(const Graph& graph, TensorId gradient) {
 }
 
 MicrobatchGraph split_batch(const Graph& graph, std::size_t microbatches, std::size_t at_once) {
-  if (microbatches < 1) refuse("unsplittable", "a graph has at least one microbatch", "give 1 or more");
+  if (microbatches < 1) refuse("unsplittable", "a graph needs at least one microbatch", "give 1 or more");
   if (microbatches > 1) return Batching{graph, microbatches, at_once}.run();
   MicrobatchGraph same{.graph = graph, .microbatches = 1};
   for (const OpId op : graph.ops()) {

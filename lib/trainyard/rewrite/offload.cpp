@@ -81,22 +81,23 @@ class Offloading {
   void check(TensorId tensor) const {
     const std::string_view name = graph_.name(tensor);
     if (number_[tensor] != kStays)
-      refuse("offload", fmt::format("tensor '{}' is to be offloaded twice", name), "name each tensor once");
+      refuse("offload", fmt::format("tensor '{}' is offloaded twice", name), "name each tensor once");
     if (graph_.phase(graph_.producer(tensor)) != Phase::forward)
       refuse("offload", fmt::format("tensor '{}' is not made by the forward pass", name),
-             "what the forward pass makes for the backward pass can be offloaded");
+             "offload only tensors that the forward pass makes for the backward pass");
     if (graph_.kept(tensor))
       refuse("offload", fmt::format("tensor '{}' is kept where it is made until the end of the step", name),
-             "leave it where it is");
+             "do not offload it");
     if (std::ranges::none_of(graph_.consumers(tensor), [&](OpId op) { return graph_.phase(op) != Phase::forward; }))
       refuse("offload", fmt::format("nothing after the forward pass reads tensor '{}'", name),
-             "its memory is free without");
+             "do not offload it: its memory becomes free anyway");
   }
 
   /// Checks an op that waits for a transfer, or for which a transfer waits.
   void check_end(const std::string& name) const {
     if (graph_.collective(ops_.at(name)))
-      refuse("offload", fmt::format("op '{}' is a collective, which has members alone before and after it", name),
+      refuse("offload",
+             fmt::format("op '{}' is a collective, which may have only its members before and after it", name),
              "name one of its members");
   }
 

@@ -34,7 +34,7 @@ class Recomputation {
       for (const OpId op : segments[s]) {
         check_id("unknown-op", "an op of a segment", op.index(), graph.op_count(), "ops");
         if (segment_[op] != kNoSegment || graph.phase(op) != Phase::forward)
-          refuse("recompute", fmt::format("op '{}' is in two segments, or not of the forward pass", graph.name(op)),
+          refuse("recompute", fmt::format("op '{}' is in two segments, or not in the forward pass", graph.name(op)),
                  "name each op of the forward pass once");
         if (graph.type(op) != kVariableType) segment_[op] = s;
       }
@@ -310,8 +310,8 @@ class Recomputation {
     for (const OpId op : graph_.ops())
       if (again_[op] && is_first(op)) waits += triggers_[segment_[op]].size();
     if (waits > limits::kMostRewrittenReads)
-      refuse("too-large", fmt::format("what runs again would wait for {} ops", waits),
-             "name fewer branches that run side by side in one segment");
+      refuse("too-large", fmt::format("the ops that run again would wait for {} ops", waits),
+             "put fewer parallel branches into one segment");
   }
 
   void add_copy(OpId op) {

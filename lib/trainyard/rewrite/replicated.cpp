@@ -346,34 +346,39 @@ void check_experts(const Graph& graph, const Replicate& options) {
   const std::size_t e = options.experts;
   if (e == 1) return;
   if (e == 0 || options.replicas % e != 0)
-    refuse("experts", fmt::format("{} replicas are not groups of {} that hold different experts", options.replicas, e),
-           "the number that hold different experts divides the replicas");
+    refuse(
+        "experts",
+        fmt::format("{} replicas cannot be divided into groups of {} that hold different experts", options.replicas, e),
+        "choose a group size that divides the number of replicas");
   const std::vector<std::size_t> counts = ExpertUse{graph}.counts;
   if (counts.empty())
-    refuse("experts", "the graph has no experts that replicas could share",
-           "take 1, or a network with experts (mixtral_8x7b)");
+    refuse("experts", "the graph has no experts to divide among replicas",
+           "set experts to 1, or take a network with experts (mixtral_8x7b)");
   for (const std::size_t count : counts)
     if (count % e != 0)
-      refuse("experts", fmt::format("{} experts are not divided among {} replicas", count, e), "take a divisor");
+      refuse("experts", fmt::format("{} experts cannot be divided equally among {} replicas", count, e),
+             "take a number of replicas that divides the experts");
   if (options.zero > 0 && e != options.replicas)
     refuse("experts",
-           fmt::format("ZeRO {} among replicas that hold the same experts, {} of each, is not modelled", options.zero,
+           fmt::format("ZeRO {} is not modelled if several replicas, here {}, hold the same experts", options.zero,
                        options.replicas / e),
-           "take stage 0, or as many as there are replicas");
+           "take stage 0, or set experts to the number of replicas");
   if (options.collective == Collective::hierarchical && e != options.replicas)
-    refuse("experts", "gradients of experts are not added hierarchically", "take the ring, or whole collectives");
+    refuse("experts", "gradients of experts cannot be added hierarchically", "take the ring, or whole collectives");
   if (options.fold > 0 && options.classes.size() > 1)
-    refuse("experts", "replicas of several classes that share experts are not folded", "take no fold");
+    refuse("experts", "replicas of several classes that share experts cannot be folded", "do not fold");
 }
 
 void check_context(const Replicate& options) {
   const std::size_t c = options.context;
   if (c == 1) return;
   if (c == 0 || options.replicas % c != 0)
-    refuse("context", fmt::format("{} replicas are not groups of {} that share a sequence", options.replicas, c),
-           "the number that share it divides the replicas");
+    refuse("context",
+           fmt::format("{} replicas cannot be divided into groups of {} that share a sequence", options.replicas, c),
+           "choose a group size that divides the number of replicas");
   if (options.experts > 1)
-    refuse("context", "replicas that share a sequence and hold different experts are not modelled", "take 1 of either");
+    refuse("context", "replicas that share a sequence and hold different experts are not modelled",
+           "set experts or context to 1");
 }
 
 }  // namespace
@@ -383,13 +388,13 @@ DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool d
   check_collective(options.collective, options.replicas, options.per_node);
   if (options.fold > 0 && options.collective != Collective::whole)
     refuse("collective",
-           fmt::format("a replica stands for others with whole collectives, not with {}", name_of(options.collective)),
-           "take whole, or no fold");
+           fmt::format("folding replicas works with whole collectives, not with {}", name_of(options.collective)),
+           "take whole, or do not fold");
   if (options.fold > 0 &&
       (options.classes.empty() || std::ranges::find(options.classes, 0U) != options.classes.end() ||
        std::accumulate(options.classes.begin(), options.classes.end(), std::size_t{0}) != options.replicas))
-    refuse("fold", fmt::format("the classes of {} folded replicas do not add up to them", options.replicas),
-           "say of how many replicas each class is");
+    refuse("fold", fmt::format("the sizes of the classes do not add up to {} folded replicas", options.replicas),
+           "give the number of replicas of each class");
   if (!options.class_of.empty()) {
     std::vector<std::size_t> sizes;
     for (const std::size_t each : options.class_of) {
@@ -397,14 +402,15 @@ DataParallelGraph replicate(const Graph& graph, const Replicate& options, bool d
       if (each < sizes.size()) ++sizes[each];
     }
     if (sizes != options.classes || options.class_of.size() != options.replicas)
-      refuse("fold",
-             fmt::format("the classes of {} folded replicas are not as many of each as there are", options.replicas),
-             "number them by their first replicas, from 0, or leave class_of out");
+      refuse("fold", fmt::format("class_of does not match the class sizes of {} folded replicas", options.replicas),
+             "number the classes from 0 in the order of their first replicas, or leave class_of out");
   }
   if (options.zero > 3) refuse("zero", fmt::format("ZeRO has no stage {}", options.zero), "stages are 0 to 3");
   if (options.zero > 0 && options.collective != Collective::ring && options.collective != Collective::whole)
-    refuse("zero", fmt::format("ZeRO adds gradients by a ring or whole, not by {}", name_of(options.collective)),
-           "take the ring, whole collectives, or stage 0");
+    refuse(
+        "zero",
+        fmt::format("ZeRO adds gradients with the collectives ring or whole, not with {}", name_of(options.collective)),
+        "take the ring, whole collectives, or stage 0");
   check_experts(graph, options);
   check_context(options);
   return Replicas{graph, options, divide_batch, first_bucket, std::move(checkpoint)}.run();

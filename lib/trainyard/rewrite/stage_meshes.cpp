@@ -30,7 +30,7 @@ IdMap<OpId, std::size_t> stages_of(const Graph& graph, const StageMeshes& meshes
     const StageMesh& mesh = meshes.stages[s];
     if (mesh.ops.empty() || mesh.replicas == 0 || mesh.ranks == 0)
       refuse("stages", fmt::format("stage {} has no {}", s, mesh.ops.empty() ? "ops" : "devices"),
-             "a stage has ops, and one replica and rank at least");
+             "give each stage ops, at least one replica and at least one rank");
     for (const std::string& name : mesh.ops) {
       const OpId op = index.at(name);
       if (stage[op] != none)
@@ -66,7 +66,7 @@ void check_gradients(const Graph& graph, const IdMap<OpId, std::size_t>& stage) 
         refuse("stages",
                fmt::format("tensor '{}', a gradient of parameters, goes from stage {} to stage {}", graph.name(tensor),
                            stage[maker], stage[reader]),
-               "have what makes it, the parameters and their update in one stage, or tie copies");
+               "put the op that makes it, the parameters and their update into one stage, or tie copies");
   }
 }
 

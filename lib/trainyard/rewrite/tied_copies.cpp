@@ -71,7 +71,7 @@ class Tying {
 
   void take(OpId op, Copy& copy, std::size_t number) {
     const std::string_view name = graph_.name(op);
-    if (place_[op] > 0) refuse("tied", fmt::format("op '{}' is to read two copies", name), "name each op once");
+    if (place_[op] > 0) refuse("tied", fmt::format("op '{}' is listed for two copies", name), "name each op once");
     if (graph_.phase(op) == Phase::update)
       refuse("tied", fmt::format("op '{}' is an update", name), "name ops of the forward and the backward pass");
     place_[op] = number;
@@ -83,7 +83,7 @@ class Tying {
           "tied",
           fmt::format("op '{}' {}", name,
                       group.empty() ? "is in no colocation group" : "is in another colocation group than the others"),
-          "a copy is of the parameters of one group");
+          "list ops of one colocation group for each copy");
     copy.holder = op;
   }
 
@@ -97,8 +97,8 @@ class Tying {
       return graph_.colocation_group(op) == group && holds_parameters(graph_, op) && place_[op] == 0;
     });
     if (holder == ops.end())
-      refuse("tied", fmt::format("no op that reads no copy holds parameters of group '{}'", group),
-             "leave out the op that holds what the others read");
+      refuse("tied", fmt::format("every op that holds parameters of group '{}' reads a copy", group),
+             "leave out the op that holds the original parameters");
     copy.holder = *holder;
   }
 

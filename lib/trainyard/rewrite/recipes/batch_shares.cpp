@@ -105,10 +105,10 @@ void BatchShares::find_forward(OpId op) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i)
         if (!node.inputs[i].is_none() &&
             (i > 2 || rows.inputs[i] != even_cut(model.values[node.inputs[i]].shape, 2, local_.parts()[axis])))
-          refuse(
-              "not-executed",
-              fmt::format("the attention '{}' has more operands than queries, keys and values by row", graph_.name(op)),
-              "take context 1");
+          refuse("not-executed",
+                 fmt::format("the attention '{}' has operands besides queries, keys and values divided by row",
+                             graph_.name(op)),
+                 "set context to 1");
       rules.push_back(std::move(rows));
       outputs[0][axis] = rules.back().outputs[0];
       continue;
@@ -116,8 +116,8 @@ void BatchShares::find_forward(OpId op) {
     rules.push_back(cut_node(model, node, std::move(cut), local_.parts()[axis]));
     if (rules.back().partial && !is_loss(how))
       refuse("not-executed",
-             fmt::format("the shares of '{}' ({}) are terms of a sum over what replicas or microbatches divide",
-                         graph_.name(op), node.type),
+             fmt::format("'{}' ({}) sums over the dimension that replicas or microbatches divide", graph_.name(op),
+                         node.type),
              kPredicted);
     for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i][axis] = rules.back().outputs[i];
   }
@@ -171,7 +171,7 @@ void BatchShares::find(OpId op) {
         cuts[axis] = even_cut(value.shape, dimension_of(how.value, axis), local_.parts()[axis]);
         if (!cuts[axis])
           refuse("not-executed",
-                 fmt::format("the {} of the input '{}', {}, are not divided equally among {}",
+                 fmt::format("the {} of the input '{}', {}, cannot be divided equally among {}",
                              axis == 0 ? "samples" : "rows", value.name, text_of(value.shape), local_.parts()[axis]),
                  "take a number of replicas and microbatches that divides them");
       }
@@ -185,14 +185,15 @@ void BatchShares::find(OpId op) {
       const Node& node = model.nodes[how.node];
       const auto is_cut = [&](const Operand& read) { return any_cut(cuts_of(read)); };
       if (!nodes_.contains(how.node) && std::ranges::any_of(how.gradients, is_cut))
-        refuse("not-executed", fmt::format("'{}' is the gradient of no op of the forward pass", graph_.name(op)), "");
+        refuse("not-executed", fmt::format("'{}' is not the gradient of an op of the forward pass", graph_.name(op)),
+               "");
       for (const OpRecipe::Result& result : how.results) {
         const ValueId of = node.inputs[result.position];
         if (any_cut(inputs[result.position]) && !how.reads[result.position].held.is_none())
           refuse("not-executed",
-                 fmt::format("'{}' makes the gradient of '{}', of which each replica uses its own rows",
+                 fmt::format("'{}' makes the gradient of '{}', of which each replica uses only its own rows",
                              graph_.name(op), model.values[of].name),
-                 "take context 1");
+                 "set context to 1");
         make(result, inputs[result.position], of);
       }
       return;
@@ -200,7 +201,7 @@ void BatchShares::find(OpId op) {
     case Kind::add_gradients: {
       const Cuts cuts = cuts_of(how.reads[0]);
       if (cuts != cuts_of(how.reads[1]))
-        refuse("not-executed", fmt::format("'{}' adds gradients that are cut differently", graph_.name(op)), "");
+        refuse("not-executed", fmt::format("'{}' adds gradients that are divided differently", graph_.name(op)), "");
       return make(how.results[0], cuts, how.value);
     }
     case Kind::slice_gradient:
@@ -246,10 +247,11 @@ void BatchShares::find(OpId op) {
       for (const Operand& read : how.reads)
         if (cuts_of(read) != first) {
           if (how.kind == Kind::sum || how.joined)
-            refuse("not-executed", fmt::format("'{}' puts together what is cut differently", graph_.name(op)), "");
+            refuse("not-executed", fmt::format("'{}' combines tensors that are divided differently", graph_.name(op)),
+                   "");
           cuts = local_.whole();
           if (any_cut(cuts_of(read)))
-            refuse("not-executed", fmt::format("'{}' puts together what is cut and what is not", graph_.name(op)), "");
+            refuse("not-executed", fmt::format("'{}' combines divided tensors with whole ones", graph_.name(op)), "");
         }
       std::size_t number = how.first;
       for (const OpRecipe::Result& result : how.results) {
@@ -284,7 +286,7 @@ double BatchShares::part_of_loss(const OpRecipe& how) const {
   const std::string reduction = node.text("reduction", "mean");
   if (part == 1 || reduction == "sum") return 1;
   if (reduction != "mean" || (node.type == "SoftmaxCrossEntropyLoss" && node.inputs.size() > 2))
-    refuse("not-executed", fmt::format("the loss '{}' is no mean over samples that count alike", node.name),
+    refuse("not-executed", fmt::format("the loss '{}' is not a mean over equally weighted samples", node.name),
            "take a loss without weights, with reduction mean or sum");
   return part;
 }

@@ -16,7 +16,7 @@ namespace {
 
 [[noreturn]] void refuse_node(const Node& node, const std::string& why) {
   throw InputError({.code = "not-executed",
-                    .message = fmt::format("the parts of '{}' ({}) are not executed: {}",
+                    .message = fmt::format("executing '{}' ({}) in parts is not supported: {}",
                                            node.name.empty() ? node.type : node.name, node.type, why),
                     .help = kPredicted});
 }
@@ -167,7 +167,7 @@ class NodeRule {
   CutNode run() {
     if (any() || outer_) (this->*rule_of(node_.type))();
     for (std::size_t i = 0; i < given_.size(); ++i)
-      if (given_[i] && !used_[i]) refuse("its operands are cut differently");
+      if (given_[i] && !used_[i]) refuse("its operands are divided differently");
     return std::move(made_);
   }
 
@@ -219,9 +219,9 @@ class NodeRule {
   void need(std::size_t input, std::size_t dimension, const std::vector<std::int64_t>& blocks) {
     if (!given(input)) return;
     const Cut cut{dimension, blocks};
-    if (in(input) && *in(input) != cut) refuse("its operands are cut differently");
+    if (in(input) && *in(input) != cut) refuse("its operands are divided differently");
     if (total(blocks) * static_cast<std::int64_t>(parts_) != shape(input)[dimension])
-      refuse("an operand is not as long as what is cut");
+      refuse("an operand and the divided dimension differ in length");
     in(input) = cut;
     use(input);
   }
@@ -230,7 +230,7 @@ class NodeRule {
   /// the weights.
   void times_weights(std::size_t x_inner, std::size_t outer_of_result, std::size_t inner, std::size_t outer) {
     if (outer_) {
-      if (in(0)) refuse("both its operand and its result are cut");
+      if (in(0)) refuse("both its operand and its result are divided");
       need(1, outer, outer_->blocks);
       if (given(2)) need(2, shape(2).size() - 1, outer_->blocks);
       out() = Cut{outer_of_result, outer_->blocks};
@@ -262,7 +262,7 @@ class NodeRule {
       use(0);
       if (groups > 1) {  // each group alone
         if (in(0)->blocks.size() > 1 || groups % static_cast<std::int64_t>(parts_) != 0)
-          refuse("its groups are not divided among the ranks");
+          refuse("its groups cannot be divided equally among the ranks");
         const std::vector<std::int64_t> blocks{result()[1] / static_cast<std::int64_t>(parts_)};
         need(1, 0, blocks);
         if (given(2)) need(2, 0, blocks);
@@ -272,7 +272,7 @@ class NodeRule {
         made_.partial = true;
       }
     } else if (in(0)) {
-      if (in(0)->dimension > 1) refuse("a convolution looks at the neighbours of each row");
+      if (in(0)->dimension > 1) refuse("a convolution also reads the neighbours of each row");
       use(0);
       out() = in(0);
     }
@@ -307,11 +307,11 @@ class NodeRule {
     if (first == made_.inputs.end()) return;
     const Cut cut = **first;
     const bool split = shape(0).size() == 4;
-    if (cut.dimension > (split ? 1U : 0U)) refuse("attention looks at all rows of the sequence");
+    if (cut.dimension > (split ? 1U : 0U)) refuse("attention reads all rows of the sequence");
     if (cut.blocks.size() > 1) refuse("its heads are not consecutive");
     const auto part = [&](std::int64_t extent) {
       if (extent % static_cast<std::int64_t>(parts_) != 0)
-        refuse(fmt::format("{} heads are not divided among {} ranks", extent, parts_));
+        refuse(fmt::format("{} heads cannot be divided equally among {} ranks", extent, parts_));
       return std::vector<std::int64_t>{extent / static_cast<std::int64_t>(parts_)};
     };
     for (std::size_t i = 0; i < 3; ++i) need(i, cut.dimension, part(shape(i)[cut.dimension]));
@@ -330,7 +330,7 @@ class NodeRule {
       use(1);
       out() = Cut{axis + in(1)->dimension, in(1)->blocks};
     } else if (in(0)) {
-      if (in(0)->dimension == axis) refuse("it looks up rows that are divided");
+      if (in(0)->dimension == axis) refuse("it looks up rows of a table that is divided by row");
       use(0);
       out() = Cut{in(0)->dimension < axis ? in(0)->dimension : in(0)->dimension + shape(1).size() - 1, in(0)->blocks};
     }
@@ -347,7 +347,7 @@ class NodeRule {
         continue;
       }
       if (!in(i)) in(i) = even_cut(shape(i), axis, parts_);
-      if (!in(i) || in(i)->dimension != axis) refuse("its operands are cut differently");
+      if (!in(i) || in(i)->dimension != axis) refuse("its operands are divided differently");
       use(i);
       all.blocks.insert(all.blocks.end(), in(i)->blocks.begin(), in(i)->blocks.end());
     }
@@ -369,7 +369,7 @@ class NodeRule {
       for (std::size_t i = 0; i < made_.inputs.size(); ++i) {
         if (!in(i)) continue;
         const bool rows = node_.type == "ExpertCombine" && i == 0;
-        if (in(i)->dimension != (rows ? 1U : 0U)) refuse("it looks at all tokens of a sample, and at all experts");
+        if (in(i)->dimension != (rows ? 1U : 0U)) refuse("it reads all tokens of a sample and all experts");
         Cut samples{0, in(i)->blocks};
         for (std::int64_t& block : samples.blocks) block /= rows ? capacity : 1;
         return samples;
@@ -399,7 +399,7 @@ class NodeRule {
   void recurrent() {
     if (node_.integer("layout", 0) != 0) refuse("its layout is 1");
     if (!in(0)) return;
-    if (in(0)->dimension != 1) refuse("it goes from one step of the sequence to the next");
+    if (in(0)->dimension != 1) refuse("each step of the sequence needs the one before");
     use(0);
     const auto blocks = in(0)->blocks;
     if (given(4)) need(4, 0, blocks);
@@ -436,7 +436,7 @@ class NodeRule {
   // --- element by element, or along dimensions that are not cut ---
 
   void loss() {
-    if (!in(0)) refuse("its labels are cut and its logits are not");
+    if (!in(0)) refuse("its labels are divided, but its logits are not");
     const std::size_t rank = shape(0).size();
     const bool second = node_.type != "SoftmaxCrossEntropy" || rank == 4;
     const std::size_t classes = second ? std::min<std::size_t>(1, rank - 1) : rank - 1, at = in(0)->dimension;
@@ -447,7 +447,7 @@ class NodeRule {
   }
   void images() {
     const std::size_t most = node_.type.ends_with("Pool") || node_.type == "Resize" ? 1 : 0;
-    if (!in(0) || in(0)->dimension > most) refuse("it looks at several rows");
+    if (!in(0) || in(0)->dimension > most) refuse("it reads several rows at once");
     use(0);
     for (std::size_t i = 0; i < made_.outputs.size(); ++i)
       if (!node_.outputs[i].is_none()) out(i) = in(0);
@@ -457,8 +457,8 @@ class NodeRule {
     const Cut cut = **first;
     const std::size_t rank = shape(0).size(), axis = axis_at(node_.integer("axis", -1), rank);
     const bool norm = node_.type.ends_with("Normalization");
-    if (norm ? cut.dimension >= axis : cut.dimension == axis) refuse("it looks at what is in different parts");
-    if (norm && !in(0)) refuse("its parameters are cut, and its operand is not");
+    if (norm ? cut.dimension >= axis : cut.dimension == axis) refuse("it combines elements of different parts");
+    if (norm && !in(0)) refuse("its parameters are divided, but its operand is not");
     if (node_.type == "GatherElements")
       for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) need(i, cut.dimension, cut.blocks);
     use(0);
@@ -466,17 +466,17 @@ class NodeRule {
       if (!node_.outputs[i].is_none()) out(i) = cut;
   }
   void reduction() {
-    if (!in(0)) refuse("its axes are cut");
+    if (!in(0)) refuse("its axes are divided");
     use(0);
     std::vector<std::int64_t> axes = numbers_of(model_, node_, "axes", 1);
     const std::size_t rank = shape(0).size();
     std::size_t before = 0;  // removed dimensions before the cut one
     for (const std::int64_t axis : axes) {
       const std::size_t at = axis_at(axis, rank);
-      if (at == in(0)->dimension) refuse("it adds up what is in different parts");
+      if (at == in(0)->dimension) refuse("it adds up elements of different parts");
       before += at < in(0)->dimension ? 1U : 0U;
     }
-    if (axes.empty()) refuse("it adds up what is in different parts");
+    if (axes.empty()) refuse("it adds up elements of different parts");
     out() = Cut{in(0)->dimension - (node_.integer("keepdims", 1) != 0 ? 0 : before), in(0)->blocks};
   }
   void elementwise() {
@@ -492,9 +492,9 @@ class NodeRule {
     MaybeCut cut;  // of the result
     for (std::size_t i = 0; i < made_.inputs.size(); ++i) {
       if (!in(i)) continue;
-      if (!fits(i)) refuse("what it computes of parts is not known");
+      if (!fits(i)) refuse("its result for parts is not known");
       cut = Cut{rank - shape(i).size() + in(i)->dimension, in(i)->blocks};
-      if (shape(i)[in(i)->dimension] != result()[cut->dimension]) refuse("what is cut is repeated");
+      if (shape(i)[in(i)->dimension] != result()[cut->dimension]) refuse("the divided dimension is broadcast");
       break;
     }
     if (!cut) return;
@@ -531,7 +531,7 @@ Cut cut_after(const Model& model, const ViewStep& step, const Cut& cut, std::siz
   const MaybeCut made = step.kind == ViewStep::Kind::output ? after_output(model, node, step.index, cut, parts)
                         : step.kind == ViewStep::Kind::undo ? after_undo(model, node, cut, parts)
                                                             : after_part(model, node, step.index, cut, parts);
-  if (!made) refuse_node(node, "what it shows is not divided as what it looks at");
+  if (!made) refuse_node(node, "the view is not divided like the tensor that it shows");
   return *made;
 }
 

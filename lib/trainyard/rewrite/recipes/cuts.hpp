@@ -12,7 +12,7 @@ namespace trainyard::detail {
 using MaybeCut = std::optional<Cut>;
 
 /// The remedy for computations that are not executed.
-inline constexpr const char* kPredicted = "`trainyard simulate` predicts this step all the same";
+inline constexpr const char* kPredicted = "`trainyard simulate` can still predict this step";
 
 /// Cut of an array of this shape along a dimension, in one block. Nothing if the parts would not be equal.
 MaybeCut even_cut(const Shape& shape, std::size_t dimension, std::size_t parts);

@@ -34,9 +34,10 @@ ValueId LocalModel::value(ValueId id, const Cuts& cuts) {
     if (cuts[axis]) {
       std::int64_t& extent = local.shape[cuts[axis]->dimension];
       if (extent % static_cast<std::int64_t>(parts_[axis]) != 0)
-        refuse("not-executed",
-               fmt::format("'{}', {}, is not divided equally among {}", local.name, text_of(local.shape), parts_[axis]),
-               "take a divisor");
+        refuse(
+            "not-executed",
+            fmt::format("'{}', {}, cannot be divided equally among {}", local.name, text_of(local.shape), parts_[axis]),
+            "take a number that divides them");
       extent /= static_cast<std::int64_t>(parts_[axis]);
     }
   local.role = Value::Role::activation;  // it only provides a shape
@@ -132,8 +133,8 @@ Cut LocalModel::within(const Cut& cut, const Cuts& cuts) const {
       for (std::int64_t& block : local.blocks) {
         if (block % static_cast<std::int64_t>(parts_[axis]) != 0)
           refuse("not-executed",
-                 fmt::format("{} rows that ranks share are not divided among {} more", block, parts_[axis]),
-                 "take a divisor");
+                 fmt::format("{} rows that ranks share cannot be divided again among {}", block, parts_[axis]),
+                 "take a number that divides them");
         block /= static_cast<std::int64_t>(parts_[axis]);
       }
   return local;

@@ -153,8 +153,8 @@ class PiecesRecipe {
     const ValueId like = shares(1).value_of(tensor);
     if (!cut || cut->blocks.size() != 1 || like.is_none())
       refuse("not-executed",
-             fmt::format("'{}', which goes between stages, is not divided by samples alone", graph_.name(tensor)),
-             "take as many replicas in both");
+             fmt::format("'{}', which is sent between stages, is not divided by samples only", graph_.name(tensor)),
+             "give both stages the same number of replicas");
     if (joins) {
       how.joined = cut;
       const std::size_t replicas = parts / inputs.size();

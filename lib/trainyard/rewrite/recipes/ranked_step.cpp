@@ -32,8 +32,7 @@ class RankedRecipe {
         like_(graph.tensor_count(), ValueId::none()),
         value_(recipe.model.values.size()) {
     if (options.fold > 0)
-      throw InputError(
-          {.code = "not-executed", .message = "ranks that stand for others are not executed", .help = "take no fold"});
+      throw InputError({.code = "not-executed", .message = "folded ranks cannot be executed", .help = "do not fold"});
     for (const OpId op : graph.topological_order()) find(op);
     for (const OpId op : graph.ops()) find_parameter(op);
   }
@@ -54,8 +53,8 @@ class RankedRecipe {
 
   [[noreturn]] void refuse(OpId op, const std::string& why) const {
     throw InputError({.code = "not-executed",
-                      .message = fmt::format("what a rank computes of '{}' ({}) is not executed: {}", graph_.name(op),
-                                             graph_.type(op), why),
+                      .message = fmt::format("executing the share of a rank in '{}' ({}) is not supported: {}",
+                                             graph_.name(op), graph_.type(op), why),
                       .help = kPredicted});
   }
   const Model& model() const { return from_.model; }
@@ -93,8 +92,8 @@ class RankedRecipe {
     const MaybeCut cut = even_cut(of, at, ranks_);
     if (!cut)
       throw InputError({.code = "not-executed",
-                        .message = fmt::format("'{}', {}, is not divided equally among {} ranks", graph_.name(tensor),
-                                               text_of(of), ranks_),
+                        .message = fmt::format("'{}', {}, cannot be divided equally among {} ranks",
+                                               graph_.name(tensor), text_of(of), ranks_),
                         .help = "take a number of ranks that divides it"});
     return cut;
   }
@@ -157,11 +156,11 @@ class RankedRecipe {
     }
   }
   [[noreturn]] void refuse_rewritten(OpId op) const {
-    throw InputError({.code = "not-executed",
-                      .message = fmt::format("ranks of a graph that is rewritten already, as '{}' is, are not "
-                                             "executed",
-                                             graph_.name(op)),
-                      .help = "make tensor ranks before replicas and microbatches"});
+    throw InputError(
+        {.code = "not-executed",
+         .message = fmt::format("tensor ranks of a graph whose op '{}' is already rewritten cannot be executed",
+                                graph_.name(op)),
+         .help = "make tensor ranks before replicas and microbatches"});
   }
 
   /// A sum of gradients of `value` is divided if any of its terms is. Returns its cut.
@@ -193,7 +192,7 @@ class RankedRecipe {
     }
     const auto divided = [&](const Shape& of, std::size_t at) {
       MaybeCut cut = even_cut(of, at, ranks_);
-      if (!cut) refuse(op, fmt::format("{} is not divided equally among {} ranks", text_of(of), ranks_));
+      if (!cut) refuse(op, fmt::format("{} cannot be divided equally among {} ranks", text_of(of), ranks_));
       return cut;
     };
     MaybeCut outer;
@@ -221,7 +220,7 @@ class RankedRecipe {
     if (is_shared_loss(op)) return find_loss(op, how, std::move(inputs));
     CutNode& made = rules_[how.node];
     if (way == RankWay::vocabulary) {  // each rank looks up what is in its rows; other results are 0
-      if (node.integer("axis", 0) != 0 || inputs[1]) refuse(op, "it looks up no rows of a table");
+      if (node.integer("axis", 0) != 0 || inputs[1]) refuse(op, "it does not look up rows of a table");
       made = {{divided(shape(node.inputs[0]), 0), std::nullopt}, {std::nullopt}, true};
     } else {
       made = cut_node(model(), node, std::move(inputs), ranks_, outer);
@@ -289,7 +288,7 @@ class RankedRecipe {
     const Node loss = model().nodes[whole.node];
     const std::int64_t rows = loss_rows(loss), n = static_cast<std::int64_t>(ranks_);
     if (each.count > 4 * ranks_ && rows % n != 0)
-      refuse(op, fmt::format("its {} rows are not divided equally among {} ranks", rows, n));
+      refuse(op, fmt::format("its {} rows cannot be divided equally among {} ranks", rows, n));
     const Cut cut{0, {rows / n}};
     for (std::size_t i = 0; i < each.count; ++i) {
       const OpId part{each.first + i};
@@ -335,16 +334,17 @@ class RankedRecipe {
     const RankLayout is = made_.layout[tensor];
     const bool part = is == RankLayout::share || is == RankLayout::rows;
     if (part != cut.has_value() || (partial && is != RankLayout::partial))
-      refuse(op, fmt::format("'{}' would be {} on each rank, and is {}", graph_.name(tensor), part ? "a part" : "whole",
-                             cut       ? "a part"
-                             : partial ? "a term of a sum"
-                                       : "whole"));
+      refuse(op,
+             fmt::format("'{}' should be {} on each rank, but is {}", graph_.name(tensor), part ? "a part" : "whole",
+                         cut       ? "a part"
+                         : partial ? "a term of a sum"
+                                   : "whole"));
   }
   void check_gradient(OpId op, const OpRecipe& how, TensorId tensor, const MaybeCut& cut) {
     check(op, tensor, tensor_[tensor]);
     if (cut || made_.layout[tensor] == RankLayout::partial) return;
     if (std::ranges::any_of(rule(how.node).outputs, [](const MaybeCut& each) { return each.has_value(); }))
-      refuse(op, fmt::format("'{}' is a term of a sum that no collective makes", graph_.name(tensor)));
+      refuse(op, fmt::format("'{}' is a term of a sum that no collective adds up", graph_.name(tensor)));
   }
 
   /// Finds the cut of a parameter, which is that of its gradient.
@@ -385,7 +385,7 @@ class RankedRecipe {
     }
     cuts = local_.through(operand.views, std::move(cuts));
     if (cuts[0] == wanted) return;
-    if (cuts[0]) refuse(op, "an operand that is divided is needed whole");
+    if (cuts[0]) refuse(op, "a divided operand is needed whole");
     operand.parts.push_back({wanted, rank, ranks_});
   }
 
@@ -420,7 +420,7 @@ class RankedRecipe {
         if (reads.size() < 2) {  // only one rank adds whole terms
           how.kind = Kind::sum;
           how.results[0].like = how.value;
-          if (how.results[0].parts.size() > 1) refuse(op, "its sum is several tensors");
+          if (how.results[0].parts.size() > 1) refuse(op, "its sum consists of several tensors");
         }
         how.reads = std::move(reads);
         return how;

@@ -46,7 +46,7 @@ class ReplicatedRecipe {
                  .experts = options.experts}),
         experts_(graph),
         context_(graph, options.context, options.exchange) {
-    if (options.fold > 0) refuse("not-executed", "replicas that stand for others are not executed", "take no fold");
+    if (options.fold > 0) refuse("not-executed", "folded replicas cannot be executed", "do not fold");
     for (const OpId op : graph.ops()) shares_.is_attention[op] = options.context > 1 && context_.is_attention(op);
     shares_.find();
     if (options.experts > 1) find_experts();
@@ -165,8 +165,8 @@ class ReplicatedRecipe {
       const Operand read = term_of(op, how.reads[0]);
       if (zero() > 0 && (!read.views.empty() || how.range || !updated.emplace(read.tensor, how.value).second))
         refuse("not-executed",
-               fmt::format("ZeRO {} of '{}', whose update reads part of a gradient, or one that another reads, "
-                           "is not executed",
+               fmt::format("ZeRO {} cannot be executed for '{}': its update reads part of a gradient, or one that "
+                           "another update reads",
                            zero(), graph_.name(op)),
                "take stage 0");
       updated.emplace(read.tensor, how.value);
@@ -208,7 +208,7 @@ class ReplicatedRecipe {
     for (const Operand& term : from_.ops[sum].reads)
       if (graph_.colocation_group(graph_.producer(term.tensor)) == graph_.colocation_group(update)) return term;
     if (zero() > 0)
-      refuse("not-executed", fmt::format("'{}' updates a copy that makes no gradient", graph_.name(update)),
+      refuse("not-executed", fmt::format("'{}' updates a copy that has no gradient", graph_.name(update)),
              "take stage 0");
     return read;
   }
@@ -223,7 +223,7 @@ class ReplicatedRecipe {
     }
     if (sizes.size() > 1)
       refuse("not-executed",
-             fmt::format("ZeRO {} of '{}', of which copies share other parameters too, is not executed", zero(),
+             fmt::format("ZeRO {} cannot be executed for '{}', whose copies also share other parameters", zero(),
                          graph_.name(sum)),
              "take stage 0");
   }
@@ -247,9 +247,9 @@ class ReplicatedRecipe {
     const MaybeCut cut = even_cut(from_.model.values[value].shape, 0, options_.experts);
     if (!cut)
       refuse("not-executed",
-             fmt::format("the experts of '{}' are not divided among {} replicas", from_.model.values[value].name,
-                         options_.experts),
-             "take a divisor");
+             fmt::format("the experts of '{}' cannot be divided equally among {} replicas",
+                         from_.model.values[value].name, options_.experts),
+             "take a number of replicas that divides the experts");
     return *cut;
   }
   /// Cuts of arrays of experts: the replica's own experts, for the samples of its group.
@@ -287,7 +287,8 @@ class ReplicatedRecipe {
           for (std::size_t d = 0; read.tensor == tensor && d < shape.size(); ++d)
             if (const MaybeCut cut = even_cut(shape, d, c); cut && shows_heads(read, *cut)) return *cut;
     }
-    refuse("not-executed", fmt::format("the heads of '{}' are not divided among {} replicas", graph_.name(tensor), c),
+    refuse("not-executed",
+           fmt::format("the heads of '{}' cannot be divided equally among {} replicas", graph_.name(tensor), c),
            "exchange by all-gather");
   }
   bool shows_heads(const Operand& read, const Cut& cut) {
@@ -349,8 +350,8 @@ class ReplicatedRecipe {
     for (OpRecipe::Result& result : how.results) {
       Operand& part = result.parts[0];
       if (!part.views.empty())
-        refuse("not-executed", fmt::format("'{}' makes several tensors of one array", graph_.name(op)),
-               "take context 1");
+        refuse("not-executed", fmt::format("'{}' makes several tensors from one array", graph_.name(op)),
+               "set context to 1");
       if (how.kind == OpRecipe::Kind::forward)
         outputs[result.position] = form_of_part(part.tensor, context_.made[part.tensor]);
       part.tensor = named(part.tensor, replica, made);
@@ -432,7 +433,7 @@ class ReplicatedRecipe {
     using Part = ContextUse::Part;
     const TensorId tensor = each.tensors.front();
     const ValueId like = shares_.value_of(tensor);
-    if (like.is_none()) refuse("not-executed", fmt::format("'{}' is part of an array", graph_.name(tensor)), "");
+    if (like.is_none()) refuse("not-executed", fmt::format("'{}' is only a part of an array", graph_.name(tensor)), "");
     Exchanged how{each.kind, std::nullopt, std::nullopt};
     Cuts after;
     if (options_.experts > 1) {
@@ -571,7 +572,8 @@ class ReplicatedRecipe {
   ValueId gradient_shape(TensorId tensor) {
     const ValueId like = shares_.value_of(tensor);
     if (like.is_none())
-      refuse("not-executed", fmt::format("'{}' is part of a gradient", graph_.name(tensor)), "take a parameter server");
+      refuse("not-executed", fmt::format("'{}' is only a part of a gradient", graph_.name(tensor)),
+             "take a parameter server");
     if (!is_of_experts(graph_.producer(tensor))) return like;
     return shares_.local().value(like, form_of_experts(shares_.local().whole(), like));
   }

@@ -43,7 +43,7 @@ class SplitRecipe {
  private:
   [[noreturn]] void refuse(const std::string& why) const {
     throw InputError({.code = "not-executed",
-                      .message = fmt::format("parts of '{}' ({}) along its {} dimension are not executed: {}",
+                      .message = fmt::format("executing '{}' ({}) in parts along its {} dimension is not supported: {}",
                                              split_.op, graph_.type(op_), name_of(split_.dimension), why),
                       .help = kPredicted});
   }
@@ -54,13 +54,13 @@ class SplitRecipe {
   /// Finds what each part computes of the node.
   void find() {
     if (how().kind != OpRecipe::Kind::forward && how().kind != OpRecipe::Kind::backward)
-      refuse("it computes no operator of the model");
+      refuse("it does not compute an operator of the model");
     std::vector<MaybeCut> inputs(node().inputs.size());
     MaybeCut outer;
     const bool batch = split_.dimension == SplitDimension::batch;
     const Shape& of = shape(batch ? node().inputs[0] : node().outputs[0]);
     const MaybeCut cut = even_cut(of, batch ? 0 : node().type == "Conv" ? 1 : of.size() - 1, split_.parts);
-    if (!cut) refuse(fmt::format("{} is not divided equally in {}", text_of(of), split_.parts));
+    if (!cut) refuse(fmt::format("{} cannot be divided into {} equal parts", text_of(of), split_.parts));
     (batch ? inputs[0] : outer) = cut;
     rule_ = cut_node(from_.model, node(), std::move(inputs), split_.parts, outer);
   }
@@ -131,7 +131,7 @@ class SplitRecipe {
       each_read(how(), [&](const Operand& read, const MaybeCut& wanted) {
         if (!read.tensor.is_none() && made_.name(op) == split_name(read.tensor)) made.cut = cut_before(read, wanted);
       });
-      if (!made.cut) refuse(fmt::format("'{}' is not divided as it is read", made_.name(made_.inputs(op)[0])));
+      if (!made.cut) refuse(fmt::format("'{}' is not divided in the way it is read", made_.name(made_.inputs(op)[0])));
       return made;
     }
     if (rest.starts_with("/sum/")) made.kind = OpRecipe::Kind::sum;
@@ -164,7 +164,7 @@ class SplitRecipe {
       if (!read.tensor.is_none()) {
         const auto whole = names_.find(graph_.name(read.tensor));
         if (!whole || names_.find(fmt::format("{}:0", split_name(read.tensor))))
-          refuse(fmt::format("'{}' is divided otherwise", graph_.name(read.tensor)));
+          refuse(fmt::format("'{}' is divided differently", graph_.name(read.tensor)));
         read.tensor = *whole;
       }
       if (wanted) read.parts.push_back({wanted, part, split_.parts});
@@ -175,7 +175,7 @@ class SplitRecipe {
     for (const MaybeCut& cut : rule_.outputs) outputs.push_back({cut});
     for (OpRecipe::Result& result : made.results)
       for (Operand& each : result.parts) {
-        if (!each.views.empty()) refuse("it makes several tensors of one array");
+        if (!each.views.empty()) refuse("it makes several tensors from one array");
         each.tensor = names_.at(fmt::format("{}/part{}", graph_.name(each.tensor), part));
       }
     made.node = local_.node(made.node, inputs, outputs);
