@@ -45,22 +45,22 @@ TEST_CASE("a network by hand is refused where its parts do not fit, and the mess
   CHECK(refused([&](Model& m) { m.values[w].shape = {63, 10}; }).starts_with("shape-mismatch: Linear 'fc': "));
   CHECK(refused([&](Model& m) {
           m.values[y].shape = {1, 1};
-        }) == "shape-mismatch: Linear 'fc': its output 'y' is 1x1, and its inputs make 32x10");
+        }) == "shape-mismatch: Linear 'fc': its output 'y' is 1x1, but its inputs give 32x10");
   CHECK(refused([&](Model& m) { m.values[x].shape = {-32, 64}; }) == "range: 'x' has a dimension of -32");
   CHECK(refused([&](Model& m) { m.nodes[fc].inputs.clear(); }) == "shape-mismatch: Linear 'fc': input 0 is missing");
   CHECK(refused([&](Model& m) { m.nodes[fc].inputs[1] = ValueId{99}; }) ==
-        "unknown-value: Linear 'fc' names value 99, and there are 4");
+        "unknown-value: Linear 'fc' names value 99, but there are 4 values");
   CHECK(refused([&](Model& m) { m.outputs = {ValueId{99}}; }) ==
-        "unknown-value: a list of inputs or outputs names value 99, and there are 4");
+        "unknown-value: a list of inputs or outputs names value 99, but there are 4 values");
   CHECK(refused([&](Model& m) {
           m.values.push_back({.name = "other"});
           m.outputs = {ValueId{4}};
-        }) == "unknown-value: the output 'other' is made by no node, and is not given");
+        }) == "unknown-value: no node makes the output 'other', and it is not given");
   CHECK(refused([&](Model& m) { m.outputs = {y, x, w}; }) == "");
   CHECK(refused([&](Model& m) { std::swap(m.nodes[fc], m.nodes[relu]); }) ==
         "order: Relu 'relu' reads 'y', which no node before it makes");
   CHECK(refused([&](Model& m) { m.nodes[relu].outputs = {y}; }) ==
-        "two-producers: Relu 'relu' makes 'y', which is there already");
+        "two-producers: Relu 'relu' makes 'y', which already exists");
 }
 
 TEST_CASE("an operator of the caller's own has its domain before its name") {

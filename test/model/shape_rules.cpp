@@ -311,7 +311,7 @@ TEST_CASE("what does not fit is refused with the node, the operator and the reas
   CHECK(message_of([](MadeModel& m) { m.node("Softmaxx", {m.input({2})}); }) ==
         "unknown-operator: Softmaxx 'Softmaxx0': the shapes that this operator produces are not known");
   CHECK(message_of([](MadeModel& m) { m.node("NonZero", {m.input({2})}); }) ==
-        "unknown-shape: NonZero 'NonZero0': how much it produces depends on the data");
+        "unknown-shape: NonZero 'NonZero0': the size of its output depends on the data");
   CHECK(message_of([](MadeModel& m) {
           m.node("Reshape", {m.input({2, 3}), m.input({2}, DataType::int64)});
         }) ==
@@ -344,7 +344,8 @@ TEST_CASE("inputs that costs and gradients read by place are there, and no other
   CHECK(refused("SoftmaxCrossEntropyLoss", {{2, 3}}) == "input 1 is missing");
   CHECK(refused("BatchNormalization", {image}, {{"training_mode", whole(1)}}) == "input 1 is missing");
   CHECK(refused("InstanceNormalization", {image}) == "input 1 is missing");
-  CHECK(refused("GroupNormalization", {image}, {{"num_groups", whole(3)}}) == "4 channels are not 3 groups");
+  CHECK(refused("GroupNormalization", {image}, {{"num_groups", whole(3)}}) ==
+        "4 channels cannot be divided into 3 groups");
   CHECK(refused("Attention", {rows, {}, rows}) == "input 1 is missing");
   CHECK(refused("Attention", {rows, {8}, rows}) == "query, key and value have different numbers of dimensions");
   for (const char* type : {"Add", "Div", "Mul", "Pow", "Sub"}) {

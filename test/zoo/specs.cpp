@@ -103,7 +103,7 @@ TEST_CASE("numbers that do not fit each other are refused in their own names") {
   CHECK(finding_of("vit_b_16:image=100").code == "does-not-divide");
   CHECK(finding_of("nasnet_mobile:filters=6").code == "does-not-divide");
   CHECK(finding_of("deepseek_v3:rotary=3").message == "rotary=3 is not a multiple of 2");
-  CHECK(finding_of("gnmt:hidden=1").help == "the least multiple is 2");
+  CHECK(finding_of("gnmt:hidden=1").help == "the smallest multiple is 2");
   CHECK(finding_of("gpt2:seq=2048").help == "add positions=2048");
   CHECK(finding_of("bert_base:seq=513").code == "range");
 }

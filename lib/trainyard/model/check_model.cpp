@@ -55,7 +55,7 @@ class ModelChecker {
       if (extent < 0 || extent > kLargestDimension)
         refuse("range", fmt::format("'{}' has a dimension of {}", value.name, extent), "dimensions are from 0 to 2^40");
     if (value.shape.size() > kMostDimensions)
-      refuse("range", fmt::format("'{}' has {} dimensions", value.name, value.shape.size()), "64 are the most");
+      refuse("range", fmt::format("'{}' has {} dimensions", value.name, value.shape.size()), "give at most 64");
     elements(value.shape);  // throws if it is too large
   }
   void check_id(ValueId id, const std::string& where) const {
@@ -67,18 +67,18 @@ class ModelChecker {
     for (const ValueId input : node.inputs)
       if (!input.is_none() && model_.values[input].role == Value::Role::activation && !made_[input])
         refuse("order", fmt::format("{} reads '{}', which no node before it makes", described(node), name(input)),
-               "put nodes behind those whose outputs they read; what is given has role input");
+               "put each node behind the nodes whose outputs it reads; give inputs the role input");
     for (const ValueId output : node.outputs) {
       if (output.is_none()) continue;
       if (made_[output])
-        refuse("two-producers", fmt::format("{} makes '{}', which is there already", described(node), name(output)),
-               "give each node outputs of its own");
+        refuse("two-producers", fmt::format("{} makes '{}', which already exists", described(node), name(output)),
+               "give each node its own outputs");
       made_[output] = true;
     }
     const auto known = [&](ValueId value) { return value.is_none() || model_.values[value].shape_known; };
     if (!std::ranges::all_of(node.inputs, known) || !std::ranges::all_of(node.outputs, known)) return;
     if (!has_shape_rule(node.type) && node.type.find("::") == std::string::npos)
-      detail::refuse_operator(node, fmt::format("name the domain of one of your own: 'my::{}'", node.type));
+      detail::refuse_operator(node, fmt::format("name the domain of a custom operator: 'my::{}'", node.type));
     infer_shapes(inferred_, id);
     for (const ValueId output : node.outputs) {
       if (output.is_none()) continue;
@@ -87,16 +87,16 @@ class ModelChecker {
       if (found.shape == given) continue;
       const std::string made = text_of(std::exchange(found.shape, given));
       refuse("shape-mismatch",
-             fmt::format("{}: its output '{}' is {}, and its inputs make {}", described(node), name(output),
+             fmt::format("{}: its output '{}' is {}, but its inputs give {}", described(node), name(output),
                          text_of(given), made),
-             "infer_shapes() fills in the shapes of outputs");
+             "let infer_shapes() fill in the shapes of outputs");
     }
   }
 
   void check_output(ValueId id) const {
     if (model_.values[id].role == Value::Role::activation && !made_[id])
-      refuse("unknown-value", fmt::format("the output '{}' is made by no node, and is not given", name(id)),
-             "outputs are what nodes make, inputs and parameters");
+      refuse("unknown-value", fmt::format("no node makes the output '{}', and it is not given", name(id)),
+             "name outputs of nodes, inputs or parameters");
   }
 
   const Model& model_;

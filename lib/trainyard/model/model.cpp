@@ -70,7 +70,7 @@ std::int64_t elements(const Shape& shape) {
   for (const std::int64_t extent : shape) {
     if (__builtin_mul_overflow(product, extent, &product) || product > kMostElements) {
       refuse("too-large", fmt::format("an array of {} has too many elements", text_of(shape)),
-             "an array may have 2^59 elements");
+             "an array may have at most 2^59 elements");
     }
   }
   return product;

@@ -34,7 +34,7 @@ void gather_nd(ShapeContext& context) {
   context.require(batch >= 0 && batch < static_cast<std::int64_t>(index.size()), "batch_dims is out of range");
   const auto used = batch + index.back();
   context.require(used <= static_cast<std::int64_t>(x.size()),
-                  fmt::format("an index of {} numbers into {}", index.back(), text_of(x)));
+                  fmt::format("an index of {} numbers does not fit {}", index.back(), text_of(x)));
   Shape y(index.begin(), index.end() - 1);
   y.insert(y.end(), x.begin() + used, x.end());
   context.output(0, std::move(y), context.type(0));
@@ -46,7 +46,7 @@ void one_hot(ShapeContext& context) {
   Shape y = context.shape(0);
   std::int64_t axis = context.node().integer("axis", -1);
   const auto rank = static_cast<std::int64_t>(y.size());
-  context.require(axis >= -rank - 1 && axis <= rank, fmt::format("axis {} of {} dimensions", axis, rank + 1));
+  context.require(axis >= -rank - 1 && axis <= rank, fmt::format("axis {} is outside {} dimensions", axis, rank + 1));
   if (axis < 0) axis += rank + 1;
   y.insert(y.begin() + axis, context.scalar(1));
   context.output(0, std::move(y), context.has(2) ? context.type(2) : DataType::float32);
@@ -58,7 +58,7 @@ void top_k(ShapeContext& context) {
   Shape y = context.shape(0);
   const std::size_t axis = context.axis(context.node().integer("axis", -1), y.size());
   const std::int64_t k = context.node().has_attribute("k") ? context.node().integer("k", 0) : context.scalar(1);
-  context.require(k >= 0 && k <= y[axis], fmt::format("the {} largest of {}", k, y[axis]));
+  context.require(k >= 0 && k <= y[axis], fmt::format("it takes the {} largest of {}", k, y[axis]));
   y[axis] = k;
   context.output(1, y, DataType::int64);
   context.output(0, std::move(y), context.type(0));
@@ -70,7 +70,7 @@ void top_k(ShapeContext& context) {
 /// Experts chosen [B, S, k] -> slot of each choice in [E, B, C], or -1 if its expert is full. First choices are served
 /// before second ones, earlier tokens before later ones.
 void expert_slots(ShapeContext& context) {
-  context.require(context.rank(0) == 3, "the choices are not [samples, tokens, choices]");
+  context.require(context.rank(0) == 3, "the choices do not have the shape [samples, tokens, choices]");
   context.output(0, context.shape(0), DataType::int64);
 }
 
@@ -79,9 +79,9 @@ void expert_dispatch(ShapeContext& context) {
   const Shape& x = context.shape(0);
   const Shape& slots = context.shape(1);
   context.require(x.size() == 3 && slots.size() == 3 && x[0] == slots[0] && x[1] == slots[1],
-                  fmt::format("the rows {} are not those of the tokens {}", text_of(slots), text_of(x)));
+                  fmt::format("the rows {} do not match the tokens {}", text_of(slots), text_of(x)));
   const std::int64_t experts = context.small_integer("experts", 1), capacity = context.small_integer("capacity", 1);
-  context.require(experts >= 1 && capacity >= 1, "it needs at least one expert, and a capacity of at least one");
+  context.require(experts >= 1 && capacity >= 1, "it needs at least one expert and a capacity of at least 1");
   context.require(capacity <= kLargestDimension / std::max<std::int64_t>(1, x[0]), "the capacity is too large");
   context.output(0, {experts, x[0] * capacity, x[2]}, context.type(0));
 }
@@ -96,7 +96,7 @@ void expert_combine(ShapeContext& context) {
   context.output(0, {weights[0], weights[1], y[2]}, context.type(0));
 }
 
-void depends_on_data(ShapeContext& context) { context.unknown("how much it produces depends on the data"); }
+void depends_on_data(ShapeContext& context) { context.unknown("the size of its output depends on the data"); }
 
 constexpr NamedRule kIndexingRules[] = {
     {"Compress", depends_on_data},

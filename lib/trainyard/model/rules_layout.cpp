@@ -54,7 +54,8 @@ void flatten(ShapeContext& context) {
   const Shape& x = context.shape(0);
   const auto rank = static_cast<std::int64_t>(x.size());
   std::int64_t axis = context.node().integer("axis", 1);
-  context.require(axis >= -rank && axis <= rank, fmt::format("axis {} of an array of {} dimensions", axis, rank));
+  context.require(axis >= -rank && axis <= rank,
+                  fmt::format("axis {} is outside an array of {} dimensions", axis, rank));
   if (axis < 0) axis += rank;
   const auto middle = x.begin() + axis;
   context.output(0, {elements(Shape(x.begin(), middle)), elements(Shape(middle, x.end()))}, context.type(0));
@@ -156,11 +157,11 @@ void split(ShapeContext& context) {
   context.require(parts.size() == count, fmt::format("{} parts for {} outputs", parts.size(), count));
   std::int64_t sum = 0;
   for (const std::int64_t part : parts) {
-    context.require(part >= 0 && part <= kLargestDimension, fmt::format("a part of {}", part));
+    context.require(part >= 0 && part <= kLargestDimension, fmt::format("a part has size {}", part));
     sum += part;
     context.require(sum <= kLargestDimension, "the parts are too large");
   }
-  context.require(sum == x[axis], fmt::format("the parts make {} where the dimension has {}", sum, x[axis]));
+  context.require(sum == x[axis], fmt::format("the parts add up to {}, but the dimension has {}", sum, x[axis]));
   const Shape whole = x;
   for (std::size_t i = 0; i < count; ++i) {
     Shape y = whole;
@@ -235,13 +236,13 @@ void depth_to_space(ShapeContext& context) {
   const bool spread = context.node().type == "DepthToSpace";
   const std::int64_t square = block * block;
   if (spread) {
-    context.require(x[1] % square == 0, fmt::format("{} channels do not divide by {}", x[1], square));
+    context.require(x[1] % square == 0, fmt::format("{} channels are not divisible by {}", x[1], square));
     context.output(0,
                    {x[0], x[1] / square, checked_product(context, x[2], block), checked_product(context, x[3], block)},
                    context.type(0));
   } else {
     context.require(x[2] % block == 0 && x[3] % block == 0,
-                    fmt::format("{} does not divide into blocks of {}", text_of(x), block));
+                    fmt::format("{} cannot be divided into blocks of {}", text_of(x), block));
     context.output(0, {x[0], checked_product(context, x[1], square), x[2] / block, x[3] / block}, context.type(0));
   }
 }

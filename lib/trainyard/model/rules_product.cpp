@@ -53,7 +53,7 @@ void linear(ShapeContext& context) {
   context.require_rank(0, 1);
   Shape y = context.shape(0);
   const Shape& weight = context.shape(1);
-  context.require(weight.size() == 2, fmt::format("the weight {} is no matrix", text_of(weight)));
+  context.require(weight.size() == 2, fmt::format("the weight {} is not a matrix", text_of(weight)));
   require_equal_depth(context, y.back(), weight[0]);
   y.back() = weight[1];
   if (context.has(2)) {
@@ -179,11 +179,12 @@ void attention(ShapeContext& context) {
     const std::int64_t heads = context.small_integer("q_num_heads", 1);
     const std::int64_t shared = context.small_integer("kv_num_heads", 1);
     context.require(heads >= 1 && shared >= 1, "the number of heads is below 1");
-    context.require(v.back() <= kLargestDimension && v.back() / shared <= kLargestDimension / heads, "too large");
+    context.require(v.back() <= kLargestDimension && v.back() / shared <= kLargestDimension / heads,
+                    "its output is too large");
     y.back() = v.back() / shared * heads;
   }
   context.output(0, std::move(y), context.type(0));
-  if (context.output_count() > 1) context.unknown("its further outputs are not followed");
+  if (context.output_count() > 1) context.unknown("its further outputs are not supported");
 }
 
 constexpr NamedRule kProductRules[] = {

@@ -23,7 +23,7 @@ void constant(ShapeContext& context) {
     return context.output(0, {static_cast<std::int64_t>(node.integers("value_ints").size())}, DataType::int64);
   const auto floats = node.attributes.find("value_floats");
   context.require(floats != node.attributes.end() && std::holds_alternative<std::vector<double>>(floats->second),
-                  "it holds no number");
+                  "it does not hold a number");
   const auto count = static_cast<std::int64_t>(std::get<std::vector<double>>(floats->second).size());
   context.output(0, {count}, DataType::float32);
 }

@@ -74,7 +74,7 @@ void convolution(ShapeContext& context) {
   context.require(groups >= 1, "group is below 1");
   if (x[1] % groups != 0 || x[1] / groups != weight[1])
     context.fail(fmt::format("the input has {} channels, the weight {} in each of {} groups", x[1], weight[1], groups));
-  context.require(weight[0] % groups == 0, "the output channels do not divide into the groups");
+  context.require(weight[0] % groups == 0, "the output channels cannot be divided equally among the groups");
   const Window window = window_of(context, Shape(weight.begin() + 2, weight.end()), x.size() - 2);
   Shape y = {x[0], weight[0]};
   for (std::size_t i = 0; i + 2 < x.size(); ++i) y.push_back(slid(context, window, i, x[i + 2], false));
@@ -183,7 +183,7 @@ void channel_norm(ShapeContext& context) {
   // GroupNormalization has one scale per group in opset 18, and one per channel in opset 21.
   const std::int64_t channels = context.shape(0)[1], groups = context.small_integer("num_groups", 1);
   context.require(groups >= 1 && channels % groups == 0,
-                  fmt::format("{} channels are not {} groups", channels, groups));
+                  fmt::format("{} channels cannot be divided into {} groups", channels, groups));
   if (context.node().type == "InstanceNormalization") require_channels(context, 1, 3, channels);
   context.output(0, context.shape(0), context.type(0));
 }

@@ -68,7 +68,7 @@ std::vector<std::int64_t> ShapeContext::small_integers(const std::string& key,
 
 std::size_t ShapeContext::axis(std::int64_t given, std::size_t rank) const {
   const auto count = static_cast<std::int64_t>(rank);
-  if (given < -count || given >= count) fail(fmt::format("axis {} of an array of {} dimensions", given, rank));
+  if (given < -count || given >= count) fail(fmt::format("axis {} is outside an array of {} dimensions", given, rank));
   return static_cast<std::size_t>(given < 0 ? given + count : given);
 }
 
@@ -76,7 +76,8 @@ std::vector<std::size_t> ShapeContext::axes(const std::vector<std::int64_t>& giv
   std::vector<std::size_t> result;
   for (const std::int64_t number : given) {
     const std::size_t one = axis(number, rank);
-    require(std::find(result.begin(), result.end(), one) == result.end(), fmt::format("axis {} twice", number));
+    require(std::find(result.begin(), result.end(), one) == result.end(),
+            fmt::format("axis {} is given twice", number));
     result.push_back(one);
   }
   return result;
@@ -166,9 +167,9 @@ std::string described(const Node& node) { return fmt::format("{} '{}'", node.typ
 
 void refuse_value(const Model& model, ValueId id, const std::string& where) {
   refuse("unknown-value",
-         fmt::format("{} names value {}, and there are {}", where,
+         fmt::format("{} names value {}, but there are {} values", where,
                      id.is_none() ? "none" : fmt::format("{}", id.index()), model.values.size()),
-         "add the value to the model's before what names it");
+         "add the value to the model's values first");
 }
 
 void refuse_operator(const Node& node, const std::string& help) {
@@ -224,8 +225,8 @@ void note_unknown_operators(Model& model) {
   }
   for (const auto& [type, nodes] : found)
     model.notes.push_back(
-        fmt::format("nothing is known of operator {} ({}) but its shapes: one FLOP is counted for each element of its "
-                    "outputs, and as much backward; give its time in a calibration (--costs)",
+        fmt::format("only the shapes of operator {} ({}) are known: one FLOP is counted for each element of its "
+                    "outputs, and the same backward; give its time in a calibration (--costs)",
                     type,
                     nodes.first == 1 ? fmt::format("'{}'", nodes.second)
                                      : fmt::format("'{}' and {} more", nodes.second, nodes.first - 1)));

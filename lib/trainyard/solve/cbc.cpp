@@ -47,11 +47,12 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
   for (const std::uint32_t column : program.whole)
     if (column >= linear.columns())
       refuse("range",
-             "column " + std::to_string(column) + " is to be whole, and there are " + std::to_string(linear.columns()),
+             "column " + std::to_string(column) + " is marked as integer, but the number of columns is " +
+                 std::to_string(linear.columns()),
              "columns are numbered from 0");
   if (!options.start.empty() && options.start.size() != linear.columns())
     refuse("size",
-           "a start of " + std::to_string(options.start.size()) + " columns, and there are " +
+           "a start has " + std::to_string(options.start.size()) + " values, but the number of columns is " +
                std::to_string(linear.columns()),
            "give a value for each column, or none");
   detail::Columns<CoinBigIndex> columns{linear};
@@ -117,7 +118,7 @@ IntegerSolution solve_by_cbc(const IntegerProgram& program, const IntegerOptions
                                                                         : Status::feasible;
   return solution;
 } catch (const CoinError& error) {
-  refuse("solver", "CBC: " + error.message(), "look at the program's numbers");
+  refuse("solver", "CBC: " + error.message(), "check the program's numbers");
 }
 
 }  // namespace trainyard

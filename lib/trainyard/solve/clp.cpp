@@ -85,7 +85,7 @@ LinearSolution solve_by_clp(const LinearProgram& program, const std::function<bo
   any.value = std::inner_product(cost.begin(), cost.end(), any.x.begin(), 0.0);
   return any;
 } catch (const CoinError& error) {
-  refuse("solver", "Clp: " + error.message(), "look at the program's numbers");
+  refuse("solver", "Clp: " + error.message(), "check the program's numbers");
 }
 
 }  // namespace trainyard

@@ -14,7 +14,7 @@ void check_bounds(const char* of, std::size_t number, double lower, double upper
     refuse(
         "range",
         fmt::format("no number is between the bounds {} and {} of {} {} of a linear program", lower, upper, of, number),
-        "the lower bound comes first; what has none has -kInfinity, kInfinity");
+        "give the lower bound first; without bounds, give -kInfinity and kInfinity");
 }
 
 }  // namespace
@@ -34,9 +34,9 @@ std::uint32_t LinearProgram::add_row(double lower, double upper, std::span<const
   for (const Term& term : terms)
     if (term.column >= columns() || !std::isfinite(term.coefficient))
       refuse("range",
-             fmt::format("row {} of a linear program has {} times column {}, and there are {} columns", rows(),
+             fmt::format("row {} of a linear program has {} times column {}, but there are {} columns", rows(),
                          term.coefficient, term.column, columns()),
-             "add columns before the rows that they are in, with finite coefficients");
+             "add columns before the rows that use them, and give finite coefficients");
   row_lower_.push_back(lower);
   row_upper_.push_back(upper);
   terms_.insert(terms_.end(), terms.begin(), terms.end());

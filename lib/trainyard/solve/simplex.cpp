@@ -114,9 +114,10 @@ class Simplex {
   void begin(const SimplexBasis& start) {
     if (start.columns.size() > columns_ || start.rows.size() > rows_)
       refuse("range",
-             fmt::format("a basis of {} columns and {} rows is of no linear program of {} and {}", start.columns.size(),
-                         start.rows.size(), columns_, rows_),
-             "begin with one of the program's first columns and rows");
+             fmt::format("a basis of {} columns and {} rows does not fit a linear program of {} column{} and {} row{}",
+                         start.columns.size(), start.rows.size(), columns_, columns_ == 1 ? "" : "s", rows_,
+                         rows_ == 1 ? "" : "s"),
+             "start from a basis of the program's first columns and rows");
     std::vector<std::size_t> basic;
     const auto put = [&](std::size_t j, SimplexBasis::At at) {
       if (at == SimplexBasis::At::basic) basic.push_back(j);

@@ -75,7 +75,7 @@ ValueId LayerBuilder::experts(ValueId x, const Experts& how) {
   const std::int64_t tokens = shape(x)[1], width = shape(x)[2];
   if (how.chosen > how.experts)
     refuse("range", fmt::format("chosen={} is more than experts={}", how.chosen, how.experts),
-           "a token goes to each expert once at most");
+           "a token goes to each expert at most once");
   const ValueId logits = linear(x, how.experts, false);
   ValueId weights, chosen;
   if (how.router == Experts::Router::softmax) {
@@ -134,7 +134,7 @@ void require_multiple(std::string_view name, std::int64_t value, std::int64_t di
   const std::int64_t below = value - value % divisor;
   refuse("does-not-divide", fmt::format("{}={} is not a multiple of {}", name, value, what),
          below > 0 ? fmt::format("the nearest multiples are {} and {}", below, below + divisor)
-                   : fmt::format("the least multiple is {}", divisor));
+                   : fmt::format("the smallest multiple is {}", divisor));
 }
 
 }  // namespace trainyard::zoo

@@ -67,7 +67,7 @@ std::vector<std::string> names_of(const std::vector<NetworkParameter>& parameter
 const Network& require_network(std::string_view name, std::string_view spec) {
   if (name.empty()) {
     refuse("spec", fmt::format("'{}' names no network", spec),
-           "begin with a network's name, as in 'resnet50:batch=32'");
+           "start with a network's name, as in 'resnet50:batch=32'");
   }
   if (const Network* network = find_network(name)) return *network;
   std::vector<std::string> names;
@@ -105,9 +105,8 @@ class SpecReader {
   void read_number(const NetworkParameter& parameter, std::string_view text) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const std::string range =
-        fmt::format("{} ({}) is a whole number from {} to {}, and {} where left out", parameter.name, parameter.meaning,
-                    parameter.least, parameter.most, parameter.value);
+    const std::string range = fmt::format("{} ({}) is a whole number from {} to {} (default {})", parameter.name,
+                                          parameter.meaning, parameter.least, parameter.most, parameter.value);
     if (error == std::errc::invalid_argument || end != text.data() + text.size() || text.empty())
       return wrong("spec", fmt::format("{}={}: '{}' is not a whole number", parameter.name, text, text), range);
     if (error == std::errc::result_out_of_range || value < parameter.least || value > parameter.most)
