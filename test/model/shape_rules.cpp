@@ -292,13 +292,13 @@ TEST_CASE("types follow the operator") {
 TEST_CASE("what does not fit is refused with the node, the operator and the reason") {
   CHECK(message_of([](MadeModel& m) {
           m.node("Conv", {m.input({1, 3, 8, 8}), m.parameter({4, 2, 3, 3})});
-        }) == "shape-mismatch: Conv 'Conv0': the input has 3 channels, the weight 2 in each of 1 groups");
+        }) == "shape-mismatch: Conv 'Conv0': the input has 3 channels, but the weight has 2 in each of 1 groups");
   CHECK(message_of([](MadeModel& m) {
           m.node("Conv", {m.input({1, 3, 2, 2}), m.parameter({4, 3, 3, 3})});
         }) == "shape-mismatch: Conv 'Conv0': a window of 3 does not fit into 2 with its padding");
   CHECK(message_of([](MadeModel& m) {
           m.node("MatMul", {m.input({2, 3}), m.input({4, 5})});
-        }) == "shape-mismatch: MatMul 'MatMul0': 2x3 times 4x5: the inner dimensions are 3 and 4");
+        }) == "shape-mismatch: MatMul 'MatMul0': 2x3 times 4x5: the inner dimensions 3 and 4 differ");
   CHECK(message_of([](MadeModel& m) {
           m.node("Add", {m.input({2, 3}), m.input({4})});
         }) == "shape-mismatch: Add 'Add0': shapes 2x3 and 4 do not fit: dimensions must be equal or 1");

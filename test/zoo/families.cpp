@@ -105,5 +105,5 @@ TEST_CASE("a recurrent cell of one node and one step takes its products and noth
 TEST_CASE("an unknown family is refused with the nearest name") {
   const Finding finding = test::finding_of([&] { family_members("cifar", 1); });
   CHECK(finding.code == "unknown-family");
-  CHECK(finding.help == "did you mean 'cifar10'? there are cifar10, ptb, nmt");
+  CHECK(finding.help == "did you mean 'cifar10'? the families are cifar10, ptb, nmt");
 }

@@ -76,7 +76,7 @@ TEST_CASE("what is not name=number is refused, with an example that works") {
     const Finding finding = finding_of(spec);
     CHECK_MESSAGE(finding.code == "spec", spec);
   }
-  CHECK(finding_of("lenet:batch").help == "write 'lenet:batch=64', with commas between several");
+  CHECK(finding_of("lenet:batch").help == "write 'lenet:batch=64', with commas between parameters");
 }
 
 TEST_CASE("a parameter given twice is refused") {

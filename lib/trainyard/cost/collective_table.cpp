@@ -14,7 +14,7 @@ namespace {
 void check_points(const CollectiveTable& table) {
   if (table.points.empty() || table.ranks < 2 || table.nodes == 0)
     refuse("collective", "a table of a collective has no points, no nodes or fewer than two ranks",
-           "give the measured ones");
+           "give the measured points, nodes and ranks");
   const auto falls = std::ranges::adjacent_find(table.points, std::ranges::greater_equal{}, &CollectivePoint::bytes);
   if (falls != table.points.end())
     refuse("collective",

@@ -53,7 +53,8 @@ class ModelChecker {
     if (!value.shape_known) return;
     for (const std::int64_t extent : value.shape)
       if (extent < 0 || extent > kLargestDimension)
-        refuse("range", fmt::format("'{}' has a dimension of {}", value.name, extent), "dimensions are from 0 to 2^40");
+        refuse("range", fmt::format("'{}' has a dimension of {}", value.name, extent),
+               "give dimensions from 0 to 2^40");
     if (value.shape.size() > kMostDimensions)
       refuse("range", fmt::format("'{}' has {} dimensions", value.name, value.shape.size()), "give at most 64");
     elements(value.shape);  // throws if it is too large

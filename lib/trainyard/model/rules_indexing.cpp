@@ -90,9 +90,9 @@ void expert_dispatch(ShapeContext& context) {
 void expert_combine(ShapeContext& context) {
   const Shape& y = context.shape(0);
   const Shape& weights = context.shape(1);
-  context.require(y.size() == 3, fmt::format("{} is not [experts, rows, features]", text_of(y)));
+  context.require(y.size() == 3, fmt::format("{} does not have the shape [experts, rows, features]", text_of(y)));
   context.require(weights.size() == 3 && weights == context.shape(2),
-                  fmt::format("weights {} and rows {} differ", text_of(weights), text_of(context.shape(2))));
+                  fmt::format("the weights {} do not fit the rows {}", text_of(weights), text_of(context.shape(2))));
   context.output(0, {weights[0], weights[1], y[2]}, context.type(0));
 }
 

@@ -35,7 +35,7 @@ void reshape(ShapeContext& context) {
       left_over = i;
       extent = 1;
     }
-    context.require(extent >= 0, fmt::format("the new shape holds {}", extent));
+    context.require(extent >= 0, fmt::format("the new shape contains {}", extent));
     product = checked_product(context, product, extent);
     y.push_back(extent);
   }
@@ -113,7 +113,8 @@ void expand(ShapeContext& context) {
 void tile(ShapeContext& context) {
   const Shape& x = context.shape(0);
   const auto& repeats = context.contents(1);
-  context.require(repeats.size() == x.size(), fmt::format("{} repeats for {} dimensions", repeats.size(), x.size()));
+  context.require(repeats.size() == x.size(),
+                  fmt::format("it has {} repeats for {} dimensions", repeats.size(), x.size()));
   Shape y;
   for (std::size_t i = 0; i < x.size(); ++i) {
     context.require(repeats[i] >= 0, "a number of repeats is negative");
@@ -154,7 +155,7 @@ void split(ShapeContext& context) {
     parts.assign(count, each);
     parts.back() = x[axis] - each * (divisor - 1);
   }
-  context.require(parts.size() == count, fmt::format("{} parts for {} outputs", parts.size(), count));
+  context.require(parts.size() == count, fmt::format("it has {} parts for {} outputs", parts.size(), count));
   std::int64_t sum = 0;
   for (const std::int64_t part : parts) {
     context.require(part >= 0 && part <= kLargestDimension, fmt::format("a part has size {}", part));
@@ -218,7 +219,7 @@ void pad(ShapeContext& context) {
   else
     for (std::size_t i = 0; i < y.size(); ++i) axes.push_back(i);
   context.require(pads.size() == 2 * axes.size(),
-                  fmt::format("{} pads where {} are needed", pads.size(), 2 * axes.size()));
+                  fmt::format("it has {} pads, but needs {}", pads.size(), 2 * axes.size()));
   for (std::size_t i = 0; i < axes.size(); ++i) {
     for (const std::int64_t more : {pads[i], pads[i + axes.size()]}) {
       context.require(more >= -kLargestDimension && more <= kLargestDimension, "a pad is too large");
@@ -231,7 +232,7 @@ void pad(ShapeContext& context) {
 void depth_to_space(ShapeContext& context) {
   const Shape& x = context.shape(0);
   const std::int64_t block = context.small_integer("blocksize", 0);
-  context.require(x.size() == 4, "an array of 4 dimensions is needed");
+  context.require(x.size() == 4, "it needs an array of 4 dimensions");
   context.require(block >= 1 && block <= 1 << 15, "blocksize is out of range");
   const bool spread = context.node().type == "DepthToSpace";
   const std::int64_t square = block * block;

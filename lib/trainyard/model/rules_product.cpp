@@ -11,7 +11,7 @@ namespace {
 
 void require_equal_depth(const ShapeContext& context, std::int64_t a, std::int64_t b) {
   if (a != b) {
-    context.fail(fmt::format("{} times {}: the inner dimensions are {} and {}", text_of(context.shape(0)),
+    context.fail(fmt::format("{} times {}: the inner dimensions {} and {} differ", text_of(context.shape(0)),
                              text_of(context.shape(1)), a, b));
   }
 }
@@ -39,7 +39,7 @@ void gemm(ShapeContext& context) {
   const Shape& a = context.shape(0);
   const Shape& b = context.shape(1);
   context.require(a.size() == 2 && b.size() == 2,
-                  fmt::format("{} times {}: matrices are needed", text_of(a), text_of(b)));
+                  fmt::format("{} times {}: both must be matrices", text_of(a), text_of(b)));
   const bool flip_a = context.node().integer("transA", 0) != 0, flip_b = context.node().integer("transB", 0) != 0;
   require_equal_depth(context, a[flip_a ? 0 : 1], b[flip_b ? 1 : 0]);
   const Shape y = {a[flip_a ? 1 : 0], b[flip_b ? 0 : 1]};
@@ -73,7 +73,7 @@ void recurrent(ShapeContext& context) {
   const std::int64_t hidden = context.small_integer("hidden_size", context.shape(2)[2]);
   const std::int64_t directions = context.node().text("direction", "forward") == "bidirectional" ? 2 : 1;
   context.require(context.shape(1).size() == 3 && context.shape(1)[2] == x[2],
-                  fmt::format("the input has {} features, the weight {}", x[2], text_of(context.shape(1))));
+                  fmt::format("the input has {} features, but the weight has {}", x[2], text_of(context.shape(1))));
   context.require(
       context.shape(2)[0] == directions && context.shape(2)[2] == hidden,
       fmt::format("{} directions of {} cells do not fit the weight {}", directions, hidden, text_of(context.shape(2))));

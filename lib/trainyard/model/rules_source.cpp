@@ -76,7 +76,7 @@ void random(ShapeContext& context) {
 }
 
 void multinomial(ShapeContext& context) {
-  context.require(context.rank(0) == 2, "a matrix is needed");
+  context.require(context.rank(0) == 2, "it needs a matrix");
   context.output(0, {context.shape(0)[0], context.small_integer("sample_size", 1)},
                  type_attribute(context, "dtype", DataType::int32));
 }

@@ -16,7 +16,7 @@ struct Window {
 
 void require_size(const ShapeContext& context, const std::vector<std::int64_t>& list, std::size_t size,
                   const char* what) {
-  if (list.size() != size) context.fail(fmt::format("{} has {} numbers where {} are needed", what, list.size(), size));
+  if (list.size() != size) context.fail(fmt::format("{} has {} numbers, but needs {}", what, list.size(), size));
 }
 
 Window window_of(const ShapeContext& context, std::vector<std::int64_t> kernel, std::size_t spatial) {
@@ -73,7 +73,8 @@ void convolution(ShapeContext& context) {
   const std::int64_t groups = context.small_integer("group", 1);
   context.require(groups >= 1, "group is below 1");
   if (x[1] % groups != 0 || x[1] / groups != weight[1])
-    context.fail(fmt::format("the input has {} channels, the weight {} in each of {} groups", x[1], weight[1], groups));
+    context.fail(
+        fmt::format("the input has {} channels, but the weight has {} in each of {} groups", x[1], weight[1], groups));
   context.require(weight[0] % groups == 0, "the output channels cannot be divided equally among the groups");
   const Window window = window_of(context, Shape(weight.begin() + 2, weight.end()), x.size() - 2);
   Shape y = {x[0], weight[0]};
@@ -86,7 +87,7 @@ void transposed_convolution(ShapeContext& context) {
   const Shape& x = context.shape(0);
   const Shape& weight = context.shape(1);
   context.require(weight.size() == x.size(), "input and weight have different numbers of dimensions");
-  context.require(x[1] == weight[0], fmt::format("the input has {} channels, the weight {}", x[1], weight[0]));
+  context.require(x[1] == weight[0], fmt::format("the input has {} channels, but the weight has {}", x[1], weight[0]));
   const std::int64_t groups = context.small_integer("group", 1);
   context.require(groups >= 1, "group is below 1");
   const std::size_t spatial = x.size() - 2;
@@ -234,7 +235,7 @@ void resize(ShapeContext& context) {
     axes = context.axes(context.node().integers("axes"), x.size());
   else
     for (std::size_t i = 0; i < x.size(); ++i) axes.push_back(i);
-  context.require(count == axes.size(), fmt::format("{} scales or sizes for {} dimensions", count, axes.size()));
+  context.require(count == axes.size(), fmt::format("it has {} scales or sizes for {} dimensions", count, axes.size()));
   Shape y = x;
   for (std::size_t i = 0; i < count; ++i)
     y[axes[i]] = sizes.empty() ? scaled(context, x[axes[i]], scales[i]) : sizes[i];

@@ -45,7 +45,7 @@ std::int64_t ShapeContext::scalar(std::size_t input) const {
 
 void ShapeContext::require_rank(std::size_t input, std::size_t at_least) const {
   if (rank(input) < at_least) {
-    fail(fmt::format("input {} ({}) has {} dimensions where at least {} are needed", input, text_of(shape(input)),
+    fail(fmt::format("input {} ({}) has {} dimensions, but needs at least {}", input, text_of(shape(input)),
                      rank(input), at_least));
   }
 }

@@ -106,8 +106,8 @@ class Checker {
             return report(
                 "collective",
                 fmt::format(
-                    "op '{}' is on '{}', but the {} ranks of '{}' are every {} devices from '{}' on, of {} devices",
-                    name(op), name(device), task->ranks, name(collective), task->stride, name(DeviceId{first}),
+                    "op '{}' is on '{}', but the {} ranks of '{}' start at '{}' with a stride of {}, among {} devices",
+                    name(op), name(device), task->ranks, name(collective), name(DeviceId{first}), task->stride,
                     problem_.device_count()),
                 "put it on the device of a rank", at_op("placement", op));
     }
@@ -127,7 +127,7 @@ class Checker {
     for (const OpId op : problem_.ops())
       if (!std::isfinite(priority[op]))
         report("not-a-number", fmt::format("the priority of op '{}' is not a finite number", name(op)),
-               "priorities are numbers, higher is more urgent", at_op("priority", op));
+               "give a finite number; a higher one is more urgent", at_op("priority", op));
   }
 
   void check_orders() {

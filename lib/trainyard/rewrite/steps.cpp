@@ -160,9 +160,10 @@ UnrolledGraph unroll_steps(const Graph& graph, std::size_t steps) {
   }
   constexpr std::size_t kAlways = 8;  // steps allowed for any graph
   if (steps > std::max(kAlways, limits::kStepOps / std::max<std::size_t>(graph.op_count(), 1)))
-    refuse("too-large",
-           fmt::format("{} steps of {} ops are more than {} ops", steps, graph.op_count(), limits::kStepOps),
-           "simulate fewer steps");
+    refuse(
+        "too-large",
+        fmt::format("{} steps of {} ops each are more than {} ops in total", steps, graph.op_count(), limits::kStepOps),
+        "simulate fewer steps");
   return Unrolling{graph, steps}.run();
 }
 

@@ -90,7 +90,7 @@ class Tying {
   void find_holder(Copy& copy, std::size_t number) {
     if (copy.first.is_none())
       refuse("tied", fmt::format("copy {} has no op of the forward pass", number),
-             "name one that reads the parameters");
+             "add a forward op that reads the parameters");
     const std::string& group = graph_.colocation_group(copy.holder);
     const auto ops = graph_.ops();
     const auto holder = std::find_if(ops.begin(), ops.end(), [&](OpId op) {

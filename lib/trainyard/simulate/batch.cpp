@@ -101,7 +101,7 @@ void Batch::makespans(std::span<const std::int32_t> placements, const IdMap<OpId
     refuse("size", fmt::format("there are {} priorities for {} ops", priority.size(), ops),
            "give a priority to every op, or to none");
   if (!std::ranges::all_of(priority, [](double each) { return std::isfinite(each); }))
-    refuse("not-a-number", "a priority is not a finite number", "priorities are numbers, higher is more urgent");
+    refuse("not-a-number", "a priority is not a finite number", "give a finite number; a higher one is more urgent");
   Schedule common{.placement = Placement(ops), .policy = priority.empty() ? Policy::fifo : Policy::priority};
   common.priority = priority;
   std::vector<Schedule> schedules(simulations_.size(), common);

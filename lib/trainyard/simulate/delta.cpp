@@ -424,7 +424,7 @@ DeltaResult DeltaSimulation::try_priority(OpId op, double priority, Nanoseconds 
   s.checked(op);
   if (!std::isfinite(priority))
     refuse("not-a-number", "the priority of op '" + s.name(op) + "' is not a finite number",
-           "priorities are numbers, higher is more urgent");
+           "give a finite number; a higher one is more urgent");
   s.reject();
   s.had_no_priorities = s.schedule.priority.empty();
   if (s.had_no_priorities) s.schedule.priority.assign(s.problem.ops, 0);

@@ -67,7 +67,7 @@ TrainingStep Expansion::run() {
 void Expansion::add_loss_node() {
   if (model_.outputs.empty())
     refuse("no-output", "the model '" + model_.name + "' has no output",
-           "a training step needs an output to take the loss of");
+           "add an output: a training step computes the loss from it");
   const ValueId output = model_.outputs.front();
   const Value logits = value(output);
   if (element_count(logits) == 1) {

@@ -73,7 +73,8 @@ std::vector<std::string> family_members(std::string_view family, std::uint64_t s
   }
   const auto near = nearest_name(family, names);
   refuse("unknown-family", fmt::format("there is no family '{}'", family),
-         fmt::format("{}there are {}", near ? fmt::format("did you mean '{}'? ", *near) : "", fmt::join(names, ", ")));
+         fmt::format("{}the families are {}", near ? fmt::format("did you mean '{}'? ", *near) : "",
+                     fmt::join(names, ", ")));
 }
 
 }  // namespace trainyard

@@ -72,7 +72,8 @@ const Network& require_network(std::string_view name, std::string_view spec) {
   if (const Network* network = find_network(name)) return *network;
   std::vector<std::string> names;
   for (const auto& network : networks()) names.push_back(network.name);
-  refuse("unknown-network", fmt::format("there is no network '{}'", name), suggestion(name, names, "built in are"));
+  refuse("unknown-network", fmt::format("there is no network '{}'", name),
+         suggestion(name, names, "the built-in networks are"));
 }
 
 class SpecReader {
@@ -120,8 +121,8 @@ class SpecReader {
   }
 
   std::string example() const {
-    return fmt::format("write '{}:{}={}', with commas between several", network_.name, network_.parameters.front().name,
-                       network_.parameters.front().value);
+    return fmt::format("write '{}:{}={}', with commas between parameters", network_.name,
+                       network_.parameters.front().name, network_.parameters.front().value);
   }
 
   const Network& network_;

@@ -22,7 +22,7 @@ TaskTimes run_rule(const Problem& problem, const Schedule& schedule, const Plann
                                    : fmt::format("tensor '{}'", problem.graph().name(transfer.tensor));
       refuse("not-a-number",
              fmt::format("the urgency that the rule '{}' gives {} is not a number", schedule.rule->name, what),
-             "urgencies are numbers, higher goes first");
+             "give a number; a higher one goes first");
     }
   const auto run = [&](const auto& rule) {
     return EventLoop{problem, schedule.placement, transfers, durations, rule}.run();
