@@ -69,7 +69,7 @@ class Timelines(unittest.TestCase):
             placement = ty.Schedule.read(str(path), problem).placement
             self.assertEqual(set(placement.tolist()), {0, 1})
             path.write_text('{"": 2}')
-            with self.assertRaisesRegex(ty.InputError, "on device 2, and cluster '2xV100' has 2 of them"):
+            with self.assertRaisesRegex(ty.InputError, "on device 2, but cluster '2xV100' has only 2"):
                 ty.Schedule.read(str(path), problem)
 
     def test_a_schedules_arrays_are_its_own_memory(self):

@@ -101,7 +101,7 @@ TEST_CASE("coarsening random graphs reaches the target without a cycle, every op
 
 TEST_CASE("weights of another graph are refused") {
   CHECK_THROWS_WITH_AS(coarsen(graph_of(2, {{0, 1}}), {}, 1),
-                       "weights of 0 times and 0 kinds do not fit a graph of 2 ops", InputError);
+                       "weights with 0 times and 0 kinds do not fit a graph of 2 ops", InputError);
 }
 
 TEST_CASE("ops of different kinds are never merged") {

@@ -128,7 +128,7 @@ TEST_CASE("a wrong command line exits 2, says what is wrong and what was probabl
       {"simulate chain.json --cluster pair.toml --parameter insertion=no", "'insertion' is not one of islands"},
       {"simulate chain.json --cluster pair.toml --placer single --parameter insertion=no", "single has no parameters"},
       {"simulate chain.json --cluster pair.toml --sched s.json", "did you mean '--schedule'?"},
-      {"simulate chain.json --cluster pair.toml --time 10", "as in 10s, or 10m"},
+      {"simulate chain.json --cluster pair.toml --time 10", "for example 10s or 10m"},
       {"simulate chain.json --cluster pair.toml -o t.csv", "--output: 't.csv' is named as a .csv file"},
       {"simulate chain.json --cluster pair.toml --report r.json.gz", "the output is a .html file"},
       {"place chain.json --cluster pair.toml --objective throughput", "--objective max-load"},

@@ -75,7 +75,7 @@ TEST_CASE("explain refuses what it does not know, and says what was meant") {
   const std::string explain = "explain chain.json --cluster pair.toml ";
   for (const auto& refused :
        std::initializer_list<std::pair<const char*, const char*>>{{"--faster wier=2x", "did you mean 'wire'?"},
-                                                                  {"--faster gpu0-gpu7=2x", "no device and no link"},
+                                                                  {"--faster gpu0-gpu7=2x", "no device or link"},
                                                                   {"--faster gpu0", "NAME=2x"},
                                                                   {"--faster gpu0=0x", "not a factor"},
                                                                   {"--faster gpu0=fast", "not a factor"},

@@ -272,7 +272,7 @@ TEST_CASE("a .pt2 archive is the program in it; its weights are passed over") {
       run_command("cd '" + here.string() + "' && rm bad.pt2 && python3 -m zipfile -c bad.pt2 archive/data").exit_code ==
       0);
   CHECK(contains(run_trainyard(here, "import bad.pt2").error,
-                 "has no models/model.json, nor serialized_exported_program"));
+                 "does not contain models/model.json or serialized_exported_program"));
 }
 
 TEST_CASE("a trace of Kineto alone, and an archive, are refused by name with the remedy") {

@@ -378,7 +378,7 @@ TEST_CASE("a batch in parts that are no whole samples is warned of") {
   const json warnings = json_of(run_trainyard(folder.path(), run + "4xV100"))["warnings"];
   REQUIRE(warnings.size() == 1);  // 6 / 4 = 1.5 samples
   CHECK(contains(warnings[0], "a batch of 6 in 4 parts gives 1.5 samples each"));
-  CHECK(contains(warnings[0], "--batch 8 makes 2"));
+  CHECK(contains(warnings[0], "--batch 8 gives 2"));
 }
 
 TEST_CASE("devices that are alike are one line, and what bfloat16 changes is said") {

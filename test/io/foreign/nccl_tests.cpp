@@ -101,7 +101,8 @@ TEST_CASE("logs that are wrong or cut short are refused by line") {
   CHECK(contains(refused_log(head + nccl_row("fast   10.00   10.00") + kEnd), "'fast' is not a number"));
   CHECK(contains(refused_log(head + nccl_row("0.00   15.59   15.59") + kEnd), "in a time of 0 cannot be 15.59 GB/s"));
   CHECK(contains(refused_log(head + nccl_row("100.0   20.00   20.00") + kEnd), "are 10.00 GB/s, not 20"));
-  CHECK(contains(refused_log(head + nccl_row("100.0   10.00   17.50") + kEnd), "not that of an all-reduce of 2 ranks"));
+  CHECK(contains(refused_log(head + nccl_row("100.0   10.00   17.50") + kEnd),
+                 "does not fit 10 GB/s for all-reduce with 2 ranks"));
   std::string wrong = good;
   wrong.replace(wrong.find("      0    90.0"), 15, "      7    90.0");
   CHECK(contains(refused_log(head + wrong + kEnd), "found 7 wrong values"));

@@ -129,7 +129,7 @@ TEST_CASE("a file of nvbandwidth that failed, or lacks what is needed, is refuse
   CHECK(contains(refused_machine(measured_file(tests)), "has 4 GPUs, but its reverse has 2"));
   tests = four_gpus();
   tests[2] = measured_test("device_to_device_memcpy_write_ce", R"([["N/A", "-4"]])");
-  CHECK(contains(refused_machine(measured_file(tests)), "is no matrix of 4 x 4 GPUs"));
+  CHECK(contains(refused_machine(measured_file(tests)), "is not a matrix of 4 x 4 GPUs"));
   tests = four_gpus();
   tests[3] = measured_test("all_to_host_memcpy_ce", R"([["12", "fast", "6", "6"]])");
   CHECK(contains(refused_machine(measured_file(tests)), "error[cell]: 'fast' is not a bandwidth in GB/s"));

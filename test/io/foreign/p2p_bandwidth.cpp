@@ -82,10 +82,10 @@ TEST_CASE("a text of p2pBandwidthLatencyTest that is wrong or cut short is refus
   CHECK(contains(refused_p2p(text.substr(0, text.find("   9.92  24.18"))),
                  "the matrix Unidirectional P2P=Enabled is cut short"));
   CHECK(contains(refused_p2p(with_change("48.34", "fast")),
-                 "p2p.txt:23:16: error[cell]: 'fast' is not a bandwidth in GB/s"));
+                 "p2p.txt:23:16: error[cell]: 'fast' is neither a bandwidth in GB/s nor a latency in us"));
   for (const char* rate : {"-1", "0", "7e20"})
     CHECK(contains(refused_p2p(with_change("48.34", rate)),
-                   fmt::format("'{}' is not a bandwidth in GB/s", rate).c_str()));
+                   fmt::format("'{}' is neither a bandwidth in GB/s nor a latency in us", rate).c_str()));
   CHECK(contains(refused_p2p("[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"), "P2P=Disabled is missing"));
   CHECK_FALSE(is_p2p_bandwidth("hello"));
 }

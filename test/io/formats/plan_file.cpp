@@ -61,7 +61,7 @@ TEST_CASE("a plan comes back from its file, with its stages by name") {
   CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 2, "exchange": "tree"})"),
                  "unknown exchange \"tree\""));
   CHECK(contains(plan_refusal(R"({"format": "trainyard-plan/1", "microbatch": 1, "exchange": "all-to-all"})"),
-                 "plan.json:1:61: error[exchange]: no ranks share a sequence"));
+                 "plan.json:1:61: error[exchange]: \"exchange\" is given, but no ranks share a sequence"));
   CHECK(plan_over(parse_plan(R"({"format": "trainyard-plan/1", "microbatch": 1, "context": 1, "exchange": "ring"})",
                              "plan.json"),
                   blocks) == ParallelPlan{});

@@ -93,7 +93,7 @@ TEST_CASE("a program of torch.export is a network: parameters, inputs, operators
   CHECK(types == "Conv Relu GlobalAveragePool Reshape Transpose Linear ");
   CHECK(model.values[model.outputs.at(0)].shape == Shape{2, 10});
   CHECK(model.nodes[NodeId{5}].layer == "fc");
-  CHECK(contains(model.notes.front(), "the size s0 is 2: the example's"));
+  CHECK(contains(model.notes.front(), "the size s0 is 2, as in the example"));
   // Forward FLOPs: 2 x 2 x 4 x 64 x 27 of the convolution, 2 x 2 x 4 x 10 of the classifier.
   const TrainingStep step = training_step(model, {});
   double forward = 0;

@@ -859,7 +859,7 @@ TEST_CASE("without time for any search a plan is simulated all the same, and run
 TEST_CASE("a batch is not divided into more microbatches than it has samples") {
   const Problem problem = split_layers(4, 16, 4);
   CHECK_THROWS_WITH_AS(place_pipeline(problem, {.replicas = 2, .microbatches = 9, .batch = 16}),
-                       doctest::Contains("9 microbatches of 8 samples"), InputError);
+                       doctest::Contains("9 microbatches are more than the 8 samples of a replica"), InputError);
   // Four microbatches per device for four devices if the number of samples is unknown; six for six samples.
   const auto microbatches = [&](std::optional<std::int64_t> batch) {
     return std::get<Microbatch>(place_pipeline(problem, {.batch = batch}).rewrites.back()).parts;

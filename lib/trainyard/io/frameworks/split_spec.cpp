@@ -107,7 +107,7 @@ ForeignPlan plan_of(const SplitSpec& spec, const TaskTable& table, const PlanGro
            read.file.batch ? fmt::format("{} samples cannot be divided evenly among {} replicas and {} microbatches",
                                          *read.file.batch, spec.replicas, known.microbatches)
                            : "neither the model nor the split spec says how many samples a step has",
-           "give \"batch\"");
+           read.file.batch ? "give another \"batch\"" : "give \"batch\"");
   ParallelPlan& plan = read.file.plan;
   plan.data = spec.replicas;
   plan.schedule = known.schedule;

@@ -173,7 +173,7 @@ std::string read_zip_member(const std::filesystem::path& path, std::span<const s
   for (const ZipEntry& entry : archive.entries())
     if (there.size() < kShown) there.push_back(printable(entry.name));
   archive.refuse("archive",
-                 fmt::format("'{}' does not contain {}, but {}{}", path.string(), fmt::join(names, ", nor "),
+                 fmt::format("'{}' does not contain {}, but {}{}", path.string(), fmt::join(names, " or "),
                              fmt::join(there, ", "), archive.entries().size() > kShown ? ", ..." : ""),
                  "give a file that torch.export.save has written");
 }
