@@ -13,6 +13,7 @@
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
+#include "trainyard/simulate/simulation.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
@@ -65,6 +66,24 @@ TEST_CASE("a cluster takes its ops' times, holds what they hold and sends what o
   CHECK(coarse.graph().workspace_bytes(OpId{0}) == Bytes{7});
   REQUIRE(coarse.graph().tensor_count() == 1);
   CHECK(coarse.graph().bytes(TensorId{0}) == Bytes{6});
+}
+
+TEST_CASE("a tensor that the graph keeps is kept where another cluster reads it, apart from those that are freed") {
+  // Op 0 makes 40 kept bytes and 6 others, which op 1 reads; then op 2 runs.
+  GraphBuilder builder{"kept"};
+  builder.add({.name = "0",
+               .times = {{"gpu", Nanoseconds{1}}},
+               .outputs = {{.name = "a", .bytes = Bytes{40}, .kept = true}, {.name = "b", .bytes = Bytes{6}}}});
+  builder.add({.name = "1", .times = {{"gpu", Nanoseconds{1}}}, .inputs = {"a", "b"}});
+  builder.add({.name = "2", .workspace_bytes = Bytes{30}, .times = {{"gpu", Nanoseconds{1}}}, .after = {"1"}});
+  const Problem problem{std::move(builder).build(), make_cluster(linked(1))};
+  const Problem coarse = coarse_problem(problem, coarsen_groups(problem));
+  REQUIRE(coarse.op_count() == 3);
+  REQUIRE(coarse.graph().tensor_count() == 2);
+  for (const Problem* each : {&problem, &coarse}) {
+    Simulation simulation{*each};
+    CHECK(simulation.peaks({.placement = Placement(3, DeviceId{0})}).peak[DeviceId{0}] == Bytes{70});  // 40 + 30
+  }
 }
 
 TEST_CASE("a what-if speed of the costs is counted once") {
