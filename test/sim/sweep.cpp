@@ -130,7 +130,7 @@ TEST_CASE("a placement by 1, 2 and 3 ranks is that of one process, said once") {
   if (!has_ranks(folder)) return report_skipped("no MPI, or no mpirun");
   for (const std::string words :
        {"place lenet --cluster 4xV100 --evaluations 3000 --parameter islands=3",
-        "place alexnet:batch=32 --cluster 4xV100 --placer plan", "place lenet --cluster 2xV100"}) {
+        "place lenet:batch=8 --cluster 4xV100 --placer plan", "place lenet --cluster 2xV100"}) {
     CAPTURE(words);
     const auto alone = run_trainyard(folder.path(), words + " -o alone.json");
     REQUIRE(alone.exit_code == 0);

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const char* const kNames =
-    "--instances chain-ops12-seed1.2xV100.fair,mesh-ops9-width3-seed1.2xV100.none,stg-rand0000.2xV100";
+    "--instances chain-ops9-seed1.3xV100-PCIe-16GB.fair,fork-join-ops10-width3-seed1.2xV100.none,stg-rand0000.2xV100";
 
 std::string words_of_run(const std::string& folder, const std::string& more = "") {
   return std::string{"yard run "} + kNames + " --placers heft,random,auto --evaluations 5,50 --seeds 2 -o " + folder +
