@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +17,9 @@
 #include "trainyard/training/recipe.hpp"
 
 namespace trainyard {
+
+/// Sizes that a ladder of transfers has however little time is left: for a latency and a bandwidth.
+inline constexpr std::size_t kFewestSizes = 4;
 
 /// Computation of a problem's ops. Without a recipe an op occupies its device for its duration in the problem, and
 /// computes nothing.
@@ -150,8 +154,8 @@ class Backend {
     static_cast<void>(most), static_cast<void>(samples);
     return {};
   }
-  /// Copies between the memories of the cluster's devices, each link alone and then with others; on CPUs about
-  /// `most_ns` each at most. GPUs copy the same sizes whatever the limit, some 6 GB a link.
+  /// Copies between the memories of the cluster's devices, for about `most_ns` each at most: each link alone, on CPUs
+  /// then with others.
   virtual std::vector<LinkMeasurement> measure_links(const Cluster&, std::int64_t most_ns) {
     static_cast<void>(most_ns);
     return {};

@@ -12,8 +12,6 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kFewestSizes = 4;  // per ladder, for a latency and a bandwidth
-
 /// A step in which one op sends a tensor to another on the next device.
 class Sender {
  public:

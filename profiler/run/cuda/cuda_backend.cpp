@@ -385,7 +385,7 @@ class CudaBackend : public Backend {
     }
     return result;
   }
-  std::vector<LinkMeasurement> measure_links(const Cluster& cluster, std::int64_t) override {
+  std::vector<LinkMeasurement> measure_links(const Cluster& cluster, std::int64_t most_ns) override {
     std::vector<int> ends;  // by device: its GPU on this machine, or the host
     int count = 0;
     for (const DeviceId id : cluster.devices()) ends.push_back(is_gpu(cluster, id) ? count++ : kHost);
@@ -405,7 +405,8 @@ class CudaBackend : public Backend {
           measured =
               known
                   .try_emplace({a, b}, link_ladder(tables_, a, b,
-                                                   {.bounced = a == b && options_.part_links == PartLinks::bounced,
+                                                   {.most_ns = most_ns,
+                                                    .bounced = a == b && options_.part_links == PartLinks::bounced,
                                                     .make_stream = own}))
                   .first;
         links.push_back(measured->second);

@@ -7,6 +7,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "profiler/backend.hpp"
+#include "profiler/clock.hpp"
 #include "profiler/run/cuda/activity_records.hpp"
 #include "profiler/run/cuda/delay_kernels.hpp"
 #include "profiler/run/cuda/owned.hpp"
@@ -130,7 +132,7 @@ LinkMeasurement link_ladder(const Tables& tables, int from, int to, const Ladder
   const auto largest = static_cast<std::size_t>(std::ranges::max(sizes).count);
 
   EndMemory source{tables, from, options.pinned, largest}, target{tables, to, options.pinned, largest};
-  std::vector<unsigned char> pattern(largest), arrived(largest);
+  std::vector<unsigned char> pattern(largest);
   for (std::size_t i = 0; i < largest; ++i) pattern[i] = static_cast<unsigned char>(i * 131 + i / 251);
   const Owned way = options.bounced ? pinned_memory(tables.runtime, largest) : Owned{};
   Timer timer{tables, home, options.make_stream};
@@ -148,7 +150,9 @@ LinkMeasurement link_ladder(const Tables& tables, int from, int to, const Ladder
     std::memcpy(source.at(), pattern.data(), largest);
   else
     timer.time(1, [&] { copy(tables, source.at(), from, pattern.data(), kHost, largest, timer.stream()); });
+  const std::int64_t until = now_ns() + options.most_ns;
   for (const Bytes bytes : sizes) {
+    if (link.sizes.size() >= kFewestSizes && now_ns() > until) break;
     const auto size = static_cast<std::size_t>(bytes.count);
     SizeMeasurement measured{bytes, {}};
     constexpr std::int64_t kTogether = std::int64_t{64} << 20;
@@ -168,13 +172,17 @@ LinkMeasurement link_ladder(const Tables& tables, int from, int to, const Ladder
     }
     link.sizes.push_back(std::move(measured));
   }
+  sizes.resize(link.sizes.size());
+  const auto reached = static_cast<std::size_t>(std::ranges::max(sizes).count);
+  pattern.resize(reached);
+  std::vector<unsigned char> arrived(reached);
   link.engine = engine_of(tables, sizes, [&](std::size_t size) {
     timer.time(1, [&] { copy(tables, target.at(), to, source.at(), from, size, timer.stream(), way.get()); });
   });
   if (to == kHost)
-    std::memcpy(arrived.data(), target.at(), largest);
+    std::memcpy(arrived.data(), target.at(), reached);
   else
-    timer.time(1, [&] { copy(tables, arrived.data(), kHost, target.at(), to, largest, timer.stream()); });
+    timer.time(1, [&] { copy(tables, arrived.data(), kHost, target.at(), to, reached, timer.stream()); });
   if (arrived != pattern)
     throw std::runtime_error("a copy from " + end_name(from) + " to " + end_name(to) + " arrived with wrong data");
   return link;

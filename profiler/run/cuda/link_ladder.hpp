@@ -16,6 +16,7 @@ inline constexpr int kHost = -1;
 struct LadderOptions {
   std::vector<Bytes> sizes = {};  // empty: 256 B to 256 MiB (pageable: 16 MiB), each 4 times the last, as memory allows
   int warm = 4, samples = 8;
+  std::int64_t most_ns = 4'000'000'000;  // larger sizes are then left out, but for the first kFewestSizes
   int together = 16;  // most copies between two events, 64 MiB in all: one may be shorter than the events' resolution
   bool pinned = true;
   bool bounced = false;                     // within one GPU: through pinned memory of the host

@@ -108,6 +108,13 @@ TEST_CASE("copies of a ladder are of 64 MiB between two events at most, so that 
   CHECK(copies(256) - once == 3 * (16 - 1));
 }
 
+TEST_CASE("a ladder whose time is over leaves larger sizes out, but has enough for a latency and a bandwidth") {
+  FakeCuda fake{{.devices = 2}};
+  cuda::Tables tables;
+  cuda::load(tables, fake);
+  CHECK(cuda::link_ladder(tables, 0, 1, {.sizes = sizes(), .most_ns = 0}).sizes.back().bytes == Bytes{256 << 6});
+}
+
 TEST_CASE("without CUPTI a ladder does not say what makes copies") {
   FakeCuda fake{{.devices = 1, .lacks_library = "libcupti"}};
   cuda::Tables tables;
