@@ -59,6 +59,10 @@ std::string why_not(const Model& model, const Node& node) {
   if (node.type == "LSTM" || node.type == "GRU" || node.type == "RNN") return recurrent(node);
   if (node.type == "Resize") return resize(node);
   if (node.type == "Attention") return attention(node);
+  if (node.type == "MaxPool")  // the order in which the second output counts positions
+    return node.outputs.size() > 1 && !node.outputs[1].is_none() && node.integer("storage_order", 0) != 0
+               ? "with storage_order 1"
+               : "";
   if (node.type.starts_with("Scatter")) {
     const std::string reduction = node.text("reduction", "none");
     return reduction == "none" || reduction == "add" ? "" : "with the reduction " + reduction;

@@ -432,6 +432,11 @@ TEST_CASE("what an operator is asked for and its kernel does not do is told befo
   CHECK(why(node) == "with the activation Relu");
   node = {.name = "n", .type = "Resize", .inputs = {}, .outputs = {}, .attributes = {{"antialias", std::int64_t{1}}}};
   CHECK(why(node) == "with antialias");
+  node = {.name = "n", .type = "MaxPool", .inputs = {}, .outputs = {ValueId{0}}, .attributes = {}};
+  node.attributes["storage_order"] = std::int64_t{1};
+  CHECK(why(node).empty());  // without positions it changes nothing
+  node.outputs.push_back(ValueId{1});
+  CHECK(why(node) == "with storage_order 1");
 
   // Kernels align trailing dimensions, so a slope for each channel has the shape [8, 1, 1].
   node = {.name = "n", .type = "PRelu"};
