@@ -140,13 +140,17 @@ TEST_CASE("stages that do not fit in memory are not considered") {
     return pipedream_partition(profile, {{2, kNetwork}}, {.straight = true, .memory = Bytes{megabytes * 1'000'000}});
   };
   CHECK(milliseconds(with(10)) == doctest::Approx(6));
-  CHECK(test::code_of([&] { with(9); }) == "no-partition");
+  const Finding full = test::finding_of([&] { with(9); });
+  CHECK(full.code == "no-partition");
+  CHECK(full.message == "no pipeline of 'chain' with one stage for each machine fits in memory");
+  CHECK(full.help == "use devices with more memory, or allow stages on several machines");
 }
 
 TEST_CASE("a straight pipeline needs a state for each machine") {
-  CHECK(test::code_of([] {
-          pipedream_partition(chain({1, 1}), {{3, kNetwork}}, {.straight = true});
-        }) == "no-partition");
+  const Finding few = test::finding_of([] { pipedream_partition(chain({1, 1}), {{3, kNetwork}}, {.straight = true}); });
+  CHECK(few.code == "no-partition");
+  CHECK(few.message == "no pipeline of 'chain' has one stage for each machine");
+  CHECK(few.help == "use fewer machines, or allow stages on several machines");
 }
 
 TEST_CASE("profiles without layers, with a cycle, or with too many places to cut are refused") {

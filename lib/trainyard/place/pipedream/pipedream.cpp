@@ -204,11 +204,13 @@ PipelinePartition pipedream_partition(const LayerProfile& profile, const std::ve
       .levels = {},
       .stage = std::vector<std::size_t>(profile.layers.size())};
   if (partition.pipeline == kNever)
-    refuse(
-        "no-partition",
-        fmt::format("no pipeline of '{}' {}", profile.name,
-                    options.memory ? "fits in memory" : "has one stage for each machine"),
-        options.straight ? "use fewer machines, or allow stages on several machines" : "use devices with more memory");
+    refuse("no-partition",
+           fmt::format("no pipeline of '{}' {}", profile.name,
+                       !options.memory    ? "has one stage for each machine"
+                       : options.straight ? "with one stage for each machine fits in memory"
+                                          : "fits in memory"),
+           fmt::format("use {}{}", options.memory ? "devices with more memory" : "fewer machines",
+                       options.straight ? ", or allow stages on several machines" : ""));
   std::vector<PipelineStage> runs{{0, last + 1, partition.one_device, 1}};
   for (auto search = searches.rbegin(); search != searches.rend(); ++search) {
     std::vector<PipelineStage> within;
