@@ -28,6 +28,9 @@ Sharing sharing_of(const std::string& word) {
 /// A cluster by preset name or .toml file; `sharing`, if given, replaces the sharing of its links.
 Cluster named(const std::string& name, const std::optional<std::string>& sharing) {
   ClusterSpec spec = name.ends_with(".toml") ? read_cluster(name) : preset_cluster(name);
+  if (sharing && !spec.fabric && spec.links.empty())
+    refuse("sharing", fmt::format("cluster '{}' has no links to share, and an egress is always serial", spec.name),
+           "leave sharing out");
   if (sharing) share_links(spec, sharing_of(*sharing));
   return make_cluster(std::move(spec));
 }

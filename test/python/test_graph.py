@@ -18,6 +18,17 @@ def two_devices(**more):
     return ty.Cluster.from_arrays(np.full((2, 2), 1e9), **more)
 
 
+def shared_egresses(sharing):
+    """A cluster file whose devices have egresses, no links."""
+    text = 'name = "egress"\n'
+    for name in "gpu0", "gpu1":
+        text += f'[[device]]\nname = "{name}"\nclass = "gpu"\n[[egress]]\ndevice = "{name}"\nbandwidth = "10 GB/s"\n'
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "egress.toml")
+        path.write_text(text)
+        return ty.Cluster(str(path), sharing=sharing)
+
+
 class Graphs(unittest.TestCase):
     def test_arrays_come_back_as_they_went_in(self):
         graph = diamond(types=["A", "B", "B", "C"], flops=[1, 2, 3, 4.5], parameter_bytes=np.arange(4, dtype=np.int32))
@@ -119,6 +130,7 @@ class Refused(unittest.TestCase):
             ("bandwidth", lambda: ty.Cluster.from_arrays(np.zeros((2, 2)))),
             ("did you mean", lambda: ty.Cluster("4xV10")),
             ("set sharing to serial or fair", lambda: ty.Cluster("2x8xH100", sharing="none")),
+            ("has no links to share", lambda: shared_egresses("fair")),
             ("unknown-network", lambda: ty.Graph.zoo("resnet19")),
             ("not a file from which a graph", lambda: ty.Graph.read("graph.txt")),
             ("error", lambda: ty.Graph.read("/nowhere/graph.json")),
