@@ -119,6 +119,12 @@ TEST_CASE("attributes are read as integers of any kind, and lists of ids packed 
   CHECK(trace.nodes[0].bytes == 4);
   CHECK(trace.nodes[0].destination == 6);
   CHECK(trace.nodes[0].tag == 9);
+
+  // The tag as a text (field 29): a number that would count as 0.
+  node = std::string{"\x08\x01\x18\x05\x52\x0d\x0a\x08", 8} + "comm_tag" + std::string{"\xea\x01\x00", 3};
+  const std::string wrong = std::string{"\0", 1} + static_cast<char>(node.size()) + node;
+  CHECK(test::finding_of([&] { parse_chakra(wrong, "x.0.et"); }).message ==
+        "node at byte 1: its attribute comm_tag is not a whole number");
 }
 
 TEST_CASE("a folder of ranks is one problem: each rank on its device, messages and collectives between them") {

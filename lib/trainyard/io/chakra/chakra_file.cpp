@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <optional>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 #include <unordered_set>
@@ -36,7 +37,7 @@ std::string_view view_of(pbf_reader& reader) {
 /// The value of an attribute: an integer of any kind, or a text.
 struct AttributeValue {
   std::string_view name, text;
-  std::int64_t number = 0;
+  std::optional<std::int64_t> number = {};
 };
 
 AttributeValue read_chakra_attribute(pbf_reader reader) {
@@ -176,7 +177,11 @@ class ChakraReader {
         node.duration = reader.get_uint64();
       else if (field == 10 && wire == Wire::length_delimited) {
         const AttributeValue attribute = read_chakra_attribute(reader.get_message());
-        set_attribute(node, attribute.name, attribute.number, attribute.text);
+        if (!attribute.number && (number_at(node, attribute.name) || attribute.name == "is_cpu_op"))
+          refuse_chakra(file_,
+                        fmt::format("node at byte {}: its attribute {} is not a whole number", at, attribute.name),
+                        "give it as one of the integer types of Chakra's schema 0.0.4 (et_def.proto)");
+        set_attribute(node, attribute.name, attribute.number.value_or(0), attribute.text);
       } else
         reader.skip();
     }
