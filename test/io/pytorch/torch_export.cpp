@@ -136,6 +136,10 @@ TEST_CASE("what is wrong with a program of torch.export is said at its place") {
   CHECK(contains(refused_program(with(good, "\"relu\": {\"dtype\"", "\"rleu\": {\"dtype\"")),
                  "'relu' has no type and shape"));
   CHECK(contains(refused_program(with(good, "\"dtype\": 7", "\"dtype\": 9")), "data type 9, which is not supported"));
+  std::string deep = of_sizes({1});
+  for (int i = 1; i < 65; ++i) deep += ", " + of_sizes({1});
+  CHECK(contains(refused_program(with(good, exported_tensor("p_b", of_sizes({10})), exported_tensor("p_b", deep))),
+                 "'p_b' has more than 64 dimensions"));
   CHECK(contains(refused_program(with(good, "\"user_output\"", "\"gradient_to_parameter\"")), "contains gradients"));
   CHECK(contains(refused_program(R"({"graph_module": {}})"), "the program is incomplete"));
 }

@@ -192,8 +192,10 @@ class ProgramReader {
            "use numbers of 8 to 64 bits");
     Value value{.name = std::string{name}, .type = *number, .shape_known = true, .role = role};
     for (const JsonValue size : sizes->children()) {
+      if (value.shape.size() == kMostDimensions)
+        fail(*sizes, fmt::format("'{}' has more than {} dimensions", name, kMostDimensions), "the file is damaged");
       value.shape.push_back(size_of(size));
-      if (value.shape.back() < 0 || value.shape.back() > kLargestDimension || value.shape.size() > kMostDimensions)
+      if (value.shape.back() < 0 || value.shape.back() > kLargestDimension)
         fail(size, fmt::format("'{}' has a size of {}", name, value.shape.back()), "the file is damaged");
     }
     elements(value.shape);
