@@ -33,9 +33,11 @@ class Recomputation {
     for (std::size_t s = 0; s < segments.size(); ++s)
       for (const OpId op : segments[s]) {
         check_id("unknown-op", "an op of a segment", op.index(), graph.op_count(), "ops");
-        if (segment_[op] != kNoSegment || graph.phase(op) != Phase::forward)
-          refuse("recompute", fmt::format("op '{}' is in two segments, or not in the forward pass", graph.name(op)),
-                 "name each op of the forward pass once");
+        if (segment_[op] != kNoSegment)
+          refuse("recompute", fmt::format("op '{}' is named twice", graph.name(op)), "name each op of a segment once");
+        if (graph.phase(op) != Phase::forward)
+          refuse("recompute", fmt::format("op '{}' is not in the forward pass", graph.name(op)),
+                 "name only ops of the forward pass");
         if (graph.type(op) != kVariableType) segment_[op] = s;
       }
     find_gradients();
