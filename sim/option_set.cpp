@@ -29,10 +29,15 @@ class HelpFormatter : public CLI::Formatter {
     std::string text = "  ";
     if (!is_positional) text += make_option_name(option, false) + (option->get_type_name().empty() ? "" : " ");
     text += option->get_type_name();
-    const std::string indent(kNameWidth, ' ');
-    const std::string description = wrapped(option->get_description(), kHelpWidth, indent);
-    if (text.size() + 2 > kNameWidth) return text + "\n" + description;
-    return text + description.substr(text.size());
+    return beside(text, option->get_description());
+  }
+
+  std::string make_subcommand(const CLI::App* app) const override {
+    return beside("  " + app->get_name(), app->get_description());
+  }
+
+  std::string make_description(const CLI::App* app) const override {
+    return wrapped(app->get_description(), kHelpWidth);
   }
 
   std::string make_usage(const CLI::App* app, std::string name) const override {
@@ -41,6 +46,12 @@ class HelpFormatter : public CLI::Formatter {
     for (const CLI::Option* option : app->get_options({}))
       if (option->get_positional()) usage += " " + operand_text(option->get_type_name());
     return usage + " [options]\n";
+  }
+
+ private:
+  static std::string beside(const std::string& name, const std::string& description) {
+    const std::string text = wrapped(description, kHelpWidth, std::string(kNameWidth, ' '));
+    return name.size() + 2 > kNameWidth ? name + "\n" + text : name + text.substr(name.size());
   }
 };
 

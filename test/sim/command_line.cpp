@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <sstream>
+#include <string_view>
 
 #include "sim/program.hpp"
 
@@ -8,9 +11,13 @@ using namespace trainyard::test;
 
 namespace {
 
-constexpr const char* kVerbs[] = {"import",   "simulate", "place",    "compare", "models",
-                                  "clusters", "placers",  "check",    "doctor",  "completion",
-                                  "profile",  "train",    "validate", "explain", "goodput"};
+constexpr const char* kVerbs[] = {"import",  "export",  "simulate", "place",     "train",    "compare",
+                                  "explain", "goodput", "profile",  "calibrate", "validate", "demo",
+                                  "sweep",   "merge",   "yard",     "models",    "clusters", "placers",
+                                  "check",   "diff",    "doctor",   "completion"};
+
+/// Verbs whose example takes files of the user, or a minute.
+constexpr std::string_view kOthersExamples[] = {"demo", "sweep", "merge", "yard", "diff"};
 
 /// The lines between "Example:" and the next empty line.
 std::string example_in(const std::string& help) {
@@ -32,16 +39,16 @@ TEST_CASE("the example in the help of every verb works") {
   const TemporaryFolder tools;
   const std::string program = (build_dir() / "sim" / "trainyard").string();
   std::filesystem::create_symlink(program, tools.path() / "trainyard");
-  for (const char* verb : kVerbs) {
-    const std::string name = verb;
+  for (const std::string name : kVerbs) {
+    if (std::ranges::find(kOthersExamples, name) != std::end(kOthersExamples)) continue;
     CAPTURE(name);
     const TemporaryFolder folder;
-    const auto help = run_trainyard(folder.path(), std::string{verb} + " --help");
+    const auto help = run_trainyard(folder.path(), name + " --help");
     REQUIRE(help.exit_code == 0);
     CHECK(help.error.empty());
     const std::string example = example_in(help.output);
     CAPTURE(example);
-    CHECK(contains(example, std::string{"trainyard "} + verb));
+    CHECK(contains(example, "trainyard " + name));
     const auto result =
         run_command("cd '" + folder.path().string() + "' && PATH='" + tools.path().string() + "':$PATH && " + example);
     if (name == "validate")  // pass, fail or inconclusive, depending on the machine
@@ -52,7 +59,9 @@ TEST_CASE("the example in the help of every verb works") {
   }
 }
 
-TEST_CASE("help lists every verb, the version is printed, and no line of help is wider than 80") {
+TEST_CASE(
+    "help lists every verb, the version is printed, and no line of help but examples and lists of words is wider than "
+    "80") {
   const TemporaryFolder folder;
   const auto help = run_trainyard(folder.path(), "--help");
   CHECK(help.exit_code == 0);
@@ -62,10 +71,13 @@ TEST_CASE("help lists every verb, the version is printed, and no line of help is
   const auto version = run_trainyard(folder.path(), "--version");
   CHECK(version.exit_code == 0);
   CHECK(version.output.starts_with("trainyard "));
-  for (const char* verb : kVerbs) {
-    std::istringstream lines{run_trainyard(folder.path(), std::string{verb} + " --help").output};
-    for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(line.size() <= 96, line);
-  }
+  const auto check_width = [](const std::string& text) {
+    std::istringstream lines{text.substr(0, text.find("Example:"))};
+    for (std::string line; std::getline(lines, line);)
+      if (line.find(' ', line.find_first_not_of(' ')) != std::string::npos) CHECK_MESSAGE(line.size() <= 80, line);
+  };
+  check_width(help.output);
+  for (const std::string verb : kVerbs) check_width(run_trainyard(folder.path(), verb + " --help").output);
 }
 
 TEST_CASE("a wrong command line exits 2, says what is wrong and what was probably meant") {
