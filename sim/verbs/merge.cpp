@@ -1,7 +1,11 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "print/result_json.hpp"
 #include "sweep_run.hpp"
+#include "trainyard/core/error.hpp"
 #include "trainyard/sweep/sweep_folder.hpp"
 #include "verbs.hpp"
 
@@ -23,6 +27,7 @@ struct MergeVerb {
 
   int run(Console& console) const {
     const SweepFolder::Count count = merge_sweeps({folders.begin(), folders.end()}, to);
+    copy_schedules();
     if (console.json()) {
       Json object = begin_result("merge");
       object["rows"] = count.rows;
@@ -34,6 +39,22 @@ struct MergeVerb {
         fmt::format("wrote {0}/results.jsonl, {0}/results.csv, {0}/times.csv, {0}/index.html ({1} of {2} rows{3})", to,
                     count.rows, count.of, errors_text(count)));
     return kDone;
+  }
+
+ private:
+  /// Copies the schedules of `yard run`, which the merged claims name by their path within the folder.
+  void copy_schedules() const {
+    namespace fs = std::filesystem;
+    constexpr auto kHow = fs::copy_options::recursive | fs::copy_options::skip_existing;
+    for (const std::string& folder : folders) {
+      const fs::path schedules = fs::path{folder} / "schedules";
+      std::error_code error;
+      if (!fs::exists(schedules, error)) continue;
+      fs::copy(schedules, fs::path{to} / "schedules", kHow, error);
+      if (error)
+        refuse("file", fmt::format("cannot copy '{}' to '{}': {}", schedules.string(), to, error.message()),
+               "copy the folder by hand: `yard check` reads the schedules");
+    }
   }
 };
 

@@ -62,6 +62,8 @@ TEST_CASE("a run of the Yard goes on where it ended, and shards are the whole") 
   CHECK(run_own("91  # another text\n", "--resume") == 3);
   CHECK(run_own("91\n", "--resume --time 1s") == 3);
   CHECK(read_text(folder.path() / "whole/results.jsonl") == read_text(folder.path() / "parts/results.jsonl"));
+  CHECK(run_trainyard(folder.path(), "merge parts -o merged").exit_code == 0);
+  CHECK(run_trainyard(folder.path(), "yard check merged").exit_code == 0);
 }
 
 TEST_CASE("a false claim, and a corrupt schedule, are refused by their lines, with exit code 1") {
