@@ -1,4 +1,4 @@
-// Sums over an area of the timeline: the part of each span inside it, by name, type and row.
+// Sums over a selected area of the timeline: the part of each span inside it, by name, type and row.
 
 function areaSums(view, [a, b, rows]) {
   const from = Math.max(0, Math.min(a, b)), to = Math.min(view.end, Math.max(a, b)), sums = new Map();

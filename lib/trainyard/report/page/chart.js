@@ -1,4 +1,4 @@
-// What charts are made of: axes, names, legends; a chart is as wide as its place, so that its letters stay as large.
+// Parts of charts: axes, names, legends. A chart is drawn at the width of its panel, so that its text keeps its size.
 
 const svgNode = (tag, attributes = {}, ...children) => {
   const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
@@ -7,11 +7,12 @@ const svgNode = (tag, attributes = {}, ...children) => {
   return made;
 };
 
-// Room for a chart of a panel across the page, in pixels, and for one of two beside each other.
+// Width in pixels for a chart of a panel across the page, and for one of two charts side by side.
 const chartRoom = () => Math.max(280, document.querySelector('main').clientWidth - (innerWidth > 760 ? 84 : 60));
 const halfRoom = () => Math.min(640, chartRoom());
 
-// Round numbers between two: steps of 1, 2 or 5, or, in proportion, as many of these times the powers of ten as fit.
+// Round numbers between `low` and `high`: in steps of 1, 2 or 5 times a power of ten; on a logarithmic axis multiples
+// of powers of ten, as many of each as fit.
 function roundTicks(low, high, log, most) {
   const ticks = [];
   if (log) {
@@ -28,8 +29,8 @@ function roundTicks(low, high, log, most) {
   return ticks;
 }
 
-// Names beside dots {x, y, name}, the first ones first, each at the first of four places where it covers no dot and no
-// other name; none where there is no such place.
+// Names beside dots {x, y, name}, in the order of the dots. A name is put at the first of four places where it covers
+// no dot and no other name, and left out if there is none.
 function nameDots(chart, dots, [left, top, right, bottom]) {
   const taken = dots.map(({ x, y }) => [x - 5, y - 5, x + 5, y + 5]);
   for (const { x, y, name } of dots) {
@@ -44,7 +45,7 @@ function nameDots(chart, dots, [left, top, right, bottom]) {
   }
 }
 
-// A panel's picture, and the button that saves it.
+// The chart of a panel, and the button that saves it.
 function putChart(id, title, ...children) {
   const panel = byId(id), button = element('button', { type: 'button', class: 'plain', title: 'Save as SVG' }, 'SVG');
   const chart = children.map((child) => (child.tagName === 'svg' ? child : child.querySelector('svg.chart'))).find(Boolean);
@@ -54,8 +55,8 @@ function putChart(id, title, ...children) {
   panel.replaceChildren(element('div', { class: 'bar' }, element('h2', {}, title), ...(chart ? [button] : [])), ...children);
 }
 
-// What the marks of a chart mean, in lines below it; returns where the last one ends. An entry has a `text`, and a
-// `box` or a `ramp` of colours (or attributes), or the class of a `line`, a `dot`, a `band` or a `frame`.
+// The legend of a chart, in lines below it; returns where the last line ends. An entry has a `text`, and a `box` or a
+// `ramp` of colours (or attributes), or the class of a `line`, a `dot`, a `band` or a `frame`.
 function chartLegend(chart, left, top, width, entries) {
   let x = left, y = top;
   for (const { text, box, ramp, line, dot, band, frame } of entries) {

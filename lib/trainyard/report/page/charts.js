@@ -1,4 +1,4 @@
-// The pictures below the timeline: step time against memory, bytes between devices, the critical path.
+// The charts below the timeline: step time against memory, bytes between devices, the critical path.
 
 // Bytes and busy time between each pair of devices.
 function traffic(run) {
@@ -12,7 +12,7 @@ function traffic(run) {
       pairs.set(key, pair);
     }
   });
-  for (const pair of pairs.values()) {  // the union: transfers may share a link
+  for (const pair of pairs.values()) {  // union of spans: transfers may share a link
     pair.busy = 0;
     let until = 0;
     for (const [start, end] of pair.spans.sort(([a], [b]) => a - b)) {
@@ -23,7 +23,7 @@ function traffic(run) {
   return pairs;
 }
 
-// The runs that no other run beats in time and memory at once, fastest first.
+// The Pareto front: runs that no other run beats in both time and memory, fastest first.
 function paretoFront(points) {
   let least = Infinity;
   return [...points].sort((a, b) => a.time - b.time || a.memory - b.memory).filter((p) => p.memory < least && ((least = p.memory), true));
@@ -37,7 +37,7 @@ class Charts {
     this.show();
   }
 
-  // Once the timeline is painted.
+  // Draws the charts, after the timeline has been painted.
   show(delay = 30) {
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => {
@@ -120,7 +120,7 @@ class Charts {
     putChart('matrix', `Between devices, ${run.source.label}`, chart);
   }
 
-  // What the critical path is made of: by device and link, and by type.
+  // The composition of the critical path, by device and link, and by type.
   path() {
     const own = decodeRun(this.page.index), panel = byId('path');
     panel.hidden = true;

@@ -1,4 +1,4 @@
-// Colours: Paul Tol's schemes, told apart by the colour-blind.
+// Colours: Paul Tol's schemes, which colour-blind readers can distinguish.
 
 const transferNames = ['activation transfer', 'gradient transfer', 'update transfer'];
 const palettes = {
@@ -9,7 +9,7 @@ const palettes = {
     '#906388', '#805770', '#684957'],
 };
 
-// The colour of device `index` of so many: one of its own, or a place on a ramp where there are more than colours.
+// The colour of device `index` of `count`: one from the palette, or from a ramp if there are more devices than colours.
 function deviceColour(index, count) {
   if (count <= palettes.device.length) return palettes.device[index];
   const ramp = palettes.layer, at = index / (count - 1) * (ramp.length - 1), low = Math.min(ramp.length - 2, Math.floor(at));
@@ -17,7 +17,7 @@ function deviceColour(index, count) {
   return '#' + [1, 3, 5].map((i) => channel(i).toString(16).padStart(2, '0')).join('');
 }
 
-// Black or white, whichever reads better on the colour (relative luminance of WCAG).
+// Black or white, whichever has the higher contrast with the colour (relative luminance of WCAG).
 function inkOn(colour) {
   const channel = (i) => {
     const c = parseInt(colour.slice(i, i + 2), 16) / 255;
@@ -26,10 +26,10 @@ function inkOn(colour) {
   return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5) > 0.32 ? '#10151c' : '#ffffff';
 }
 
-// Blue, green and red in one number, as a picture's pixels have them.
+// Blue, green and red in one number, the format of an image's pixels.
 const packed = (colour) => parseInt(colour.slice(5, 7) + colour.slice(3, 5) + colour.slice(1, 3), 16);
 
-// Forward types whose gradients have another name.
+// Forward types whose gradients are named differently.
 const forwardNames = { BatchNorm: 'BatchNormalization', Embedding: 'Gather' };
 
 function forwardType(type) {
@@ -37,7 +37,7 @@ function forwardType(type) {
   return forward !== type && forwardNames[forward] || forward;
 }
 
-// For one way of colouring: names, colours, and which colour each op has, and each transfer by its producer.
+// Names and colours of one way of colouring, and the colour of each op, and of each transfer by its producer.
 function colouring(run, by) {
   if (by === 'phase') {
     return {
@@ -46,7 +46,7 @@ function colouring(run, by) {
     };
   }
   if (by === 'layer') {
-    // Layers of a run beneath take the colours that they have above.
+    // Layers of the lower run have the same colours as in the upper run.
     const colours = palettes.layer, layers = run.graph.layers, many = Math.max(1, layers.length);
     const above = new Map(layers.map((layer, i) => [layer, i]));
     const bin = (op, graph) => {
@@ -55,7 +55,7 @@ function colouring(run, by) {
     };
     return { ramp: layers, colours, names: [], op: bin, transfer: bin };
   }
-  // A gradient counts as its forward type. The types that take the most time have colours of their own.
+  // Gradients have the colour of their forward type. The types that take the most time have colours of their own.
   const base = new Map();
   for (const type of [...run.graph.types, ...(run.other ? run.other.graph.types : [])]) base.set(type, forwardType(type));
   const time = new Map();

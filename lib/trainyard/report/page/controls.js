@@ -17,7 +17,7 @@ class Controls {
     byId('view').addEventListener('scroll', () => view.redraw(), { passive: true });
   }
 
-  // Moves the window in a few frames, at once where less motion is wanted.
+  // Moves the window over a few frames, or at once if the reader prefers reduced motion.
   glide(from, to) {
     const view = this.view, a = view.from, b = view.to, began = performance.now();
     if (matchMedia('(prefers-reduced-motion: reduce)').matches) return view.setWindow(from, to);
@@ -124,7 +124,7 @@ class Controls {
     else this.page.hideTip();
   }
 
-  // Brings a span into the window; `close` fills the window with it and what is around it.
+  // Scrolls to a span; `close` also zooms in on it and its surroundings.
   reveal([index, j], close = false) {
     const view = this.view, lane = view.run.lanes[index], row = view.rowOfLane.get(index), box = byId('view');
     const length = lane.end[j] - lane.start[j], middle = (lane.start[j] + lane.end[j]) / 2;
@@ -215,10 +215,10 @@ class Controls {
     });
   }
 
-  // How many devices are busy over the step, by colour, with a frame around what the timeline shows.
+  // The number of busy devices over the step, by colour, with a frame around the window of the timeline.
   drawOverview() {
     const canvas = byId('overview'), view = this.view, width = canvas.clientWidth, height = canvas.clientHeight;
-    if (!height) return;  // on paper
+    if (!height) return;  // in print
     const key = [width, view.left, view.ratio, this.page.colourKey()].join();
     if (this.overviewKey !== key) {
       this.overviewKey = key;

@@ -1,4 +1,4 @@
-// What the file holds, as typed arrays. Integers come delta-coded: each number is the step from the one before.
+// The data of the file, as typed arrays. Integers are delta-coded: each number is the difference from the previous one.
 
 const data = JSON.parse(document.getElementById('data').textContent);
 
@@ -8,7 +8,7 @@ function summed(steps, Type = Float64Array) {
   return values;
 }
 
-// A lane: spans sorted by start that never overlap, so that starts and ends both ascend; and instants apart.
+// A lane: spans sorted by start that never overlap, so that both starts and ends ascend; instants are separate.
 function decodeLane(lane, run) {
   const count = lane.item.length, start = new Float64Array(count), end = new Float64Array(count);
   for (let i = 0, at = 0; i < count; ++i) {
@@ -22,7 +22,7 @@ function decodeLane(lane, run) {
   };
 }
 
-// Which ops each op waits for, and which wait for it: lists in one array, with the start of each.
+// The producers and the readers of each op: lists in one array, with the start of each.
 function decodeEdges(graph) {
   const count = graph.ops.length, first = new Uint32Array(count + 1), readers = Array.from({ length: count }, () => []);
   const producers = [];
@@ -38,7 +38,7 @@ function decodeEdges(graph) {
 
 const decoded = new Map();
 
-// The drawing of run `index`, decoded when it is first wanted.
+// The drawing of run `index`, decoded at its first use.
 function decodeRun(index) {
   if (decoded.has(index)) return decoded.get(index);
   const source = data.runs[index], drawing = source.drawing, graph = data.graphs[source.graph];
@@ -52,13 +52,13 @@ function decodeRun(index) {
     criticalOps: new Set(), criticalTransfers: new Set(), path: [],
   };
   run.lanes = drawing.lanes.map((lane) => decodeLane(lane, run));
-  // Its edges are decoded when someone asks for them.
+  // Edges are decoded at their first use.
   graph.producers ??= (op) => { decodeEdges(graph); return graph.producers(op); };
   graph.readers ??= (op) => { decodeEdges(graph); return graph.readers(op); };
   run.placeOfOp = new Array(graph.ops.length).fill(null);
   run.lanes.forEach((lane, l) => { if (lane.kind === 'device') lane.item.forEach((op, j) => { run.placeOfOp[op] = [l, j]; }); });
   for (const step of drawing.path) (step >= 0 ? run.criticalOps : run.criticalTransfers).add(step >= 0 ? step : -step - 1);
-  const place = new Map();  // path step -> where it is drawn first
+  const place = new Map();  // step of the path -> the first place where it is drawn
   run.lanes.forEach((lane, l) => {
     const set = lane.kind === 'device' ? run.criticalOps : run.criticalTransfers;
     for (let j = 0; j < lane.item.length; ++j) {
@@ -73,7 +73,7 @@ function decodeRun(index) {
   return run;
 }
 
-// The run together with another one beneath it: lanes after its own, each of its own run.
+// The run with another run below it, whose lanes follow; each lane refers to its own run.
 function withBeneath(run, index) {
   if (index === null || !data.runs[index]?.drawing) return run;
   const other = decodeRun(index), offset = run.lanes.length;
@@ -82,7 +82,7 @@ function withBeneath(run, index) {
   return { ...run, beneath: other.source, other, lanes: [...run.lanes, ...lanes] };
 }
 
-// The op that a span stands for: itself, or the one that made what the transfer carries.
+// The op of a span: on a device the op itself, on a link the producer of the transferred tensor.
 function opOf(lane, item) {
   return lane.kind === 'device' ? item : lane.run.graph.producer[lane.run.transfers.tensor[item]];
 }
@@ -92,7 +92,7 @@ function nameOf(lane, item) {
   return lane.kind === 'device' ? graph.ops[item] : graph.tensors[transfers.tensor[item]];
 }
 
-// When each transfer starts and ends, over all links of its way.
+// Start and end of each transfer, over all links of its route.
 function transferTimes(run) {
   if (run.transferTimes) return run.transferTimes;
   const count = run.transfers.tensor.length, start = new Float64Array(count).fill(NaN), end = new Float64Array(count).fill(NaN);
@@ -107,7 +107,7 @@ function transferTimes(run) {
   return run.transferTimes = { start, end };
 }
 
-// The transfers of what each op made.
+// The transfers of the outputs of each op.
 function transfersOf(run) {
   if (run.transfersOf) return run.transfersOf;
   const { graph, transfers } = run, lists = graph.ops.map(() => []);
@@ -118,7 +118,7 @@ function transfersOf(run) {
 // All devices that a transfer goes to.
 function receivers(run, item) { return [run.transfers.to[item], ...(run.transfers.also[item] || [])]; }
 
-// First index whose value is greater than x; values ascend.
+// The first index whose value is greater than x, in ascending values.
 function upperBound(values, x) {
   let low = 0, high = values.length;
   while (low < high) {

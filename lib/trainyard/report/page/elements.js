@@ -1,5 +1,5 @@
 'use strict';
-// Elements, and tables that sort and are moved in by keys.
+// HTML elements, and tables that can be sorted, and navigated by keys.
 
 const byId = (id) => document.getElementById(id);
 
@@ -13,7 +13,8 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-// Heads sort by their column, once more downwards; by `best` the rows come sorted already, if they are.
+// A click on a column's head sorts by it, a second click in descending order. `best` is marked as the
+// sorted column if the rows are in its order.
 function makeSortable(table, best) {
   const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
   const value = (row, column) => {
@@ -28,7 +29,7 @@ function makeSortable(table, best) {
       heads.forEach((h) => h.removeAttribute('aria-sort'));
       head.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
       const rows = [...body.rows].map((row) => [value(row, column), row]);
-      rows.sort(([a], [b]) => {  // what is unknown goes last either way
+      rows.sort(([a], [b]) => {  // unknown values are last in both orders
         if (a === '' || b === '') return (a === '') - (b === '');
         const order = typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b));
         return descending ? -order : order;
@@ -38,7 +39,7 @@ function makeSortable(table, best) {
   });
 }
 
-// One tab stop for the whole table: arrows go from row to row and along the heads.
+// One tab stop for the whole table; arrow keys move between rows and along the heads.
 function moveByArrows(table) {
   const stops = () => [...table.rows].map((row) => [...row.querySelectorAll('button')]).filter((row) => row.length);
   for (const button of stops().flat()) button.tabIndex = -1;
@@ -61,8 +62,8 @@ function moveByArrows(table) {
   });
 }
 
-// Light or dark: as the system has it until the button is pressed, and light on paper. `changed` follows each change,
-// `printing` says that paper comes, or is done with.
+// The theme: that of the system until the button is pressed, and light in print. `changed` is called after each change,
+// `printing` before and after printing.
 function followTheme(changed, printing = () => {}) {
   const root = document.documentElement, dark = matchMedia('(prefers-color-scheme: dark)');
   let before = '';

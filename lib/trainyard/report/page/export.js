@@ -1,8 +1,8 @@
-// Tables and charts as SVG files, as they stand.
+// Tables and charts as SVG files, in their present state.
 
 const xml = (text) => String(text).replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
 
-// A table as it is sorted: texts alone.
+// The texts of a table, in its present order.
 function tableSvg(table) {
   const rows = [...table.rows].map((row) => [...row.cells].map((cell) => (cell.querySelector('button:not(.below)') || cell).textContent.trim()));
   const wide = rows[0].map((_, k) => 14 + 7 * Math.max(...rows.map((row) => row[k].length))), width = wide.reduce((a, b) => a + b, 20);
@@ -18,7 +18,7 @@ function tableSvg(table) {
     `<rect width="100%" height="100%" fill="#fff"/>\n${lines.join('\n')}\n</svg>\n`;
 }
 
-// A chart of the page with the page's colours in place of its style sheet.
+// A chart of the page, with its style sheet replaced by computed colours.
 function chartSvg(chart) {
   const copy = chart.cloneNode(true), style = ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'font-size', 'font-weight', 'text-anchor', 'opacity'];
   const from = [chart, ...chart.querySelectorAll('*')], to = [copy, ...copy.querySelectorAll('*')];

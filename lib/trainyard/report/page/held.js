@@ -1,8 +1,8 @@
-// What a device's memory holds at a time, by the rules of the simulation: parameters and state for the whole step,
-// workspace while its op runs, a tensor from its op's start to its last use or last sending, an arrived copy from the
-// start of its transfer to its last use there, what is kept until the end.
+// Contents of a device's memory at a time, by the rules of the simulation: parameters and state for the whole step,
+// workspace while its op runs, a tensor from the start of its op to its last use or transfer, a received copy from the
+// start of its transfer to its last use there, kept tensors until the end.
 
-// Start, end and device of every op.
+// Start, end and device of each op.
 function placements(run) {
   const count = run.graph.ops.length, start = new Float64Array(count), end = new Float64Array(count), device = new Int32Array(count);
   for (const lane of run.lanes) {
@@ -13,7 +13,7 @@ function placements(run) {
   return { start, end, device };
 }
 
-// Of every op, the readers of each of its outputs; and which outputs are kept.
+// Outputs of each op: their bytes, their readers, and whether they are kept.
 function outputsOf(graph) {
   if (graph.outputs) return graph.outputs;
   const outputs = graph.output_bytes.map((bytes, op) => (graph.output_parts[op] || (bytes > 0 ? [bytes] : [])).map((each) => ({ bytes: each, readers: [], kept: false })));
@@ -26,7 +26,7 @@ function outputsOf(graph) {
   return graph.outputs = outputs;
 }
 
-// By device: {kind, op, bytes, from, until}.
+// Contents of memory, by device: {kind, op, bytes, from, until}.
 function holdings(run) {
   if (run.holdings) return run.holdings;
   const { graph, transfers, source } = run, { start, end, device } = placements(run), times = transferTimes(run), outputs = outputsOf(graph);

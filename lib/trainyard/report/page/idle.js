@@ -1,6 +1,6 @@
-// Why a device is idle at a time: what its next op awaits, read from the run itself.
+// The cause of a device's idle time: what its next op waits for, according to the run.
 
-// The transfer to the device that the op awaits last, and the op elsewhere or here that it awaits last.
+// The last transfer to the device that the op waits for, and the last op, on any device.
 function lastAwaited(run, op, device, start) {
   const producers = run.graph.producers(op), times = transferTimes(run), sent = transfersOf(run);
   let transfer = -1, producer = -1;
@@ -13,7 +13,7 @@ function lastAwaited(run, op, device, start) {
   return { transfer, producer, producerEnd: producer < 0 ? 0 : endOf(producer) };
 }
 
-// Name and facts of an idle moment of a device, or of a link.
+// Name and facts about an idle moment of a device or a link.
 function idleFacts(lane, time) {
   const next = upperBound(lane.start, time), { run } = lane, device = (d) => run.source.devices[d].name;
   const since = next > 0 ? lane.end[next - 1] : 0, facts = [['since', formatMoment(since)]];

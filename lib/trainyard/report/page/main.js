@@ -1,4 +1,4 @@
-// Puts the parts together.
+// The page: combines the other parts.
 
 class Page {
   constructor() {
@@ -46,7 +46,7 @@ class Page {
     if (this.drawn.length && /[#&]run=/.test(location.hash)) this.state.apply();
   }
 
-  // The run below that the reader chose, where it is not one that belongs beneath.
+  // The lower run that the reader chose; undefined if it is the default.
   belowChosen() { return this.below === data.runs[this.index].beneath ? undefined : this.below; }
 
   restyle() {
@@ -56,7 +56,7 @@ class Page {
 
   colourKey() { return `${this.index} ${this.below} ${this.by} ${document.documentElement.dataset.theme}`; }
 
-  // `below`: the run beneath, null for none; left out: the one that belongs there.
+  // `below`: the lower run, null for none; by default the run that belongs there.
   show(index, below = data.runs[index].beneath) {
     this.index = index;
     this.below = this.drawn.includes(below) && below !== index ? below : null;
@@ -83,7 +83,7 @@ class Page {
     if (this.charts) this.charts.show();
   }
 
-  // Sums over what lies in a range of time, in some rows or in all.
+  // Shows sums over a range of time, in some rows or in all.
   selectArea(range) {
     this.view.range = range;
     showArea(this.view, range);
@@ -103,7 +103,7 @@ class Page {
     this.view.resize();
   }
 
-  // Of the four ways to single out spans, all that are on must agree.
+  // Highlights spans that meet all active conditions, of four.
   refreshShown() {
     const critical = byId('critical').checked, searching = byId('search').value.trim() !== '', alone = this.alone;
     const found = new Set(searching ? this.controls.matches.map(String) : []);
@@ -121,7 +121,7 @@ class Page {
     this.refreshShown();
   }
 
-  // The layers of a box of the network alone, by its name; once more, or without a name, all of them.
+  // Shows only the layers of a box of the network, by its name; all if it was chosen already, or without a name.
   pickLayers(name) {
     this.picked = this.picked === name ? '' : name;
     this.charts?.network.mark(this.picked);

@@ -1,6 +1,6 @@
-// What the marks of the timeline mean: those that are drawn, each with a picture of it, for the page and for SVG files.
+// The legend of the timeline: its visible marks, each with a picture, for the page and for SVG files.
 
-// {text, draw} of each; a picture is 24 by 12 pixels.
+// Marks as {text, draw}; a picture has 24 by 12 pixels.
 function timelineMarks(view) {
   const { theme, run } = view, held = view.rows.filter((row) => row.kind === 'memory'), marks = [];
   const add = (wanted, text, draw) => { if (wanted) marks.push({ text, draw }); };

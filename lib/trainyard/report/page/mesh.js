@@ -1,9 +1,9 @@
-// The mesh of a plan: which device has which stage, share of the batch, part of the sequence and tensor rank.
+// The mesh of a plan: each device's stage, share of the batch, part of the sequence, and tensor rank.
 
 const mostInRow = 64;
 
-// What device `at` of those of a stage has: the replica's share of the batch, its place among those that share that
-// share's sequence or divide experts, and the tensor rank.
+// Position of device `at` of a stage: its replica, the replica's share of the batch, its part of the sequence or of the
+// experts, and the tensor rank.
 function placeInMesh(plan, ranks, at) {
   const replica = Math.floor(at / ranks);
   return { replica, share: Math.floor(replica / plan.context), part: replica % plan.context, expert: replica % plan.experts, rank: at % ranks };

@@ -1,10 +1,10 @@
-// The network: its layers as a graph from left to right, in rows as lines of a text, each in the colours of its
-// devices; of two runs, the layers that are elsewhere.
+// The network: its layers as a graph from left to right, wrapped into rows, in the colours of their devices; for two
+// runs also a list of the layers on different devices.
 
 const mostBoxes = 400, mostNamed = 160;
 
-// The box that each layer is drawn in: its own, or, where there are too many, the part of the model that it belongs
-// to, or as many layers in a row as it takes.
+// The box of each layer: one for each layer; if these are too many, one for each part of the model; if these are too
+// many too, one for each run of consecutive layers.
 function boxNames(layers) {
   if (layers.length <= mostBoxes) return new Map(layers.map((layer) => [layer, layer]));
   const ends = layers.map((layer) => [...layer.matchAll(/[/.]/g)].map(({ index }) => index));
@@ -19,7 +19,7 @@ function boxNames(layers) {
   }));
 }
 
-// The layers of the box of that name, in what is shown.
+// The layers of the box with this name, in the shown runs.
 function boxLayers(run, name) {
   const names = boxNames(allLayers(run.other ? [run, run.other] : [run]));
   return new Set([...names].filter(([, box]) => box === name).map(([layer]) => layer));
@@ -27,8 +27,9 @@ function boxLayers(run, name) {
 
 function allLayers(runs) { return [...new Set(runs.flatMap(({ graph }) => graph.layers))].filter(Boolean); }
 
-// Boxes; between them what forward ops read of each other, and whether the first run sends it; of each run the devices
-// of each layer: {boxes: [{name, layers, time: by run, device -> ns, bytes}], edges: [[from, to, sent]], used}.
+// The graph of boxes: {boxes: [{name, layers, time: by run, device -> ns, bytes}], edges: [[from, to, sent]], used}.
+// Edges are tensors that forward ops read; `sent`: whether the first run transfers one. `used`: by run, the devices of
+// each layer.
 function layerGraph(runs) {
   const layers = allLayers(runs), names = boxNames(layers);
   const boxes = [...new Set(names.values())].map((name) => ({ name, layers: [], time: runs.map(() => new Map()), bytes: 0 }));
@@ -65,7 +66,8 @@ function layerGraph(runs) {
   return { boxes, edges: [...edges.values()].sort(([a, b], [c, d]) => a - c || b - d), used };
 }
 
-// The column of each box, right of all that it reads; on a cycle the first box begins, and what it reads comes `back`.
+// The column of each box, to the right of all boxes that it reads. A cycle starts at its first box, whose inputs from
+// the cycle are edges `back`.
 function columnsOf(count, edges) {
   const into = Array.from({ length: count }, () => []), out = Array.from({ length: count }, () => []);
   edges.forEach(([a, b], e) => { into[b].push(e); out[a].push(e); });
@@ -85,14 +87,14 @@ function columnsOf(count, edges) {
       column[to] = Math.max(column[to], column[next] + 1);
     }
   }
-  for (let i = count - 1; i >= 0; --i) {  // what reads nothing stands beside what reads it
+  for (let i = count - 1; i >= 0; --i) {  // a box without inputs is next to its first reader
     const ahead = out[i].filter((e) => !back.has(e)).map((e) => column[edges[e][1]]);
     if (ahead.length && into[i].every((e) => back.has(e))) column[i] = Math.min(...ahead) - 1;
   }
   return { column, back };
 }
 
-// Heights nearest to those that are wished for (least squares), in the given order and at least `gaps` apart.
+// Heights nearest to the desired ones (least squares), in the given order, and at least `gaps` apart.
 function spread(wishes, gaps) {
   const blocks = [];
   let offset = 0;
@@ -117,8 +119,8 @@ function spread(wishes, gaps) {
   return heights;
 }
 
-// Where everything stands: an item per box, and one per column that a line passes on its way ({from, column, y}).
-// Lines of one box share their way as far as it goes: {a, b, from, to: boxes it leads to, sent}.
+// The layout: an item for each box, and one for each column that a line passes ({from, column, y}). Lines of one box
+// share segments: {a, b, from, to: the boxes that it leads to, sent}.
 function layOutGraph(count, edges, tall) {
   const { column, back } = columnsOf(count, edges), items = [], lines = new Map(), passing = new Map();
   for (let i = 0; i < count; ++i) items.push({ box: i, from: i, column: column[i], y: 0, left: [], right: [] });
@@ -161,7 +163,7 @@ function layOutGraph(count, edges, tall) {
   return { columns, lines: [...lines.values()], back: [...back].map((e) => edges[e]) };
 }
 
-// First columns of the rows: as full as they can be, but cut one or two columns earlier where fewer lines pass.
+// The first column of each row. Rows are as full as possible, or one or two columns shorter where fewer lines cross.
 function rowStarts(columns, most) {
   const starts = [0], passing = (k) => columns[k].reduce((sum, { left }) => sum + left.length, 0);
   for (let from = 0; columns.length - from > most; starts.push(from)) {
@@ -218,7 +220,7 @@ class Network {
       line.node = svgNode('path', { class: line.sent ? 'wire sent' : 'wire', d: pass + way });
       drawn.append(line.node);
     }
-    for (const [a, b] of back) {  // from below the one to below the other
+    for (const [a, b] of back) {  // from the lower edge of one box to that of the other
       const [[x0, y0], [x1, y1]] = [a, b].map((box) => place(columns.flat().find((item) => item.box === box)));
       drawn.append(svgNode('path', { class: 'wire back', d: `M${x0 + wide / 2} ${y0 + tall / 2}C${x0 + wide / 2} ${y0 + tall / 2 + 26} ${x1 + wide / 2} ${y1 + tall / 2 + 26} ${x1 + wide / 2} ${y1 + tall / 2}` }));
     }
@@ -259,19 +261,19 @@ class Network {
     return chart;
   }
 
-  // "gpu0 1.20 ms, gpu1 20 µs"
+  // Text of times by device: "gpu0 1.20 ms, gpu1 20 µs".
   devices(time) {
     return time.size ? some([...time].sort(([, t], [, u]) => u - t).map(([name, t]) => `${name} ${formatTime(t)}`)) : 'not there';
   }
 
-  // What stands in the box under its name.
+  // The text in a box below its name: its device or devices.
   where(box, two) {
     const words = (time, many) => (time.size > 1 ? `${time.size}${many}` : [...time.keys()][0] ?? 'not there'), [own, theirs] = box.time;
     if (!two || words(own) === words(theirs)) return words(own, ' devices');
     return own.size > 1 && theirs.size > 1 ? `${own.size} → ${theirs.size} devices` : `${words(own, ' dev.')} → ${words(theirs, ' dev.')}`;
   }
 
-  // A bar of the devices' shares of the time; equal shares where there is none.
+  // A bar of the devices' shares of the time; equal shares if there is no time.
   stripes(group, time, x, y, wide, tall, devices, colour) {
     const all = [...time].sort(([a], [b]) => devices.indexOf(a) - devices.indexOf(b)), sum = all.reduce((total, [, t]) => total + t, 0);
     for (const [name, t] of all) {
@@ -281,7 +283,7 @@ class Network {
     }
   }
 
-  // The layers that are elsewhere, by where from and where to.
+  // The layers on different devices in the two runs, by their devices in both.
   differences(boxes, sources, moved, list) {
     const ways = new Map(), all = boxes.reduce((sum, { layers }) => sum + layers.length, 0);
     for (const layer of moved) {
@@ -298,7 +300,7 @@ class Network {
       element('div', { class: 'scroll' }, element('table', { class: 'sums', id: 'moved' }, element('thead', {}, element('tr', {}, ...head, element('th', {}, 'layers'), element('th', { class: 'name' }, 'which'))), body)));
   }
 
-  // One tab stop: arrows go from box to box.
+  // One tab stop; arrow keys move from box to box.
   bindKeys(groups) {
     groups.forEach((group, i) => group.addEventListener('keydown', (e) => {
       const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[e.key], next = groups[i + (step || 0)];
@@ -322,7 +324,7 @@ class Network {
   }
 }
 
-// "a, b, c and 4 more"
+// A list cut short: "a, b, c and 4 more".
 function some(names, most = 6) {
   return names.length > most + 1 ? `${names.slice(0, most).join(', ')} and ${formatCount(names.length - most)} more` : names.join(', ');
 }

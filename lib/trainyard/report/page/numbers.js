@@ -1,4 +1,4 @@
-// Numbers for people.
+// Numbers as texts.
 
 const thin = '\u202f';
 
@@ -15,7 +15,7 @@ function scaled(value, units) {
 const timeUnits = [[1, 'ns'], [1e3, 'µs'], [1e6, 'ms'], [1e9, 's']];
 const byteUnits = [[1, 'B'], [1e3, 'kB'], [1e6, 'MB'], [1e9, 'GB'], [1e12, 'TB']];
 const formatTime = (ns) => scaled(ns, timeUnits);
-// A point in time keeps three decimals: those of a duration would not tell neighbours apart.
+// A point in time, with three decimals: with a duration's decimals, neighbours would look equal.
 function formatMoment(ns) {
   const [factor, unit] = timeUnits.filter(([f]) => ns >= f).pop() || timeUnits[0];
   return (ns / factor).toFixed(factor > 1 ? 3 : 0) + thin + unit;
@@ -26,5 +26,5 @@ const formatOps = (count) => `${formatCount(count)} op${count === 1 ? '' : 's'}`
 const formatPercent = (share) => (100 * share).toFixed(Math.abs(100 * share) < 9.995 ? 2 : 1) + thin + '%';
 const signedPercent = (share) => (share > 0 ? '+' : share < 0 ? '−' : '') + formatPercent(Math.abs(share));
 
-// "20 µs": a number on an axis.
+// A number on an axis, without trailing zeros: "20 µs".
 const tickText = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, '$1').replace(/\.(?=\D|$)/, '');

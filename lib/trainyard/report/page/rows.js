@@ -1,9 +1,9 @@
-// How a row of the view is filled: spans, instants, memory; and the curves between rows.
+// Drawing of the view's rows: spans, instants, memory; and of curves between rows.
 
 Object.assign(View.prototype, {
-  // Spans of at least 3 pixels as rectangles; narrower ones merge into one column per pixel, as opaque as the pixel is
-  // covered, in the colour that covers most of it. Columns are painted as one picture, a pixel high: thousands of
-  // narrow rectangles take most of a frame.
+  // Draws spans of at least 3 pixels as rectangles. Narrower ones are merged by pixel, in the colour that covers most of
+  // it, with the covered fraction as opacity. They are painted as one image, a pixel high, since thousands of narrow
+  // rectangles take most of a frame.
   drawSpans(row, shown) {
     const c = this.context, { lane, y, height } = row, { start, end, colour } = lane;
     const scale = (this.right - this.left) / (this.to - this.from), zero = this.left - this.from * scale;
@@ -63,13 +63,13 @@ Object.assign(View.prototype, {
     for (let i = 0; i < texts.length; i += 3) {
       const j = texts[i], left = Math.max(texts[i + 1], this.left) + 4, room = texts[i + 2] - left - 3;
       const fits = Math.floor(room / this.letter), text = fits < 3 ? '…' : shortened(nameOf(lane, lane.item[j]), fits);
-      if (text.endsWith('…') && text.length < 8) continue;  // a few letters of a name say nothing
+      if (text.endsWith('…') && text.length < 8) continue;  // a few letters of a name are of no use
       c.fillStyle = this.inks[colour[j]];
       c.fillText(text, left, y + height / 2 + 0.5, room);
     }
   },
 
-  // A picture of one pixel's height between two places, empty.
+  // An empty image between two positions, one pixel high.
   stripOf(left, right) {
     const from = Math.floor(left), width = Math.max(1, Math.ceil(right) - from);
     if (this.strip?.width !== width) {
@@ -80,7 +80,7 @@ Object.assign(View.prototype, {
     return Object.assign(this.strip, { left: from });
   },
 
-  // A triangle for what takes no time, and one for several that stand close.
+  // Draws a triangle for each op without duration; those close to each other share one.
   drawInstants(row, alpha) {
     const c = this.context, { at } = row.lane.instants;
     if (!at.length || alpha < 1) return;
@@ -122,8 +122,8 @@ Object.assign(View.prototype, {
     c.fill();
   },
 
-  // The curve and what is under it as pixels: a path of so many corners takes most of a frame. In each column of
-  // pixels the line goes from the least to the most that is held.
+  // Draws the memory curve and the area under it as pixels, since a path with as many corners takes most of a frame. In
+  // each column of pixels the line goes from the least to the most memory.
   paintMemory({ curve: { at, held }, y, height }, capacity) {
     const { ratio } = this, left = Math.floor(this.left * ratio), width = Math.ceil((Math.min(this.right, this.x(this.end))) * ratio) - left, tall = Math.round(height * ratio);
     if (width <= 0) return;
@@ -158,7 +158,7 @@ Object.assign(View.prototype, {
     this.context.drawImage(this.memory.canvas, left / ratio, y, width / ratio, tall / ratio);
   },
 
-  // The same as paths, for SVG: a step line; within half a pixel the highest and the last level are kept.
+  // Draws the memory curve as a path of steps, for SVG. Within half a pixel, the highest and the last level are kept.
   traceMemory({ curve: { at, held }, y, height }, level, limit) {
     const c = this.context, theme = this.theme, last = at.length - 1;
     const trace = () => {
@@ -205,8 +205,8 @@ Object.assign(View.prototype, {
     c.stroke();
   },
 
-  // Curves from the end of one span to the start of another, for pairs of [lane, span]: the closer they stand, the
-  // fainter, so that what lies beneath stays to be seen.
+  // Draws curves from the end of one span to the start of another, for pairs of [lane, span]. The denser they are, the
+  // fainter, so that spans under them stay visible.
   drawCurves(pairs, colour, width) {
     const c = this.context, { lanes } = this.run;
     c.save();
@@ -232,14 +232,14 @@ Object.assign(View.prototype, {
     c.restore();
   },
 
-  // From each span of the critical path to the next where they are on different rows.
+  // Draws curves between consecutive spans of the critical path that are on different rows.
   drawPath() {
     const { path } = this.run, pairs = [];
     for (let i = 1; i < path.length; ++i) if (path[i - 1][0] !== path[i][0]) pairs.push([path[i - 1], path[i]]);
     this.drawCurves(pairs, this.theme.ink, 1.1);
   },
 
-  // What the chosen op waited for, and what waits for it.
+  // Draws curves between the chosen op and its producers and readers.
   drawNeighbours() {
     const [l, j] = this.chosen, lane = this.run.lanes[l], { placeOfOp, graph } = lane.run;
     if (lane.kind !== 'device') return;

@@ -1,4 +1,4 @@
-// What is shown, in the part of the address behind '#': a copy of it shows the same.
+// The page's settings as the part of the address after '#', so that a copied address shows the same.
 
 function readState() {
   const words = new URLSearchParams(location.hash.slice(1)), number = (name) => (words.has(name) ? Number(words.get(name)) : NaN);
@@ -20,13 +20,13 @@ class State {
     addEventListener('hashchange', () => { if (location.hash.slice(1) !== this.written && /[#&]run=/.test(location.hash)) this.apply(); });
   }
 
-  // Later, and once for many changes: browsers count how often an address changes.
+  // Writes the state with a delay, once for many changes, because browsers limit the rate of changes of an address.
   changed() {
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => this.write(), 200);
   }
 
-  // "3" or "3-": the column that the table is sorted by, downwards with "-".
+  // The column by which the table is sorted: "3", or "3-" in descending order.
   sort() {
     const head = this.table.querySelector('[aria-sort]');
     return head ? head.cellIndex + (head.getAttribute('aria-sort') === 'descending' ? '-' : '') : '';

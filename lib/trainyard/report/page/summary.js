@@ -1,4 +1,4 @@
-// The cards above.
+// The cards at the top of the page.
 
 function card(what, number, share, more, bad = false) {
   const made = element('div', { class: bad ? 'card bad' : 'card' }, element('div', { class: 'what' }, what));
@@ -14,7 +14,7 @@ function card(what, number, share, more, bad = false) {
   return made;
 }
 
-// "auto is 1.31 times as fast as heft."
+// A sentence that compares two runs: "auto is 1.31 times as fast as heft."
 function ratioSentence(source, other) {
   const [fast, slow] = source.value_ns <= other.value_ns ? [source, other] : [other, source];
   if (fast.value_ns === slow.value_ns) return `${fast.label} and ${slow.label} take the same time.`;

@@ -1,6 +1,6 @@
-// The timeline as a file: the canvas' own drawing, once more, as SVG.
+// The timeline as an SVG file, drawn by the same code as the canvas.
 
-// As much of a canvas' context as the timeline uses.
+// The part of a canvas context's interface that the timeline uses.
 class SvgContext {
   constructor(canvas, width, height) {
     Object.assign(this, { measure: canvas.getContext('2d'), width, height, parts: [], path: '', clips: 0, depth: [0], stack: [] });
@@ -48,7 +48,7 @@ class SvgContext {
   }
 }
 
-// What the timeline shows now, with its legends below; all rows, not those in sight alone.
+// The timeline's present window with the legends below it; all rows, not only the visible ones.
 function timelineSvg(view, title) {
   const { context, height, scroll } = view, tall = view.tall + axisHeight, svg = new SvgContext(view.canvas, view.width, tall);
   Object.assign(view, { context: svg, height: tall, whole: true });

@@ -1,7 +1,8 @@
-// What a prediction was worth: the verdict, its errors, every op's time predicted against measured, all placements of
-// a ranking.
+// The validation of a prediction: verdict, errors, predicted against measured time of each op, and all placements of a
+// ranking.
 
-// Predicted time across, measured time up, a dot each; on the line both are equal, in the band they are 20 % apart.
+// A chart with predicted time on the x axis and measured time on the y axis, a line where they are equal, and a band
+// where they differ by at most 20 %.
 function againstChart(points, { label, legend }) {
   const width = halfRoom(), height = Math.min(420, Math.round(width * 0.8)), left = 66, right = 14, top = 10, bottom = 42, all = points.flatMap(({ predicted, measured }) => [predicted, measured]);
   const low = Math.max(1, Math.min(...all)) / 1.25, high = Math.max(2, ...all) * 1.25, place = (t) => Math.log(Math.max(t, low) / low) / Math.log(high / low);
@@ -29,7 +30,7 @@ function againstChart(points, { label, legend }) {
   return chart;
 }
 
-// Each part of the error about zero, beside what is allowed of it.
+// A chart of the parts of the error, as bars from zero, with their tolerances.
 function errorChart(held) {
   const rows = [['step time', held.total_error, held.total_tolerance], ['structure', held.structural_error, held.structural_tolerance], ['op times', held.op_time_error, 0], ['transfer times', held.link_error, 0]];
   const width = halfRoom(), left = 100, right = 70, tall = 30, top = 8, bottom = top + tall * rows.length;
@@ -51,7 +52,7 @@ function errorChart(held) {
   return chart;
 }
 
-// A table whose cells are texts, or elements; those of the columns in `words` stand to the left.
+// A table whose cells are texts or elements; the columns in `words` are left-aligned.
 function plainTable(heads, rows, words) {
   const cells = (tag, row) => row.map((cell, k) => element(tag, words.includes(k) ? { class: 'name' } : {}, cell));
   return element('table', { class: 'sums' }, element('thead', {}, element('tr', {}, ...cells('th', heads))), element('tbody', {}, ...rows.map((row) => element('tr', {}, ...cells('td', row)))));
@@ -60,7 +61,7 @@ function plainTable(heads, rows, words) {
 class Validation {
   constructor(page) { this.page = page; }
 
-  // Of the chosen run, or of the one that it lies beneath.
+  // Shows the validation of the chosen run, or of the run above it.
   show() {
     const { index } = this.page, of = data.runs.findIndex((run, i) => run.validation && run.drawing && (i === index || run.beneath === index));
     for (const id of ['validation', 'ranking']) byId(id).hidden = true;
@@ -79,7 +80,7 @@ class Validation {
       byId('timeline').scrollIntoView({ block: 'nearest' });
     };
     const shown = op.slice(0, 2000), points = shown.flatMap((each, i) => {
-      if (!predicted[i] || !measured[i]) return [];  // has no place on a logarithmic axis
+      if (!predicted[i] || !measured[i]) return [];  // has no position on a logarithmic axis
       const colour = scheme.op(each, graph);
       used.add(colour);
       return [{ predicted: predicted[i], measured: measured[i], colour: scheme.colours[colour], click: go(each),

@@ -1,8 +1,8 @@
-// The timeline: one canvas as large as what is seen of it, drawn from scratch at every change.
+// The timeline: one canvas as large as its visible part, redrawn completely at each change.
 
 const deviceHeight = 26, linkHeight = 17, memoryHeight = 48, headHeight = 24, axisHeight = 26, between = 4;
 
-// The last parts of a path say most about an op, as many of them as fit; "grad" alone says too little.
+// The last parts of an op's path that fit, since they tell most about it; at least two if the last one is "grad".
 function shortened(name, fits) {
   if (name.length <= fits) return name;
   const parts = name.split('/'), least = /^(add_)?grad|^update$/.test(parts[parts.length - 1]) ? 2 : 1;
@@ -41,14 +41,14 @@ class View {
       section(title, 'device', deviceHeight, own.filter((l) => l.kind === 'device'));
       section('Links', 'link', linkHeight, own.filter((l) => l.kind !== 'device' && (showIdle || l.item.length || l.instants.item.length)));
     }
-    // A measured run beneath holds what its prediction does.
+    // A measured run below has the memory of its prediction.
     const held = run.other && run.source.beneath !== data.runs.indexOf(run.beneath) ? [run, run.other] : [run];
     for (const { source, memory } of held) {
       add({ head: run.beneath ? `Memory, ${source.label}` : 'Memory', height: headHeight });
       memory.forEach((curve, device) => source.devices[device].images && add({ curve, device, kind: 'memory', height: memoryHeight, source }));
     }
     this.tall = y;
-    // One scale for all devices: up to the largest capacity, or to the largest peak where capacities are far above.
+    // One scale for all devices: up to the largest capacity, or to the largest peak if capacities are far above it.
     const devices = held.flatMap(({ source }) => source.devices), peak = Math.max(1, ...devices.map((d) => d.peak_bytes));
     const capacity = Math.max(0, ...devices.map((d) => d.capacity_bytes || 0));
     this.memoryTop = (capacity && peak > 0.2 * capacity ? Math.max(peak, capacity) : peak) * 1.12;
@@ -66,7 +66,7 @@ class View {
     }
   }
 
-  // Dims every span that `wanted` refuses; null shows all.
+  // Dims all spans for which `wanted` is false; null shows all.
   setShown(wanted) {
     this.dimmed = wanted !== null;
     for (const lane of this.run.lanes)
@@ -123,7 +123,7 @@ class View {
     if (this.onDraw) this.onDraw();
   }
 
-  // All rows where `whole`, else those in sight.
+  // Draws all rows if `whole`, else the visible ones.
   drawRows() {
     const c = this.context, theme = this.theme;
     this.scroll = this.whole ? 0 : byId('view').scrollTop;
@@ -237,7 +237,7 @@ class View {
     }
   }
 
-  // Left and right end of a span, and its row; null where that is out of sight.
+  // The left and right end of a span, and its row; null if it is not visible.
   boxOf([index, j]) {
     const row = this.rowOfLane.get(index);
     if (!row) return null;
@@ -253,7 +253,7 @@ class View {
     this.context.strokeRect(box.left, box.row.y - 0.5, box.wide, box.row.height + 1);
   }
 
-  // A frame around what the pointer is on: an element of its own, so that nothing is drawn anew for it.
+  // Shows a frame around the span under the pointer. The frame is a separate element, so that nothing is redrawn.
   showHover() {
     const frame = byId('hover').style, box = this.hover && this.boxOf(this.hover), top = box && box.row.y + axisHeight - this.scroll;
     frame.display = box && top > axisHeight - 4 ? 'block' : 'none';
@@ -265,7 +265,7 @@ class View {
 
   memoryRun(row) { return row.source === this.run.source ? decodeRun(data.runs.indexOf(row.source)) : this.run.other; }
 
-  // The rows between two heights of the canvas, from top to bottom; all of them for a drag along one row.
+  // The rows between two heights of the canvas, from top to bottom; null, which means all, for a drag along one row.
   rowsBetween(y0, y1) {
     const inside = (y) => y - axisHeight + this.scroll, a = inside(Math.min(y0, y1)), b = inside(Math.max(y0, y1));
     const rows = this.rows.filter((row) => row.lane && row.y <= b && row.y + row.height >= a);
@@ -273,7 +273,7 @@ class View {
     return [rows[0].y, rows[rows.length - 1].y + rows[rows.length - 1].height];
   }
 
-  // What is under a point of the canvas: {row, lane, j} or {row, time} or null.
+  // The object at a point of the canvas: {row, lane, j}, {row, time} or null.
   at(x, y) {
     if (x < this.left || x > this.right || y < axisHeight) return null;
     const inside = y - axisHeight + this.scroll, row = this.rows.find((r) => inside >= r.y && inside <= r.y + r.height);
