@@ -253,7 +253,7 @@ void MeshTimes::add_to(PlanCosts& costs, bool least) const {
   costs.expert_all_reduce = [=](const ParallelPlan& plan, std::size_t device, Bytes weights) {
     const Mesh all = mesh(plan, device);  // replicas with the same experts are plan.experts apart
     const Mesh own{all.first, all.replicas / plan.experts, all.ranks * plan.experts};
-    return sum_over(plan, own, weights);
+    return static_cast<std::int64_t>(sum_of(own).in_turn) * sum_over(plan, own, weights);
   };
 }
 

@@ -20,7 +20,7 @@ namespace trainyard {
 ///     gradients' sum       an all-reduce over the replicas of a stage (collective_run, without tables linear in the
 ///                          bytes), times the number of ranks whose sums share channels, since these run in turn
 ///                          (least: once); ZeRO 1 sends as much, ZeRO 3's sum half
-///     experts' sum         an all-reduce over the replicas of a stage that hold the same experts, once
+///     experts' sum         the same over the replicas of a stage that hold the same experts
 ///     additions            those in a ring's n - 1 steps, which each device runs as ops if the plan has rings
 class MeshTimes {
  public:

@@ -1,8 +1,8 @@
 // Drawing of the view's rows: spans, instants, memory; and of curves between rows.
 
 Object.assign(View.prototype, {
-  // Draws spans of at least 3 pixels as rectangles. Narrower ones are merged by pixel, in the colour that covers most of
-  // it, with the covered fraction as opacity. They are painted as one image, a pixel high, since thousands of narrow
+  // Draws spans of at least 3 pixels as rectangles. Narrower ones are merged by pixel, in the colour that covers most
+  // of it, with the covered fraction as opacity. They are painted as one image, a pixel high, since thousands of narrow
   // rectangles take most of a frame.
   drawSpans(row, shown) {
     const c = this.context, { lane, y, height } = row, { start, end, colour } = lane;
