@@ -9,6 +9,7 @@
 #include "calibrate/clean_samples.hpp"
 #include "calibrate/least_squares.hpp"
 #include "calibrate/segmented_line.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/core/statistics.hpp"
@@ -178,8 +179,8 @@ CalibratedLink fit_link(const LinkMeasurement& measured, const LinkFitOptions& o
   std::vector<MeasuredSize> sizes = measured_sizes(measured, link.quality, notes);
   if (sizes.size() < kLeastSizes)
     refuse("too-few-points",
-           fmt::format("{} was measured at {} size{}, but fitting a latency and a bandwidth needs at least {}",
-                       title(measured), sizes.size(), sizes.size() == 1 ? "" : "s", kLeastSizes),
+           fmt::format("{} was measured at {}, but fitting a latency and a bandwidth needs at least {}",
+                       title(measured), counted(sizes.size(), "size"), kLeastSizes),
            "measure it at sizes from a few hundred bytes to many megabytes");
   drop_outlying_sizes(sizes, measured, options.most_segments, link.quality, notes);
 

@@ -10,6 +10,7 @@
 #include "profiler/run/cuda/loader.hpp"
 #include "profiler/run/recording/recording_backend.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/random.hpp"
 #include "trainyard/core/units.hpp"
@@ -159,17 +160,16 @@ std::string validation_text(const Problem& problem, const Schedule& schedule, co
   const auto share = [](double error) { return fmt::format("{:+.1f} %", 100 * error); };
   std::string text = measured_text(v) + "\n";
   if (v.basis == Basis::ops)
-    text += fmt::format("too few steps were undisturbed: the schedule is simulated with each op's measured times{}\n",
-                        v.net_ops > 0 ? fmt::format(", for {} without the time that other work took",
-                                                    counted(static_cast<std::int64_t>(v.net_ops), "op"))
-                                      : "");
+    text += fmt::format(
+        "too few steps were undisturbed: the schedule is simulated with each op's measured times{}\n",
+        v.net_ops > 0 ? fmt::format(", for {} without the time that other work took", counted(v.net_ops, "op")) : "");
   if (v.plain.count > 0)
     text += fmt::format("a step in which no op is timed takes {} ({}): the error is relative to this\n",
                         format_time(v.plain),
                         share(static_cast<double>(v.plain.count) / static_cast<double>(v.measured.count) - 1));
-  text += fmt::format("error {}: structure {} ({} steps), op times {}, links {}; noise floor {:.0f} %\n",
-                      share(v.total_error), share(v.structural_error), v.structural_steps, share(v.op_time_error),
-                      share(v.link_error), 100 * v.noise_floor);
+  text += fmt::format("error {}: structure {} ({}), op times {}, links {}; noise floor {:.0f} %\n",
+                      share(v.total_error), share(v.structural_error), counted(v.structural_steps, "step"),
+                      share(v.op_time_error), share(v.link_error), 100 * v.noise_floor);
   text += checks_text(v) + "\n";
   for (const DeviceId device : problem.devices())
     text += fmt::format("{}: peak {} predicted, {} measured\n", printable(problem.cluster().device(device).name),

@@ -12,6 +12,7 @@
 #include "interrupt.hpp"
 #include "noise.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/foreign/step_times.hpp"
 #include "trainyard/io/formats/policy_file.hpp"
@@ -307,7 +308,7 @@ void SearchOptions::apply(PlaceOptions& options, bool searches, const std::strin
     console.progress(fmt::format("best {}{}, bound {}, gap {} ({} evaluations, {:.0f} s)", format_time(progress.best),
                                  progress.fits ? "" : " (does not fit)", format_time(progress.lower_bound),
                                  percent(relative_gap(progress.best, progress.lower_bound)),
-                                 with_separators(static_cast<std::int64_t>(progress.evaluations)), elapsed.count()));
+                                 with_separators(progress.evaluations), elapsed.count()));
   };
 }
 

@@ -4,6 +4,7 @@
 
 #include "interrupt.hpp"
 #include "print/result_json.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/frameworks/device_map.hpp"
 #include "trainyard/place/auto/auto.hpp"

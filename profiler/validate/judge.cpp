@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/statistics.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/cost/cost_model.hpp"
@@ -182,7 +183,8 @@ void find_total_error(const Problem& plain, const MeasuredRuns& runs, const Vali
 
 std::string dropped_text(const Validation& result) {
   std::string text;
-  for (const auto& [reason, count] : result.dropped) text += fmt::format(", {} steps dropped for {}", count, reason);
+  for (const auto& [reason, count] : result.dropped)
+    text += fmt::format(", {} dropped for {}", counted(count, "step"), reason);
   return text.empty() ? "" : text.substr(2);
 }
 

@@ -5,6 +5,7 @@
 
 #include "console.hpp"
 #include "print/explain.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/report/run_text.hpp"
@@ -15,10 +16,6 @@ namespace {
 
 std::string share_text(Nanoseconds part, Nanoseconds whole) {
   return percent(whole.count > 0 ? static_cast<double>(part.count) / static_cast<double>(whole.count) : 0);
-}
-
-std::string count_text(std::size_t count, std::string_view word) {
-  return counted(static_cast<std::int64_t>(count), word);
 }
 
 constexpr std::size_t kName = 44;  // longest op name shown
@@ -61,9 +58,9 @@ class Text {
     table.add_row({"lower bound", fmt::format("{} ({})", format_time(run_.summary.bound.value),
                                               bound_name(run_.summary.bound, run_.schedule))});
     std::string parts =
-        fmt::format("{}: {} ({})", count_text(ops, "op"), format_time(why_.ops), share_text(why_.ops, makespan_));
+        fmt::format("{}: {} ({})", counted(ops, "op"), format_time(why_.ops), share_text(why_.ops, makespan_));
     if (ops < why_.path.size())
-      parts += fmt::format("; {}: {} ({})", count_text(why_.path.size() - ops, "transfer"), format_time(why_.transfers),
+      parts += fmt::format("; {}: {} ({})", counted(why_.path.size() - ops, "transfer"), format_time(why_.transfers),
                            share_text(why_.transfers, makespan_));
     if (why_.gaps > Nanoseconds{0})
       parts += fmt::format("; gaps: {} ({})", format_time(why_.gaps), share_text(why_.gaps, makespan_));
@@ -87,14 +84,14 @@ class Text {
     for (std::size_t i = 0; i < std::min(why_.shares.size(), result_.top); ++i) {
       const PathShare& share = why_.shares[i];
       table.add_row({share.to.is_none() ? device(share.device) : device(share.device) + " -> " + device(share.to),
-                     with_separators(static_cast<std::int64_t>(share.tasks)), format_time(share.time),
-                     share_text(share.time, makespan_), format_time(share.waited)});
+                     with_separators(share.tasks), format_time(share.time), share_text(share.time, makespan_),
+                     format_time(share.waited)});
     }
     return table.text() + more(why_.shares.size(), "place");
   }
 
   static std::string more(std::size_t all, std::size_t shown, std::string_view word) {
-    return all > shown ? fmt::format(" ... and {} (--json lists all)\n", count_text(all - shown, word)) : "";
+    return all > shown ? fmt::format(" ... and {} (--json lists all)\n", counted(all - shown, word)) : "";
   }
   std::string more(std::size_t all, std::string_view word) const { return more(all, result_.top, word); }
 
@@ -137,7 +134,7 @@ class Text {
     const PathStep &first = why_.path[run.first].step, &last = why_.path[run.last].step;
     std::string text = name_of(first.op, first.transfer);
     if (run.last > run.first)
-      text = fmt::format("{}: {} to {}", count_text(run.last - run.first + 1, first.op.is_none() ? "transfer" : "op"),
+      text = fmt::format("{}: {} to {}", counted(run.last - run.first + 1, first.op.is_none() ? "transfer" : "op"),
                          text, name_of(last.op, last.transfer));
     if (run.waited > Nanoseconds{0})
       text += fmt::format(", {} {}", run.last > run.first ? "longest wait" : "waited", format_time(run.waited));

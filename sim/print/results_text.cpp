@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "print/results.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/report/run_text.hpp"
 #include "trainyard/report/table.hpp"
@@ -96,17 +97,16 @@ std::string steady_reason(const SteadyState& steady) {
 void add_noise_rows(TextTable& table, const NoiseResult& noise) {
   table.add_row({"with noise",
                  fmt::format("mean {}, deviation {}", format_time(rounded(noise.mean_ns)), percent(noise.deviation))});
-  table.add_row(
-      {"", fmt::format("p50 {}, p95 {}, p99 {} ({})", format_time(noise.p50), format_time(noise.p95),
-                       format_time(noise.p99), counted(static_cast<std::int64_t>(noise.samples.size()), "sample"))});
+  table.add_row({"", fmt::format("p50 {}, p95 {}, p99 {} ({})", format_time(noise.p50), format_time(noise.p95),
+                                 format_time(noise.p99), counted(noise.samples.size(), "sample"))});
 }
 
 void add_step_rows(TextTable& table, const StepTimes& steps) {
   const auto count = static_cast<std::int64_t>(steps.ends.size());
   table.add_row(
       {"steady step time", fmt::format("{} ({})", format_time(steps.steady.step_time), steady_reason(steps.steady))});
-  std::string tied = fmt::format("{}, tied by {}", format_time(steps.timeline.makespan),
-                                 counted(static_cast<std::int64_t>(steps.ties), "update dependency"));
+  std::string tied =
+      fmt::format("{}, tied by {}", format_time(steps.timeline.makespan), counted(steps.ties, "update dependency"));
   if (steps.ties != 1) tied = tied.substr(0, tied.rfind(' ')) + " dependencies";
   table.add_row({counted(count, "step"), tied});
   Bytes peak{};
@@ -164,9 +164,9 @@ std::string run_text(const RunResult& run, const TextFormat& format) {
                                    format_time(bound->estimated))});
   }
   if (run.summary.fold.devices > 1)
-    table.add_row({"fold", fmt::format("{} of {} devices of each stage are simulated; the others do the same",
-                                       with_separators(static_cast<std::int64_t>(run.summary.fold.made)),
-                                       with_separators(static_cast<std::int64_t>(run.summary.fold.devices)))});
+    table.add_row(
+        {"fold", fmt::format("{} of {} devices of each stage are simulated; the others do the same",
+                             with_separators(run.summary.fold.made), with_separators(run.summary.fold.devices))});
   if (run.noise) add_noise_rows(table, *run.noise);
   if (run.steps) add_step_rows(table, *run.steps);
   if (run.steps_noise) add_noise_rows(table, *run.steps_noise);
@@ -174,8 +174,8 @@ std::string run_text(const RunResult& run, const TextFormat& format) {
                                             bound_name(run.summary.bound, run.schedule))});
   table.add_row({"busy", percent(run.summary.busy) + " of device time"});
   table.add_row({"exposed communication", format_time(run.summary.exposed_communication)});
-  table.add_row({"transfers", fmt::format("{}, {}", with_separators(static_cast<std::int64_t>(run.summary.transfers)),
-                                          format_bytes(run.summary.transferred))});
+  table.add_row({"transfers",
+                 fmt::format("{}, {}", with_separators(run.summary.transfers), format_bytes(run.summary.transferred))});
   table.add_row({"peak memory", fmt::format("{}, on {}{}", peak_text(run.problem, run.summary),
                                             run.problem.cluster().device(run.summary.tightest).name,
                                             run.summary.fits ? "" : " (does not fit)")});
@@ -283,8 +283,7 @@ InputError out_of_memory_error(const Run& run) {
 RunResult run_of_steps(const RunResult& run, const LowerBound& bound) {
   const StepTimes& steps = *run.steps;
   RunResult all{run_of(steps.problem, steps.schedule, steps.timeline, bound), run.model, run.ops, run.batch};
-  all.placer = fmt::format("{}, {}", run.placer.empty() ? "schedule" : run.placer,
-                           counted(static_cast<std::int64_t>(steps.ends.size()), "step"));
+  all.placer = fmt::format("{}, {}", run.placer.empty() ? "schedule" : run.placer, counted(steps.ends.size(), "step"));
   all.search_seconds = run.search_seconds;
   return all;
 }

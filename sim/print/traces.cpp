@@ -7,13 +7,14 @@
 #include <utility>
 
 #include "print/result_json.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
 
 namespace trainyard::program {
 namespace {
 
-std::string number_text(std::size_t count) { return with_separators(static_cast<std::int64_t>(count)); }
+std::string number_text(std::size_t count) { return with_separators(count); }
 
 Json step_json(const TracedGraph::Step& step, bool timed) {
   Json object{

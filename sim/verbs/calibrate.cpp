@@ -8,6 +8,7 @@
 #include "options.hpp"
 #include "print/result_json.hpp"
 #include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
@@ -83,9 +84,9 @@ std::string calibration_text(const Calibration& calibration, const TextFormat& f
   const auto counted_ops = [&](bool named) {
     return std::ranges::count_if(calibration.ops, [&](const CalibratedOp& op) { return op.op.empty() != named; });
   };
-  std::string text = fmt::format("{} and {} measured, on {}\n", counted(counted_ops(true), "op"),
-                                 counted(counted_ops(false), "signature"),
-                                 counted(static_cast<std::int64_t>(calibration.devices.size()), "device kind"));
+  std::string text =
+      fmt::format("{} and {} measured, on {}\n", counted(counted_ops(true), "op"),
+                  counted(counted_ops(false), "signature"), counted(calibration.devices.size(), "device kind"));
   for (const CalibratedDevice& device : calibration.devices) {
     text += fmt::format("{}:", printable(device.kind));
     if (device.launch_overhead) text += fmt::format(" launch {},", format_time(*device.launch_overhead));

@@ -7,6 +7,7 @@
 #include "inputs.hpp"
 #include "print/result_json.hpp"
 #include "runs.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/io/formats/calibration_file.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
@@ -18,7 +19,6 @@
 #include "trainyard/io/formats/timeline_file.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/pytorch/foreign_graph.hpp"
-#include "trainyard/report/table.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/simulate/steps.hpp"
@@ -85,15 +85,14 @@ class Checker {
     if (ends_with(file, ".toml")) {
       result.kind = "cluster";
       const ClusterSpec spec = read_cluster(file);
-      result.what = counted(static_cast<std::int64_t>(spec.devices.size()), "device");
+      result.what = counted(spec.devices.size(), "device");
       return;
     }
     if (ends_with(file, ".onnx") || ends_with(file, ".onnx.gz")) {
       result.kind = "ONNX";
       onnx_ = true;
       const LoadedModel model = load_model(file, grounds_.inputs.training);
-      result.what =
-          fmt::format("{} in a training step", counted(static_cast<std::int64_t>(model.graph.op_count()), "op"));
+      result.what = fmt::format("{} in a training step", counted(model.graph.op_count(), "op"));
       result.notes = model.notes;
       return;
     }
@@ -127,27 +126,26 @@ class Checker {
     }
     if (result.kind == "profile") {
       const Profile profile = parse_profile(text, name);
-      result.what = fmt::format("{}, {}", counted(static_cast<std::int64_t>(profile.ops.size()), "measured op"),
-                                counted(static_cast<std::int64_t>(profile.links.size()), "measured link"));
+      result.what = fmt::format("{}, {}", counted(profile.ops.size(), "measured op"),
+                                counted(profile.links.size(), "measured link"));
       return;
     }
     if (result.kind == "calibration") {
       const Calibration calibration = parse_calibration(text, name);
-      result.what = fmt::format("{}, {}", counted(static_cast<std::int64_t>(calibration.ops.size()), "op time"),
-                                counted(static_cast<std::int64_t>(calibration.links.size()), "link"));
+      result.what =
+          fmt::format("{}, {}", counted(calibration.ops.size(), "op time"), counted(calibration.links.size(), "link"));
       if (const auto collectives = static_cast<std::int64_t>(calibration.collectives.size()); collectives > 0)
         result.what += fmt::format(", {}", counted(collectives, "collective"));
       return;
     }
     if (result.kind == "plan") {
       const PlanFile plan = parse_plan(text, name);
-      result.what = counted(static_cast<std::int64_t>(plan.begins.size() + 1), "stage");
+      result.what = counted(plan.begins.size() + 1, "stage");
       return;
     }
     if (result.kind == "policy") {
       const LearnedPolicy policy = parse_policy(text, name);
-      result.what = fmt::format("{}, learned by {}",
-                                counted(static_cast<std::int64_t>(policy.devices.size()), "device"), policy.placer);
+      result.what = fmt::format("{}, learned by {}", counted(policy.devices.size(), "device"), policy.placer);
       return;
     }
     if (!result.kind.empty() && result.kind != "graph")
@@ -160,8 +158,7 @@ class Checker {
   }
 
   static std::string size_of(const Graph& graph) {
-    return fmt::format("{}, {}", counted(static_cast<std::int64_t>(graph.op_count()), "op"),
-                       counted(static_cast<std::int64_t>(graph.tensor_count()), "tensor"));
+    return fmt::format("{}, {}", counted(graph.op_count(), "op"), counted(graph.tensor_count(), "tensor"));
   }
 
   /// Completes model and cluster of the command line by those that the file names.
@@ -209,7 +206,7 @@ class Checker {
       const Json object = unknown ? Json::parse(text, nullptr, false) : Json{};
       const std::size_t ops = object.is_object() && object.contains("ops") ? object["ops"].size() : problem.op_count();
       if (ops == problem.op_count()) throw;
-      refuse("other-graph", fmt::format("it has {} ops, but '{}' has {}", ops, model, problem.op_count()),
+      refuse("other-graph", fmt::format("it has {}, but '{}' has {}", counted(ops, "op"), model, problem.op_count()),
              "if its schedule splits or copies ops, or it has several steps: give --schedule FILE and --steps N as it "
              "was simulated");
     }

@@ -9,6 +9,7 @@
 #include "profiler/host.hpp"
 #include "profiler/run/cuda/loader.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
@@ -29,8 +30,8 @@ std::string fabric_text(const FabricSpec& fabric, const TextFormat& format) {
                    {"latency", TextTable::Align::right},
                    {"what"}}};
   table.fit(format);
-  const auto count = [](std::size_t number) { return with_separators(static_cast<std::int64_t>(number)); };
-  table.add_row({"host", count(fabric.hosts), "", "", fmt::format("{} devices each", fabric.devices_per_host)});
+  const auto count = [](std::size_t number) { return with_separators(number); };
+  table.add_row({"host", count(fabric.hosts), "", "", counted(fabric.devices_per_host, "device") + " each"});
   if (fabric.port_links() > 0)
     table.add_row({fabric.torus.empty() ? "port" : "link", count(fabric.port_links()),
                    format_rate(fabric.port_bandwidth), format_time(fabric.port_latency),
@@ -42,8 +43,8 @@ std::string fabric_text(const FabricSpec& fabric, const TextFormat& format) {
     table.add_row({"network card", count(fabric.hosts * fabric.nics_per_host), format_rate(fabric.nic_bandwidth),
                    format_time(fabric.nic_latency), fmt::format("{} per host, each to a leaf", fabric.nics_per_host)});
     table.add_row({"leaf", count(fabric.leaf_count()), "", "",
-                   fmt::format("{} {} hosts", rail ? "one card of each of" : "all cards of",
-                               std::min(fabric.hosts, fabric.hosts_per_leaf))});
+                   fmt::format("{} {}", rail ? "one card of each of" : "all cards of",
+                               counted(std::min(fabric.hosts, fabric.hosts_per_leaf), "host"))});
   }
   if (const std::size_t spines = fabric.spine_count(); spines > 0)
     table.add_row({"spine", count(spines), format_rate(fabric.nic_bandwidth), format_time(fabric.uplink_latency),
@@ -87,7 +88,7 @@ std::string one_text(const ClusterFacts& facts, const TextFormat& format) {
     const std::string& name = facts.spec.devices[first[i]].name;
     const std::size_t count = first[i + 1] - first[i];
     rows[i].insert(rows[i].begin(), {count == 1 ? name : name + " to " + facts.spec.devices[first[i + 1] - 1].name,
-                                     with_separators(static_cast<std::int64_t>(count))});
+                                     with_separators(count)});
     devices.add_row(std::move(rows[i]));
   }
   text += "\n" + devices.text();
@@ -120,7 +121,7 @@ std::string list_text(const std::vector<ClusterFacts>& clusters, const TextForma
   TextTable table{{{"cluster"}, {"devices", TextTable::Align::right}, {"what"}}};
   table.fit_paragraphs(format);
   for (const ClusterFacts& facts : clusters)
-    table.add_row({facts.name, with_separators(static_cast<std::int64_t>(facts.spec.devices.size())), facts.summary});
+    table.add_row({facts.name, with_separators(facts.spec.devices.size()), facts.summary});
   table.add_row({std::string{kClusterPattern}, "N", std::string{kClusterPatternSummary}});
   table.add_row({std::string{kFabricPattern}, "H x G", std::string{kFabricPatternSummary}});
   table.add_row({std::string{kPodPattern}, "", std::string{kPodPatternSummary}});

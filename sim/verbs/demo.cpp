@@ -12,6 +12,7 @@
 #include "profiler/run/cpu/cpu_backend.hpp"
 #include "profiler/validate/judge.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/units.hpp"

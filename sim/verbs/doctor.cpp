@@ -7,6 +7,7 @@
 #include "profiler/run/cuda/loader.hpp"
 #include "ranks.hpp"
 #include "trainyard/cluster/presets.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/cut/partitioners.hpp"
@@ -53,7 +54,7 @@ std::vector<Feature> features() {
       {"trace and HTML page", true, "--trace, --report"},
       {"runs on this machine's cores", true,
        fmt::format("profile, validate and demo, --backend cpu: {} operators, {}", cpu::kernel_types().size(),
-                   counted(static_cast<std::int64_t>(usable_cores().size()), "core"))},
+                   counted(usable_cores().size(), "core"))},
       {"linear programs by Clp", has_clp(),
        has_clp() ? "for m-sct and for lower bounds"
                  : "m-sct and lower bounds use a built-in simplex method; coinor-libclp-dev adds Clp"},

@@ -11,6 +11,7 @@
 #include "print/result_json.hpp"
 #include "profiler/torch/recipe_file.hpp"
 #include "runs.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/chakra/chakra_schedule.hpp"
@@ -26,7 +27,6 @@
 #include "trainyard/place/judge/coarse.hpp"
 #include "trainyard/place/parallel/plan_placer.hpp"
 #include "trainyard/place/pesto/makespan_program.hpp"
-#include "trainyard/report/table.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
 #include "trainyard/study/run.hpp"
@@ -179,14 +179,14 @@ struct ExportVerb {
     const Nanoseconds limit = known ? simulated_makespan(exported, *known) : exported.horizon();
     std::optional<MakespanProgram> program;
     if (format == Format::lp) program.emplace(exported, MakespanProgramOptions{limit, 1, limits::kColumns});
-    const auto number = [](std::size_t n) { return with_separators(static_cast<std::int64_t>(n)); };
-    std::string size = fmt::format("{} ops, {} devices", number(exported.op_count()), number(exported.device_count()));
+    std::string size =
+        fmt::format("{}, {}", counted(exported.op_count(), "op"), counted(exported.device_count(), "device"));
     Json facts{{"ops", exported.op_count()}, {"devices", exported.device_count()}, {"limit_ns", limit.count}};
     if (program) {
       const auto& [linear, whole_columns] = program->program();
       facts.update({{"columns", linear.columns()}, {"whole_columns", whole_columns.size()}, {"rows", linear.rows()}});
-      size += fmt::format("; {} columns ({} whole), {} rows", number(linear.columns()), number(whole_columns.size()),
-                          number(linear.rows()));
+      size += fmt::format("; {} ({} whole), {}", counted(linear.columns(), "column"),
+                          with_separators(whole_columns.size()), counted(linear.rows(), "row"));
     }
     const auto write_problem = [&](std::ostream& out) {
       if (program)
@@ -269,9 +269,7 @@ struct ExportVerb {
     return write(
         {{output, [&](std::ostream& out) { write_recipe(problem, *loaded.recipe, Workload{}.seed, schedules, out); }}},
         "recipe", {{"ops", problem.op_count()}, {"schedules", schedules.size()}},
-        fmt::format("{} ops, {}\n", problem.op_count(),
-                    counted(static_cast<std::int64_t>(schedules.size()), "schedule")),
-        console);
+        fmt::format("{}, {}\n", counted(problem.op_count(), "op"), counted(schedules.size(), "schedule")), console);
   }
 
   int export_plan(const LoadedProblem& loaded, Console& console) const {
@@ -364,8 +362,7 @@ struct ExportVerb {
       writings.push_back({outputs[device.index()], [&run, device](std::ostream& out) {
                             write_kineto(run.problem, run.schedule.placement, run.timeline, device, out);
                           }});
-    return write(writings, "kineto", Json{{"ranks", outputs.size()}}, fmt::format("{} ranks\n", outputs.size()),
-                 console);
+    return write(writings, "kineto", Json{{"ranks", outputs.size()}}, counted(outputs.size(), "rank") + "\n", console);
   }
 
   int export_chakra(const Problem& problem, Console& console) const {
@@ -383,7 +380,7 @@ struct ExportVerb {
         "a tensor; ops of zero time keep their place in the order; links, the order of transfers on them and memory "
         "are left out");
     return write(writings, "chakra", {{"ranks", traces.size()}, {"nodes", nodes}},
-                 fmt::format("{} ranks, {} nodes\n", traces.size(), nodes), console);
+                 fmt::format("{}, {}\n", counted(traces.size(), "rank"), counted(nodes, "node")), console);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "interrupt.hpp"
 #include "print/result_json.hpp"
 #include "runs.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/units.hpp"
 #include "verbs.hpp"
 
@@ -44,7 +45,7 @@ std::string duration_text(double seconds) {
 
 /// Formats a number of hours: "50,000", "12.5".
 std::string hours_text(double hours) {
-  return hours == std::floor(hours) ? with_separators(static_cast<std::int64_t>(hours)) : fmt::format("{:.4g}", hours);
+  return hours == std::floor(hours) ? with_separators(hours) : fmt::format("{:.4g}", hours);
 }
 
 std::string fine_percent(double share) { return fmt::format("{:.3f} %", share * 100); }
@@ -102,8 +103,7 @@ std::string goodput_json(const GoodputResult& result, const std::optional<RunRes
 }
 
 std::string every_text(const GoodputResult& result, std::size_t steps) {
-  return fmt::format("every {}, {}", counted(static_cast<std::int64_t>(steps), "step"),
-                     duration_text(result.interval_s(steps)));
+  return fmt::format("every {}, {}", counted(steps, "step"), duration_text(result.interval_s(steps)));
 }
 
 std::string goodput_text(const GoodputResult& result, const std::optional<RunResult>& run, const TextFormat& format) {
@@ -112,8 +112,7 @@ std::string goodput_text(const GoodputResult& result, const std::optional<RunRes
   const Failures& failures = result.failures;
   table.add_row({"step time", format_time(result.step)});
   table.add_row({"failures", fmt::format("one every {}: {}, each every {} h", duration_text(failures.job_mtbf_s()),
-                                         counted(static_cast<std::int64_t>(failures.devices), "device"),
-                                         hours_text(failures.mtbf_hours))});
+                                         counted(failures.devices, "device"), hours_text(failures.mtbf_hours))});
   table.add_row({"checkpoint", fmt::format("{}, restart {}", duration_text(seconds(failures.checkpoint)),
                                            duration_text(seconds(failures.restart)))});
   const bool is_best = result.steps == result.best.steps;
@@ -127,7 +126,7 @@ std::string goodput_text(const GoodputResult& result, const std::optional<RunRes
   table.add_row({"goodput", fine_percent(result.goodput.useful) + " (Daly's closed form)"});
   table.add_row({"Monte Carlo", fmt::format("{} +- {} ({} failures)", fine_percent(result.drawn.goodput.useful),
                                             fmt::format("{:.2g} %", result.drawn.standard_error * 100),
-                                            with_separators(static_cast<std::int64_t>(result.drawn.cycles)))});
+                                            with_separators(result.drawn.cycles))});
   table.add_row({"lost to",
                  fmt::format("checkpoints {}, work done again {}, restarts {}", fine_percent(result.goodput.checkpoint),
                              fine_percent(result.goodput.lost), fine_percent(result.goodput.restart))});
@@ -267,9 +266,8 @@ struct GoodputVerb {
         throw UsageError(fmt::format("{}: does not apply with --step, which simulates no step", option),
                          fmt::format("leave out {}, or give a MODEL in place of --step", option));
     if (trials && *trials > kMostCycles)
-      throw UsageError(
-          fmt::format("--trials: {} is more than {}", *trials, with_separators(static_cast<std::int64_t>(kMostCycles))),
-          "give fewer: the error falls with their square root, and is 0.02 % without --trials");
+      throw UsageError(fmt::format("--trials: {} is more than {}", *trials, with_separators(kMostCycles)),
+                       "give fewer: the error falls with their square root, and is 0.02 % without --trials");
     if (!mtbf_hours)
       throw UsageError("goodput needs --mtbf, the mean time between failures of one device",
                        "for example --mtbf 50kh: with 1,000 devices, a failure every 50 hours");

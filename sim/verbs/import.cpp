@@ -10,6 +10,7 @@
 #include "print/result_json.hpp"
 #include "print/results.hpp"
 #include "print/traces.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/foreign/gpu_topology.hpp"
@@ -30,8 +31,8 @@ namespace {
 std::string import_text(const GraphFacts& facts, const TextFormat& format) {
   TextTable table{{{""}, {""}}};
   table.fit(format);
-  table.add_row({"ops", with_separators(static_cast<std::int64_t>(facts.ops))});
-  table.add_row({"tensors", with_separators(static_cast<std::int64_t>(facts.tensors))});
+  table.add_row({"ops", with_separators(facts.ops)});
+  table.add_row({"tensors", with_separators(facts.tensors)});
   if (facts.parameters) table.add_row({"parameters", with_separators(*facts.parameters)});
   table.add_row({"parameter memory", format_bytes(Bytes{facts.parameter_bytes})});
   table.add_row({"optimizer state", format_bytes(Bytes{facts.state_bytes})});
@@ -135,8 +136,7 @@ std::string collective_text(const CollectiveTable& table, const TextFormat& form
   text.fit(format);
   const CollectivePoint &first = table.points.front(), &last = table.points.back();
   text.add_row({"collective", name_of(table.kind)});
-  text.add_row(
-      {"ranks", fmt::format("{} on {}", table.ranks, counted(static_cast<std::int64_t>(table.nodes), "node"))});
+  text.add_row({"ranks", fmt::format("{} on {}", table.ranks, counted(table.nodes, "node"))});
   text.add_row(
       {"sizes", fmt::format("{}, {} to {}", table.points.size(), format_bytes(first.bytes), format_bytes(last.bytes))});
   text.add_row({"times", format_time(first.time) + " to " + format_time(last.time)});

@@ -8,6 +8,7 @@
 #include "outputs.hpp"
 #include "print/catalogue.hpp"
 #include "print/result_json.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
 #include "trainyard/report/table.hpp"
@@ -59,7 +60,7 @@ std::string list_text(const std::vector<NetworkFacts>& networks, const TextForma
                    {"what"}}};
   table.fit_paragraphs(format);
   for (const NetworkFacts& facts : networks)
-    table.add_row({facts.shown, with_separators(facts.batch), with_separators(static_cast<std::int64_t>(facts.ops)),
+    table.add_row({facts.shown, with_separators(facts.batch), with_separators(facts.ops),
                    with_scale(static_cast<double>(facts.parameters)), with_scale(facts.forward_flops, "FLOP"),
                    facts.network->summary});
   return table.text() + "\n" + families_text(format) + "\n" +
@@ -75,7 +76,7 @@ std::string one_text(const NetworkFacts& facts, const TextFormat& format) {
   TextTable numbers{{{""}, {""}}};
   numbers.fit(format);
   numbers.add_row({"batch", with_separators(facts.batch)});
-  numbers.add_row({"ops of a training step", with_separators(static_cast<std::int64_t>(facts.ops))});
+  numbers.add_row({"ops of a training step", with_separators(facts.ops)});
   numbers.add_row({"parameters", with_separators(facts.parameters)});
   numbers.add_row({"forward", with_scale(facts.forward_flops, "FLOP")});
   text += numbers.text() + "\n";

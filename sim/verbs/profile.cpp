@@ -11,6 +11,7 @@
 #include "print/result_json.hpp"
 #include "profiler/host.hpp"
 #include "profiler/measure/measure.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/cost/cost_model.hpp"
@@ -62,8 +63,9 @@ std::string profile_json(const Profile& profile, const std::vector<std::string>&
 
 std::string profile_text(const Profile& profile) {
   const Counts counts{profile};
-  std::string text = fmt::format("{} ops and {} links measured on {}: {} samples kept, {} dropped\n", counts.ops.size(),
-                                 profile.links.size(), profile.host.cpu, counts.kept, counts.dropped);
+  std::string text = fmt::format("{} and {} measured on {}: {} kept, {} dropped\n", counted(counts.ops.size(), "op"),
+                                 counted(profile.links.size(), "link"), profile.host.cpu,
+                                 counted(counts.kept, "sample"), counts.dropped);
   for (const auto& [reason, count] : counts.reasons)
     text += fmt::format("dropped for {}: {}\n", printable(reason), count);
   for (const StepMeasurement& step : profile.steps) {

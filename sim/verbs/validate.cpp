@@ -13,6 +13,7 @@
 #include "profiler/run/recorded/recorded_backend.hpp"
 #include "profiler/validate/judge.hpp"
 #include "profiler/validate/rank.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/formats/runs_file.hpp"
@@ -112,9 +113,8 @@ std::string ranking_text(const Ranking& ranking, std::size_t placements) {
   return fmt::format(
       "{} placements: total error {:.1f} % on average, {:.1f} % at most; {} {} 10 % apart or more, {:.0f} "
       "% of them predicted in order; the one predicted best is {:.1f} % slower than the best",
-      placements, 100 * ranking.mean_error, 100 * ranking.worst_error,
-      counted(static_cast<std::int64_t>(ranking.pairs), "pair"), ranking.pairs == 1 ? "is" : "are",
-      100 * ranking.agreement, 100 * ranking.regret);
+      placements, 100 * ranking.mean_error, 100 * ranking.worst_error, counted(ranking.pairs, "pair"),
+      ranking.pairs == 1 ? "is" : "are", 100 * ranking.agreement, 100 * ranking.regret);
 }
 
 std::string validated_text(const Problem& problem, const Schedule& schedule, const Validation& result,

@@ -12,6 +12,7 @@
 #include "print/result_json.hpp"
 #include "sweep_run.hpp"
 #include "trainyard/bound/lower_bounds.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/core/parallel.hpp"
@@ -360,16 +361,16 @@ struct YardVerb {
                       {"ops", record.ops},
                       {"devices", record.devices},
                       {"hash", record.hash}});
-      table.add_row({record.name, record.tier, with_separators(static_cast<std::int64_t>(record.ops)),
-                     std::to_string(record.devices), record.hash});
+      table.add_row(
+          {record.name, record.tier, with_separators(record.ops), std::to_string(record.devices), record.hash});
     }
     if (console.json())
       console.print(yard_result(Json{{"instances", rows}}));
     else
       console.print(compute ? text : table.text(), !compute);
     if (!sweep.folder.empty())
-      console.note(fmt::format("wrote {}/NAME.json and NAME.toml of {}", sweep.folder,
-                               counted(static_cast<std::int64_t>(records.size()), "instance")));
+      console.note(
+          fmt::format("wrote {}/NAME.json and NAME.toml of {}", sweep.folder, counted(records.size(), "instance")));
     return kDone;
   }
 
@@ -430,12 +431,11 @@ struct YardVerb {
           {{"claims", result.claims}, {"checked", result.checked}, {"asked_again", result.rerun}, {"errors", errors}}));
     } else {
       console.print(fmt::format("{} of {} checked, {} of them by running the placer again: {}\n", result.checked,
-                                counted(static_cast<std::int64_t>(result.claims), "claim"), result.rerun,
-                                claims.empty()        ? "no claims"
-                                : result.checked == 0 ? "interrupted"
-                                : result.findings.empty()
-                                    ? "all hold"
-                                    : counted(static_cast<std::int64_t>(result.findings.size()), "finding")));
+                                counted(result.claims, "claim"), result.rerun,
+                                claims.empty()            ? "no claims"
+                                : result.checked == 0     ? "interrupted"
+                                : result.findings.empty() ? "all hold"
+                                                          : counted(result.findings.size(), "finding")));
       if (!result.findings.empty()) console.complain(InputError{result.findings});
     }
     return exit_code(result.findings.empty() && !claims.empty() ? kDone : kAnswerIsNo);

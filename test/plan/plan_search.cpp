@@ -102,7 +102,7 @@ TEST_CASE("two layers on two devices: the pipeline, two replicas and two ranks b
                              .recompute = {{StageRecompute::attention, 1}, {StageRecompute::attention, 3}}};
   CHECK(describe(several) ==
         "2 stages (1f1b), microbatches of 1, recomputing attention of 1 to 3 layers of 2 of 2 stages");
-  CHECK(describe(half) == "microbatches of 1, recomputing 1 layer of 1 of 1 stages");
+  CHECK(describe(half) == "microbatches of 1, recomputing 1 layer of 1 of 1 stage");
   // With ZeRO 1, each of two replicas holds half of the state.
   CHECK(run_plan(costs, {.data = 2, .microbatch = 2, .zero = 1}).peaks.front() == Bytes{160 + 80 + 80});
 
@@ -680,7 +680,7 @@ TEST_CASE("degrees of stages that cannot be are refused with what can") {
   Random random{5};
   const PlanCosts costs = chain_costs(random_chain(random, 4, 4, 30'000'000));
   CHECK(refusal(costs, {.degrees = {{.data = 2}, {}}, .cuts = {2}, .microbatch = 1}) ==
-        "a microbatch of 1 samples cannot be divided equally among the 2 replicas of stage 0: use data 1");
+        "a microbatch of 1 sample cannot be divided equally among the 2 replicas of stage 0: use data 1");
   CHECK(refusal(costs, {.degrees = {{.data = 4}, {}}, .cuts = {2}, .microbatch = 4}) ==
         "the stages need 5 devices together, and there are 4: use data 2 in stage 0");
   CHECK(refusal(costs, {.degrees = {{}}, .cuts = {2}}) ==

@@ -34,7 +34,7 @@ TEST_CASE("a timeline of another problem has no critical path in this one") {
   CHECK_THROWS_WITH_AS(critical_path(problem, schedule_of(instance), Timeline{}),
                        "the timeline has 0 ops, but the problem of graph 'small' has 2", InputError);
   CHECK_THROWS_WITH_AS(critical_path(problem, schedule_of(other), simulate(single, schedule_of(other))),
-                       "the placement has 1 ops, but the problem of graph 'small' has 2", InputError);
+                       "the placement has 1 op, but the problem of graph 'small' has 2", InputError);
 }
 
 /// Holds back op 1 until 3, when op 2 is ready too.

@@ -238,7 +238,7 @@ TEST_CASE("columns and rows that no program has are refused as they are added") 
   CHECK_THROWS_AS(program.add_row(1, 0, Terms{{0, 1}}), InputError);
   CHECK_THROWS_AS(program.add_row(0, 1, Terms{{0, nan}}), InputError);
   CHECK_THROWS_WITH_AS(program.add_row(0, 1, Terms{{5, 1}}),
-                       "row 0 of a linear program has 1 times column 5, but there are 1 columns", InputError);
+                       "row 0 of a linear program has 1 times column 5, but the program has 1 column", InputError);
   CHECK(program.columns() == 1);
   CHECK(program.rows() == 0);
   using At = SimplexBasis::At;
@@ -246,7 +246,7 @@ TEST_CASE("columns and rows that no program has are refused as they are added") 
                        "a basis of 2 columns and 0 rows does not fit a linear program of 1 column and 0 rows",
                        InputError);
   CHECK_THROWS_WITH_AS(solve_by_simplex(program, {.start = {{}, {At::lower}}}),
-                       "a basis of 0 columns and 1 rows does not fit a linear program of 1 column and 0 rows",
+                       "a basis of 0 columns and 1 row does not fit a linear program of 1 column and 0 rows",
                        InputError);
   CHECK(solve_by_simplex(program, {.start = {{At::basic}, {}}}).value == doctest::Approx(0));  // no row for it
 }

@@ -172,7 +172,7 @@ TEST_CASE("what is compared has a name") {
 TEST_CASE("a comparison without rows has neither a best nor a bound, and says why") {
   const Comparison comparison = compare(chain(), {fixed("half", {0})});
   const std::string why =
-      "no placer gave a schedule for chain on row; half: the placement has 1 ops, but graph 'chain' has 2";
+      "no placer gave a schedule for chain on row; half: the placement has 1 op, but graph 'chain' has 2";
   CHECK_THROWS_WITH_AS(comparison.best(), why.c_str(), InputError);
   CHECK_THROWS_WITH_AS(comparison.lower_bound(), why.c_str(), InputError);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/model/shape_rules.hpp"
 
 namespace trainyard::detail {
@@ -55,7 +56,7 @@ void flatten(ShapeContext& context) {
   const auto rank = static_cast<std::int64_t>(x.size());
   std::int64_t axis = context.node().integer("axis", 1);
   context.require(axis >= -rank && axis <= rank,
-                  fmt::format("axis {} is outside an array of {} dimensions", axis, rank));
+                  fmt::format("axis {} is outside an array of {}", axis, counted(rank, "dimension")));
   if (axis < 0) axis += rank;
   const auto middle = x.begin() + axis;
   context.output(0, {elements(Shape(x.begin(), middle)), elements(Shape(middle, x.end()))}, context.type(0));
@@ -98,7 +99,7 @@ void transpose(ShapeContext& context) {
   if (!context.node().has_attribute("perm"))
     for (std::size_t i = x.size(); i > 0; --i) order.push_back(static_cast<std::int64_t>(i) - 1);
   context.require(order.size() == x.size(),
-                  fmt::format("perm has {} numbers for {} dimensions", order.size(), x.size()));
+                  fmt::format("perm has {} for {}", counted(order.size(), "number"), counted(x.size(), "dimension")));
   Shape y;
   for (const std::size_t axis : context.axes(order, x.size())) y.push_back(x[axis]);
   context.output(0, std::move(y), context.type(0));
@@ -114,7 +115,7 @@ void tile(ShapeContext& context) {
   const Shape& x = context.shape(0);
   const auto& repeats = context.contents(1);
   context.require(repeats.size() == x.size(),
-                  fmt::format("it has {} repeats for {} dimensions", repeats.size(), x.size()));
+                  fmt::format("it has {} for {}", counted(repeats.size(), "repeat"), counted(x.size(), "dimension")));
   Shape y;
   for (std::size_t i = 0; i < x.size(); ++i) {
     context.require(repeats[i] >= 0, "a number of repeats is negative");
@@ -155,7 +156,8 @@ void split(ShapeContext& context) {
     parts.assign(count, each);
     parts.back() = x[axis] - each * (divisor - 1);
   }
-  context.require(parts.size() == count, fmt::format("it has {} parts for {} outputs", parts.size(), count));
+  context.require(parts.size() == count,
+                  fmt::format("it has {} for {}", counted(parts.size(), "part"), counted(count, "output")));
   std::int64_t sum = 0;
   for (const std::int64_t part : parts) {
     context.require(part >= 0 && part <= kLargestDimension, fmt::format("a part has size {}", part));
@@ -219,7 +221,7 @@ void pad(ShapeContext& context) {
   else
     for (std::size_t i = 0; i < y.size(); ++i) axes.push_back(i);
   context.require(pads.size() == 2 * axes.size(),
-                  fmt::format("it has {} pads, but needs {}", pads.size(), 2 * axes.size()));
+                  fmt::format("it has {}, but needs {}", counted(pads.size(), "pad"), 2 * axes.size()));
   for (std::size_t i = 0; i < axes.size(); ++i) {
     for (const std::int64_t more : {pads[i], pads[i + axes.size()]}) {
       context.require(more >= -kLargestDimension && more <= kLargestDimension, "a pad is too large");

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/model/shape_rules.hpp"
 
 namespace trainyard::detail {
@@ -16,7 +17,8 @@ struct Window {
 
 void require_size(const ShapeContext& context, const std::vector<std::int64_t>& list, std::size_t size,
                   const char* what) {
-  if (list.size() != size) context.fail(fmt::format("{} has {} numbers, but needs {}", what, list.size(), size));
+  if (list.size() != size)
+    context.fail(fmt::format("{} has {}, but needs {}", what, counted(list.size(), "number"), size));
 }
 
 Window window_of(const ShapeContext& context, std::vector<std::int64_t> kernel, std::size_t spatial) {
@@ -235,7 +237,8 @@ void resize(ShapeContext& context) {
     axes = context.axes(context.node().integers("axes"), x.size());
   else
     for (std::size_t i = 0; i < x.size(); ++i) axes.push_back(i);
-  context.require(count == axes.size(), fmt::format("it has {} scales or sizes for {} dimensions", count, axes.size()));
+  context.require(count == axes.size(),
+                  fmt::format("it has {} scales or sizes for {}", count, counted(axes.size(), "dimension")));
   Shape y = x;
   for (std::size_t i = 0; i < count; ++i)
     y[axes[i]] = sizes.empty() ? scaled(context, x[axes[i]], scales[i]) : sizes[i];

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/model/shape_rules.hpp"
@@ -45,8 +46,8 @@ std::int64_t ShapeContext::scalar(std::size_t input) const {
 
 void ShapeContext::require_rank(std::size_t input, std::size_t at_least) const {
   if (rank(input) < at_least) {
-    fail(fmt::format("input {} ({}) has {} dimensions, but needs at least {}", input, text_of(shape(input)),
-                     rank(input), at_least));
+    fail(fmt::format("input {} ({}) has {}, but needs at least {}", input, text_of(shape(input)),
+                     counted(rank(input), "dimension"), at_least));
   }
 }
 
@@ -68,7 +69,8 @@ std::vector<std::int64_t> ShapeContext::small_integers(const std::string& key,
 
 std::size_t ShapeContext::axis(std::int64_t given, std::size_t rank) const {
   const auto count = static_cast<std::int64_t>(rank);
-  if (given < -count || given >= count) fail(fmt::format("axis {} is outside an array of {} dimensions", given, rank));
+  if (given < -count || given >= count)
+    fail(fmt::format("axis {} is outside an array of {}", given, counted(rank, "dimension")));
   return static_cast<std::size_t>(given < 0 ? given + count : given);
 }
 
@@ -145,7 +147,7 @@ void infer_node(Model& model, NodeId id) {
     const auto& [type, shape_rule, least, most] = rule->second;
     for (std::size_t i = 0; i < least; ++i) context.value(i);
     context.require(context.input_count() <= most,
-                    fmt::format("it has {} inputs, at most {} are allowed", context.input_count(), most));
+                    fmt::format("it has {}, at most {} are allowed", counted(context.input_count(), "input"), most));
     shape_rule(context);
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
       if (!node.outputs[i].is_none() && !model.values[node.outputs[i]].shape_known)

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/plan/divisors.hpp"
 #include "trainyard/plan/parallel_plan.hpp"
@@ -78,15 +79,15 @@ void check_equal_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
                 : plan.tensor > 1  ? "/tensor"
                 : plan.context > 1 ? "/context"
                                    : "/stages",
-                fmt::format("data {} x{} tensor {} x {} device{} in a row need {} devices, and there {} {}", plan.data,
+                fmt::format("data {} x{} tensor {} x {} in a row need {} devices, and there {} {}", plan.data,
                             plan.context > 1 ? fmt::format(" context {} x", plan.context) : "", plan.tensor,
-                            plan.devices_in_row(), plan.devices_in_row() > 1 ? "s" : "", plan.devices(),
-                            costs.devices > 1 ? "are" : "is", costs.devices),
+                            counted(plan.devices_in_row(), "device"), plan.devices(), costs.devices > 1 ? "are" : "is",
+                            costs.devices),
                 nearest_that_fits(costs, plan));
   if (plan.experts == 0 || plan.data % plan.experts != 0)
     refuse_plan("/experts",
-                fmt::format("{} replica{} cannot be divided into groups of {} that hold different experts", plan.data,
-                            plan.data > 1 ? "s" : "", plan.experts),
+                fmt::format("{} cannot be divided into groups of {} that hold different experts",
+                            counted(plan.data, "replica"), plan.experts),
                 fmt::format("use experts {}", nearest_divisor(plan.data, std::max<std::size_t>(1, plan.experts))));
   if (plan.experts > 1 && plan.zero > 0 && plan.experts != plan.data)
     refuse_plan("/zero",
@@ -97,8 +98,10 @@ void check_equal_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
     refuse_plan("/experts", "context parallelism together with expert parallelism is not modelled",
                 "use context 1 or experts 1");
   if (costs.batch % plan.data != 0)
-    refuse_plan("/data", fmt::format("{} samples cannot be divided equally among {} replicas", costs.batch, plan.data),
-                fmt::format("use data {}", nearest_divisor(costs.batch, plan.data)));
+    refuse_plan(
+        "/data",
+        fmt::format("{} cannot be divided equally among {} replicas", counted(costs.batch, "sample"), plan.data),
+        fmt::format("use data {}", nearest_divisor(costs.batch, plan.data)));
 }
 
 void check_stage_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
@@ -117,8 +120,8 @@ void check_stage_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
                   "use 1 for each that divides nothing");
     if (plan.microbatch % data != 0)
       refuse_plan(fmt::format("/stages/{}/data", i),
-                  fmt::format("a microbatch of {} samples cannot be divided equally among the {} replicas of stage {}",
-                              plan.microbatch, data, i),
+                  fmt::format("a microbatch of {} cannot be divided equally among the {} replicas of stage {}",
+                              counted(plan.microbatch, "sample"), data, i),
                   fmt::format("use data {}", nearest_divisor(plan.microbatch, data)));
   }
   if (plan.devices() <= costs.devices) return;
@@ -147,9 +150,9 @@ void check_slices(const ParallelPlan& plan) {
                 "use more ranks, or 1 slice");
   if (plan.microbatch % plan.slices != 0)
     refuse_plan("/slices",
-                fmt::format("microbatches of {} samples cannot be divided equally into {} slices", plan.microbatch,
-                            plan.slices),
-                fmt::format("use {} slices", nearest_divisor(plan.microbatch, plan.slices)));
+                fmt::format("microbatches of {} cannot be divided equally into {} slices",
+                            counted(plan.microbatch, "sample"), plan.slices),
+                "use " + counted(nearest_divisor(plan.microbatch, plan.slices), "slice"));
 }
 
 void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
@@ -210,8 +213,9 @@ void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
   if (plan.zero > 3)
     refuse_plan("/zero", fmt::format("there is no ZeRO stage {}", plan.zero), "use a stage from 0 to 3");
   if (plan.stages() > costs.layers)
-    refuse_plan("/stages", fmt::format("the plan has {} stages, more than the {} layers", plan.stages(), costs.layers),
-                fmt::format("use at most {} stages", costs.layers));
+    refuse_plan("/stages",
+                fmt::format("the plan has {} stages, more than the {}", plan.stages(), counted(costs.layers, "layer")),
+                "use at most " + counted(costs.layers, "stage"));
   for (std::size_t i = 0; i < plan.cuts.size(); ++i)
     if (plan.cuts[i] >= costs.layers || plan.cuts[i] <= (i > 0 ? plan.cuts[i - 1] : 0))
       refuse_plan(fmt::format("/stages/{}/from", i + 1),
@@ -224,22 +228,24 @@ void check_plan(const PlanCosts& costs, const ParallelPlan& plan) {
                             chunks_of(plan.schedule, plan.chunks), plan.chunks),
                 "use 2 or more stages per device with interleaved, 2 with folded schedules, 1 with all others");
   if (plan.stages() % plan.chunks != 0)
-    refuse_plan("/stages", fmt::format("{} stages cannot be divided into {} per device", plan.stages(), plan.chunks),
+    refuse_plan("/stages",
+                fmt::format("{} cannot be divided into {} per device", counted(plan.stages(), "stage"), plan.chunks),
                 fmt::format("use {} stages", std::max<std::size_t>(1, plan.stages() / plan.chunks) * plan.chunks));
   if (!plan.recompute.empty() && plan.recompute.size() != plan.stages())
-    refuse_plan(
-        "/stages",
-        fmt::format("recomputation is given for {} stages, and there are {}", plan.recompute.size(), plan.stages()),
-        "give it for each stage, or for none");
+    refuse_plan("/stages",
+                fmt::format("recomputation is given for {}, and there are {}", counted(plan.recompute.size(), "stage"),
+                            plan.stages()),
+                "give it for each stage, or for none");
   if (plan.degrees.empty())
     check_equal_degrees(costs, plan);
   else
     check_stage_degrees(costs, plan);
   if (costs.batch / plan.data % plan.microbatch != 0)
-    refuse_plan("/microbatch",
-                fmt::format("{} samples{} cannot be divided into microbatches of {}", costs.batch / plan.data,
-                            plan.degrees.empty() ? " of each replica" : "", plan.microbatch),
-                fmt::format("use microbatches of {}", nearest_divisor(costs.batch / plan.data, plan.microbatch)));
+    refuse_plan(
+        "/microbatch",
+        fmt::format("{}{} cannot be divided into microbatches of {}", counted(costs.batch / plan.data, "sample"),
+                    plan.degrees.empty() ? " of each replica" : "", plan.microbatch),
+        fmt::format("use microbatches of {}", nearest_divisor(costs.batch / plan.data, plan.microbatch)));
   check_slices(plan);
   for (std::size_t i = 0; i < plan.devices_in_row(); ++i) check_ranks(costs, plan.degrees_of(i).tensor);
   try {

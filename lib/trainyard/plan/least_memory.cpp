@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/units.hpp"
 
@@ -69,8 +70,8 @@ void LeastMemory::refuse() const {
   std::string help = "give more devices, or devices with more memory";
   const auto bytes = [](double count) { return format_bytes(Bytes{static_cast<std::int64_t>(count)}); };
   if (const double all = once(!gradients_go_); !may_fit() && *costs_.memory > Bytes{0})
-    help = fmt::format("they need {}, and there {} {} device{} of {}: use {} or more", bytes(all),
-                       costs_.devices > 1 ? "are" : "is", costs_.devices, costs_.devices > 1 ? "s" : "",
+    help = fmt::format("they need {}, and there {} {} of {}: use {} or more", bytes(all),
+                       costs_.devices > 1 ? "are" : "is", counted(costs_.devices, "device"),
                        format_bytes(*costs_.memory), std::ceil(all / static_cast<double>(costs_.memory->count)));
   else if (nearest_ && !any_holds_)
     help = fmt::format("even {} needs at least {} per device, and a device has {}", describe(*nearest_),

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/plan/stage_cost.hpp"
@@ -129,11 +130,12 @@ class PlanEvents {
           }
         }
       if (left == before)
-        throw InputError({.code = "plan",
-                          .message = fmt::format("deadlock: with schedule {}, {} devices and {} microbatches, the "
-                                                 "tasks of the plan wait for each other",
-                                                 name_of(plan_.schedule), p_, m),
-                          .help = "use schedule 1f1b"});
+        throw InputError(
+            {.code = "plan",
+             .message = fmt::format("deadlock: with schedule {}, {} and {}, the "
+                                    "tasks of the plan wait for each other",
+                                    name_of(plan_.schedule), counted(p_, "device"), counted(m, "microbatch")),
+             .help = "use schedule 1f1b"});
     }
   }
 
@@ -455,11 +457,12 @@ std::string describe(const ParallelPlan& plan) {
       least = std::min(least, each.layers);
       most = std::max(most, each.layers);
     }
-    if (whole > 0) parts.push_back(fmt::format("recomputing {}{} of {} stages", attention, whole, plan.stages()));
+    if (whole > 0)
+      parts.push_back(fmt::format("recomputing {}{} of {}", attention, whole, counted(plan.stages(), "stage")));
     if (some > 0)
-      parts.push_back(fmt::format("recomputing {}{}{} layer{} of {} of {} stages", attention, least,
-                                  most > least ? fmt::format(" to {}", most) : "", most > 1 ? "s" : "", some,
-                                  plan.stages()));
+      parts.push_back(fmt::format("recomputing {}{}{} of {} of {}", attention,
+                                  most > least ? fmt::format("{} to ", least) : "", counted(most, "layer"), some,
+                                  counted(plan.stages(), "stage")));
   }
   if (plan.order != DeviceOrder::given) parts.push_back(fmt::format("devices {}", name_of(plan.order)));
   return fmt::format("{}", fmt::join(parts, ", "));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/problem/timeline.hpp"
 
@@ -18,8 +19,8 @@ Finding misplaced(const Problem& problem, OpId op, DeviceId device) {
     return {"not-placed", fmt::format("op '{}' is not placed on a device", name), "give it a device in \"placement\"",
             "/placement"};
   return {"unknown-device",
-          fmt::format("op '{}' is on device number {}, but cluster '{}' has {} devices", name, device.index(),
-                      problem.cluster().name(), problem.device_count()),
+          fmt::format("op '{}' is on device number {}, but cluster '{}' has {}", name, device.index(),
+                      problem.cluster().name(), counted(problem.device_count(), "device")),
           "use a schedule that was made for this cluster", fmt::format("/placement/{}", pointer_token(name))};
 }
 
@@ -55,8 +56,8 @@ class Checker {
     const Placement& placement = schedule_.placement;
     if (placement.size() != problem_.op_count())
       return report("size",
-                    fmt::format("the placement has {} ops, but graph '{}' has {}", placement.size(), graph_.name(),
-                                problem_.op_count()),
+                    fmt::format("the placement has {}, but graph '{}' has {}", counted(placement.size(), "op"),
+                                graph_.name(), problem_.op_count()),
                     "use a schedule that was made for this graph, after its rewrites", "/placement");
     for (const OpId op : problem_.ops()) {
       if (full()) return;
@@ -251,8 +252,8 @@ class Checker {
 [[noreturn]] void refuse_size(const Problem& problem, const char* what, std::size_t is, std::size_t should,
                               const char* of, const char* help) {
   refuse("size",
-         fmt::format("the {} has {} {}, but the problem of graph '{}' has {}", what, is, of, problem.graph().name(),
-                     should),
+         fmt::format("the {} has {}, but the problem of graph '{}' has {}", what, counted(is, of),
+                     problem.graph().name(), should),
          fmt::format("make it for this problem, {}", help));
 }
 
@@ -270,19 +271,19 @@ void check_sizes(const Problem& problem, const Schedule& schedule) {
     if (is != should)
       refuse_size(problem, what, is, should, of, "after its rewrites; check_schedule() checks all of it");
   };
-  check("schedule's placement", schedule.placement.size(), problem.op_count(), "ops");
-  if (schedule.links_by_priority()) check("schedule's priority", schedule.priority.size(), problem.op_count(), "ops");
+  check("schedule's placement", schedule.placement.size(), problem.op_count(), "op");
+  if (schedule.links_by_priority()) check("schedule's priority", schedule.priority.size(), problem.op_count(), "op");
   if (schedule.policy == Policy::strict)
-    check("schedule's order", schedule.order.size(), problem.device_count(), "devices");
+    check("schedule's order", schedule.order.size(), problem.device_count(), "device");
 }
 
 void check_sizes(const Problem& problem, const Timeline& timeline) {
   const auto check = [&](const char* what, std::size_t is, std::size_t should, const char* of) {
     if (is != should) refuse_size(problem, what, is, should, of, "after its rewrites, as simulate() does");
   };
-  check("timeline", timeline.ops.size(), problem.op_count(), "ops");
-  check("timeline", timeline.devices.size(), problem.device_count(), "devices");
-  check("timeline", timeline.channels.size(), problem.cluster().channel_count(), "channels");
+  check("timeline", timeline.ops.size(), problem.op_count(), "op");
+  check("timeline", timeline.devices.size(), problem.device_count(), "device");
+  check("timeline", timeline.channels.size(), problem.cluster().channel_count(), "channel");
 }
 
 void check_sizes(const Problem& problem, const Placement& placement, const Timeline& timeline) {
@@ -314,7 +315,7 @@ void check_transfers(const Problem& problem, const Timeline& timeline) {
 
 void check_placement(const Problem& problem, const Placement& placement) {
   if (placement.size() != problem.op_count())
-    refuse_size(problem, "placement", placement.size(), problem.op_count(), "ops", "after its rewrites");
+    refuse_size(problem, "placement", placement.size(), problem.op_count(), "op", "after its rewrites");
   for (const OpId op : problem.ops())
     if (placement[op].index() >= problem.device_count()) throw InputError(misplaced(problem, op, placement[op]));
 }

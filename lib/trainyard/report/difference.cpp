@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
@@ -57,7 +58,7 @@ struct Simulated {
 };
 
 void add_runs(Differences& rows, const Simulated& a, const Simulated& b) {
-  const auto rewrites = [](const Simulated& run) { return fmt::format("{} rewrites", run.schedule.rewrites.size()); };
+  const auto rewrites = [](const Simulated& run) { return counted(run.schedule.rewrites.size(), "rewrite"); };
   if (a.schedule.rewrites != b.schedule.rewrites) rows.push_back({"rewrites", "", rewrites(a), rewrites(b), {}});
   const auto quantity = [](const auto& value, bool exact) { return told(value, exact); };
   const auto policy = [](Policy value, bool) { return std::string{name_of(value)}; };

@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "trainyard/core/check_entries.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/text.hpp"
 #include "trainyard/report/page_parts.hpp"
 #include "trainyard/report/run_text.hpp"
-#include "trainyard/report/table.hpp"
 
 namespace trainyard {
 namespace detail {
@@ -112,7 +112,7 @@ std::string facts_line(const PageInput& input) {
   const Problem& problem = input.runs.front()->problem;
   std::string line;
   const auto add_count = [&](std::size_t count, std::string_view word) {
-    const std::string text = counted(static_cast<std::int64_t>(count), word);
+    const std::string text = counted(count, word);
     const std::size_t space = text.find(' ');
     line += fmt::format("<span><b>{}</b>{}</span>", text.substr(0, space), text.substr(space));
   };

@@ -6,6 +6,7 @@
 #include <array>
 #include <variant>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/report/table.hpp"
@@ -14,20 +15,17 @@ namespace trainyard {
 
 std::string problem_title(std::string_view model, const Problem& problem, std::size_t whole) {
   const auto now = static_cast<std::int64_t>(problem.op_count());
-  return fmt::format(
-      "{} on {}: {}, {}, {}", printable(model), printable(problem.cluster().name()),
-      problem.rewrites().empty() || whole == 0
-          ? counted(now, "op")
-          : fmt::format("{}, rewritten into {}", counted(static_cast<std::int64_t>(whole), "op"), with_separators(now)),
-      counted(static_cast<std::int64_t>(problem.graph().tensor_count()), "tensor"),
-      counted(static_cast<std::int64_t>(problem.device_count()), "device"));
+  return fmt::format("{} on {}: {}, {}, {}", printable(model), printable(problem.cluster().name()),
+                     problem.rewrites().empty() || whole == 0
+                         ? counted(now, "op")
+                         : fmt::format("{}, rewritten into {}", counted(whole, "op"), with_separators(now)),
+                     counted(problem.graph().tensor_count(), "tensor"), counted(problem.device_count(), "device"));
 }
 
 std::string sources_text(const RunSummary& run) {
   std::vector<std::string> parts;
   for (const SourceUse& use : run.sources)
-    parts.push_back(fmt::format("{} {} ({})", percent(use.time_share), use.source,
-                                counted(static_cast<std::int64_t>(use.ops), "op")));
+    parts.push_back(fmt::format("{} {} ({})", percent(use.time_share), use.source, counted(use.ops, "op")));
   std::string text = fmt::format("op times rest on: {}", fmt::join(parts, ", "));
   if (run.expected_error)
     text += fmt::format("; published steps of one GPU with such times are {} off on average",
@@ -38,7 +36,7 @@ std::string sources_text(const RunSummary& run) {
   for (const EvidenceUse& use : run.evidence) {
     if (use.transfers == 0) continue;
     parts.push_back(fmt::format("{} {} ({})", percent(use.transfer_share), name_of(use.evidence),
-                                counted(static_cast<std::int64_t>(use.transfers), "transfer")));
+                                counted(use.transfers, "transfer")));
     measured = measured || use.evidence != Evidence::estimated;
   }
   return measured ? text + fmt::format("; transfer times are {}", fmt::join(parts, ", ")) : text;
@@ -52,7 +50,7 @@ std::string channel_title(const Channel& channel) {
 std::string device_label(const Run& run, DeviceId device) {
   const std::string& name = run.problem.cluster().device(device).name;
   const std::size_t images = run.summary.fold.devices > 1 ? run.summary.images[device] : 1;
-  return images > 1 ? fmt::format("{} x{}", name, with_separators(static_cast<std::int64_t>(images))) : name;
+  return images > 1 ? fmt::format("{} x{}", name, with_separators(images)) : name;
 }
 
 std::string peak_text(const Problem& problem, const RunSummary& run) {

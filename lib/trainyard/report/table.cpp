@@ -238,17 +238,6 @@ std::string wrapped(std::string_view raw, std::size_t width, std::string_view in
   return result + current + "\n";
 }
 
-std::string with_separators(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  const std::size_t first = number < 0 ? 1 : 0;
-  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
-  return digits;
-}
-
-std::string counted(std::int64_t number, std::string_view word) {
-  return fmt::format("{} {}{}", with_separators(number), word, number == 1 ? "" : "s");
-}
-
 std::string with_scale(double number, std::string_view unit) {
   if (std::abs(number) < 999.5)
     return fmt::format("{:.4g}{}{}", std::round(number * 100) / 100, unit.empty() ? "" : " ", unit);

@@ -92,12 +92,6 @@ std::string shortened(std::string_view text, std::size_t width);
 /// stay whole. Ends with a newline.
 std::string wrapped(std::string_view text, std::size_t width, std::string_view indent = "");
 
-/// "1,184".
-std::string with_separators(std::int64_t number);
-
-/// "2 ops", "1 op": the number with separators, and the word with an s unless the number is 1.
-std::string counted(std::int64_t number, std::string_view word);
-
 /// A count or an amount with three digits and an SI prefix: "25.6 M", "4.09 GFLOP". Below 1000 without: "64 FLOP".
 std::string with_scale(double number, std::string_view unit = "");
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/replicas.hpp"
@@ -346,17 +347,17 @@ void check_experts(const Graph& graph, const Replicate& options) {
   const std::size_t e = options.experts;
   if (e == 1) return;
   if (e == 0 || options.replicas % e != 0)
-    refuse(
-        "experts",
-        fmt::format("{} replicas cannot be divided into groups of {} that hold different experts", options.replicas, e),
-        "choose a group size that divides the number of replicas");
+    refuse("experts",
+           fmt::format("{} cannot be divided into groups of {} that hold different experts",
+                       counted(options.replicas, "replica"), e),
+           "choose a group size that divides the number of replicas");
   const std::vector<std::size_t> counts = ExpertUse{graph}.counts;
   if (counts.empty())
     refuse("experts", "the graph has no experts to divide among replicas",
            "set experts to 1, or take a network with experts (mixtral_8x7b)");
   for (const std::size_t count : counts)
     if (count % e != 0)
-      refuse("experts", fmt::format("{} experts cannot be divided equally among {} replicas", count, e),
+      refuse("experts", fmt::format("{} cannot be divided equally among {} replicas", counted(count, "expert"), e),
              "take a number of replicas that divides the experts");
   if (options.zero > 0 && e != options.replicas)
     refuse("experts",
@@ -374,7 +375,8 @@ void check_context(const Replicate& options) {
   if (c == 1) return;
   if (c == 0 || options.replicas % c != 0)
     refuse("context",
-           fmt::format("{} replicas cannot be divided into groups of {} that share a sequence", options.replicas, c),
+           fmt::format("{} cannot be divided into groups of {} that share a sequence",
+                       counted(options.replicas, "replica"), c),
            "choose a group size that divides the number of replicas");
   if (options.experts > 1)
     refuse("context", "replicas that share a sequence and hold different experts are not modelled",

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 
 namespace trainyard {
@@ -34,8 +35,8 @@ std::uint32_t LinearProgram::add_row(double lower, double upper, std::span<const
   for (const Term& term : terms)
     if (term.column >= columns() || !std::isfinite(term.coefficient))
       refuse("range",
-             fmt::format("row {} of a linear program has {} times column {}, but there are {} columns", rows(),
-                         term.coefficient, term.column, columns()),
+             fmt::format("row {} of a linear program has {} times column {}, but the program has {}", rows(),
+                         term.coefficient, term.column, counted(columns(), "column")),
              "add columns before the rows that use them, and give finite coefficients");
   row_lower_.push_back(lower);
   row_upper_.push_back(upper);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/solve/basis_inverse.hpp"
 #include "trainyard/solve/linear_program.hpp"
@@ -114,9 +115,9 @@ class Simplex {
   void begin(const SimplexBasis& start) {
     if (start.columns.size() > columns_ || start.rows.size() > rows_)
       refuse("range",
-             fmt::format("a basis of {} columns and {} rows does not fit a linear program of {} column{} and {} row{}",
-                         start.columns.size(), start.rows.size(), columns_, columns_ == 1 ? "" : "s", rows_,
-                         rows_ == 1 ? "" : "s"),
+             fmt::format("a basis of {} and {} does not fit a linear program of {} and {}",
+                         counted(start.columns.size(), "column"), counted(start.rows.size(), "row"),
+                         counted(columns_, "column"), counted(rows_, "row")),
              "start from a basis of the program's first columns and rows");
     std::vector<std::size_t> basic;
     const auto put = [&](std::size_t j, SimplexBasis::At at) {

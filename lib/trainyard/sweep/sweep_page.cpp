@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string_view>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/text.hpp"
 #include "trainyard/sweep/page_sources.hpp"
 #include "trainyard/sweep/page_template.hpp"
@@ -41,7 +42,7 @@ void SweepPage::add(const Json& result) {
 }
 
 void SweepPage::write(std::ostream& out) const {
-  std::string facts = fmt::format("{} of {} rows", rows_, of_);
+  std::string facts = fmt::format("{} of {}", rows_, counted(of_, "row"));
   if (failed_ > 0) facts += fmt::format(", {} without an answer", failed_);
   if (drawn_ + failed_ < rows_) facts += fmt::format(", the first {} drawn", drawn_);
   detail::fill_template(detail::kSweepHtml, out, [&](std::string_view name) {

@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/text.hpp"
 #include "trainyard/sweep/page_template.hpp"
 #include "trainyard/yard/page_sources.hpp"
@@ -11,7 +12,8 @@ namespace trainyard {
 
 void write_yard_page(const YardTable& table, std::span<const YardPoint> curves, const std::string& title,
                      std::ostream& out) {
-  const std::string facts = fmt::format("{} placers on {} instances", table.scores.size(), table.instances.size());
+  const std::string facts =
+      fmt::format("{} on {}", counted(table.scores.size(), "placer"), counted(table.instances.size(), "instance"));
   detail::fill_template(detail::kYardHtml, out, [&](std::string_view name) {
     if (name == "title") out << detail::html_text(title);
     if (name == "facts") out << facts;

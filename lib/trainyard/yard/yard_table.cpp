@@ -10,6 +10,7 @@
 #include <numeric>
 #include <ostream>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/portable_math.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/sort_by.hpp"
@@ -233,7 +234,7 @@ std::string sentence(const YardTable& table) {
   }
   return fmt::format(
       "{}, {} with a step proven to be the shortest; best steps are {} times the bounds (geometric mean{}).\n",
-      counted(static_cast<std::int64_t>(table.instances.size()), "instance"), proven, cell_text(geometric_mean(gaps)),
+      counted(table.instances.size(), "instance"), proven, cell_text(geometric_mean(gaps)),
       gaps.size() < table.instances.size() ? fmt::format(" over the {} with a bound", gaps.size()) : "");
 }
 
@@ -290,7 +291,7 @@ std::string yard_text(const YardTable& table, std::span<const YardPoint> curves,
                     {"instances", Align::right}}};
   points.fit(format);
   for (const YardPoint& point : curves)
-    points.add_row({point.placer, with_separators(static_cast<std::int64_t>(point.budget)),
+    points.add_row({point.placer, with_separators(point.budget),
                     point.evaluations ? with_separators(std::llround(*point.evaluations)) : "–",
                     fmt::format("{:.4f}", point.over_bound), std::to_string(point.instances)});
   return text + "\n" + points.text();

@@ -196,7 +196,7 @@ TEST_CASE("bytes of a storage belong to who wrote them last, and an allocation e
   CHECK(graph.producer(graph.inputs(OpId{3})[0]) == OpId{1});
   CHECK(graph.inputs(OpId{4}).empty());
   CHECK(step.whole.edge_bytes == 32 + 32 + 16);
-  CHECK(contains(step.notes.front(), "1 ops read allocated memory"));
+  CHECK(contains(step.notes.front(), "1 op read allocated memory"));
 }
 
 TEST_CASE("an op over lists of tensors is an op for each element, and their times are its time") {

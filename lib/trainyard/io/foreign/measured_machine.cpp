@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/core/statistics.hpp"
@@ -72,7 +73,7 @@ class MachineMaker {
     if (!topology_) return;
     if (topology_->size() != count())
       refuse("topology",
-             fmt::format("the topology has {} GPUs, but the measurement has {}", topology_->size(), count()),
+             fmt::format("the topology has {}, but the measurement has {}", counted(topology_->size(), "GPU"), count()),
              "give the topology of the same machine");
     if (machine_.addresses.size() != count() || topology_->addresses.empty()) return;
     for (std::size_t i = 0; i < count(); ++i) {

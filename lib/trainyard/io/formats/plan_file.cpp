@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
 #include "trainyard/io/input_text.hpp"
@@ -80,12 +81,13 @@ void check_stages(const PlanFile& file) {
   const std::size_t stages = file.begins.size() + 1;
   if (!plan.recompute.empty() && plan.recompute.size() != stages)
     refuse("stages",
-           fmt::format("recomputation is given for {} stages, but the plan has {}", plan.recompute.size(), stages),
+           fmt::format("recomputation is given for {}, but the plan has {}", counted(plan.recompute.size(), "stage"),
+                       stages),
            "give it for each stage, or for none");
   if (!plan.degrees.empty() && plan.degrees.size() * plan.chunks != stages)
     refuse("stages",
-           fmt::format("degrees are given for {} devices in the row with {} stages each, but the plan has {} stages",
-                       plan.degrees.size(), plan.chunks, stages),
+           fmt::format("degrees are given for {} in the row with {} each, but the plan has {}",
+                       counted(plan.degrees.size(), "device"), counted(plan.chunks, "stage"), counted(stages, "stage")),
            "give degrees for each device in the row, or for none");
 }
 
@@ -223,10 +225,10 @@ PlanFile parse_plan(std::string_view text, const std::string& name) {
     std::size_t& chunks = file.plan.chunks;
     chunks = read_degree(reader, "chunks", "stages", findings, chunks_of(file.plan.schedule));
     if (const std::size_t own = chunks_of(file.plan.schedule, chunks); own != chunks)
-      findings.add(reader.get("chunks")->begin_offset(), "stages",
-                   fmt::format("{} takes {} stage{} per device, not {}", name_of(file.plan.schedule), own,
-                               own > 1 ? "s" : "", chunks),
-                   "leave \"chunks\" out: interleaved takes 2 or more, folded schedules 2, the others 1");
+      findings.add(
+          reader.get("chunks")->begin_offset(), "stages",
+          fmt::format("{} takes {} per device, not {}", name_of(file.plan.schedule), counted(own, "stage"), chunks),
+          "leave \"chunks\" out: interleaved takes 2 or more, folded schedules 2, the others 1");
     else if (const std::size_t less = stages / chunks * chunks; less != stages)
       findings.add(
           (list ? *list : *root).begin_offset(), "stages",
@@ -283,8 +285,8 @@ ParallelPlan plan_over(const PlanFile& file, std::span<const std::string> blocks
     findings.push_back({code, std::move(message), std::move(help), fmt::format("/stages/{}/from", stage)});
   };
   const std::string all = blocks.empty() ? ""
-                                         : fmt::format("the network has {} blocks, '{}' to '{}'", blocks.size(),
-                                                       blocks.front(), blocks.back());
+                                         : fmt::format("the network has {}, '{}' to '{}'",
+                                                       counted(blocks.size(), "block"), blocks.front(), blocks.back());
   if (file.first && !blocks.empty() && *file.first != blocks.front())
     refuse(0, "plan",
            fmt::format("the first stage must begin with the network's first block '{}', not with '{}'", blocks.front(),

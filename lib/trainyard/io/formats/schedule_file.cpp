@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/io/formats/problem_names.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/json/json_object.hpp"
@@ -43,7 +44,7 @@ void find_missing(const Problem& problem, const IdMap<OpId, std::uint8_t>& given
   }
   if (missing == 0) return;
   findings.add(object.begin_offset(), "missing-op",
-               fmt::format("the {} leaves out {} of {} ops: {}{}", what, missing, problem.op_count(), names,
+               fmt::format("the {} leaves out {} of {}: {}{}", what, missing, counted(problem.op_count(), "op"), names,
                            missing > kShown ? ", ..." : ""),
                "every op of the graph needs one");
 }
@@ -125,8 +126,8 @@ void find_other_problem(const JsonValue& root, const Problem& problem, const Pro
     if (unknown == 0 || !made_for || made_for->kind() != JsonKind::string || made_for->text() == name) return false;
     findings.replace(
         made_for->begin_offset(), code,
-        fmt::format("the schedule was made for the {} '{}', not for '{}': it names {} {}{} that '{}' does not have",
-                    key, made_for->text(), name, unknown, thing, unknown == 1 ? "" : "s", name),
+        fmt::format("the schedule was made for the {} '{}', not for '{}': it names {} that '{}' does not have", key,
+                    made_for->text(), name, counted(unknown, thing), name),
         fmt::format("give the {} that it was made for, or make a new schedule for this one", key));
     return true;
   };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/frameworks/deepspeed.hpp"
 #include "trainyard/io/frameworks/megatron.hpp"
@@ -31,13 +32,13 @@ ForeignPlan parse_own(std::string_view text, const std::string& name, const Plan
     const std::size_t blocks =
         (s < plan.cuts.size() ? plan.cuts[s] : ground.blocks.size()) - (s > 0 ? plan.cuts[s - 1] : 0);
     if (plan.recompute[s].layers == StageRecomputation::kAll || plan.recompute[s].layers <= blocks) continue;
-    findings.push_back(
-        {.code = "recompute",
-         .message = fmt::format("stage {} cannot recompute {} blocks: it has {}", s, plan.recompute[s].layers, blocks),
-         .help = plan.recompute[s].what == StageRecompute::attention
-                     ? "give \"attention\" to recompute the scores of all blocks"
-                     : "give true to recompute all blocks",
-         .pointer = fmt::format("/stages/{}/recompute", s)});
+    findings.push_back({.code = "recompute",
+                        .message = fmt::format("stage {} cannot recompute {}: it has {}", s,
+                                               counted(plan.recompute[s].layers, "block"), blocks),
+                        .help = plan.recompute[s].what == StageRecompute::attention
+                                    ? "give \"attention\" to recompute the scores of all blocks"
+                                    : "give true to recompute all blocks",
+                        .pointer = fmt::format("/stages/{}/recompute", s)});
   }
   if (!findings.empty()) throw InputError(std::move(findings));
   if (read.file.batch && ground.batch && *read.file.batch != *ground.batch)
@@ -101,7 +102,8 @@ void refuse_stage_degrees(const ParallelPlan& plan, const char* program) {
 
 std::optional<std::int64_t> plan_batch(std::optional<std::int64_t> said, const PlanGround& ground) {
   if (said && ground.batch && *said != *ground.batch)
-    refuse("plan-batch", fmt::format("the plan is for {} samples per step, but the model has {}", *said, *ground.batch),
+    refuse("plan-batch",
+           fmt::format("the plan is for {} per step, but the model has {}", counted(*said, "sample"), *ground.batch),
            fmt::format("give --batch {}, or a plan for {}", *said, *ground.batch));
   return said ? said : ground.batch;
 }

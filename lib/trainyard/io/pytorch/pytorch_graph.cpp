@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trainyard/cluster/device_kinds.hpp"
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/disjoint_sets.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
@@ -293,8 +294,8 @@ TracedGraph traced_graph(const PytorchTrace& trace, const std::string& name, con
   traced.messages = trace_messages(calls, ops);
   note_steps(traced);
   if (flow.unwritten > 0)
-    traced.notes.push_back(
-        fmt::format("{} ops read allocated memory that nothing in the trace has written", flow.unwritten));
+    traced.notes.push_back(counted(flow.unwritten, "op") +
+                           " read allocated memory that nothing in the trace has written");
   if (times) {
     note_link(*times, trace, *kineto, traced);
     traced.link = {times->by_record_function,

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
@@ -39,9 +40,9 @@ class Pipelining {
     check_microbatches(options.schedule, row_, microbatches_);
     if (microbatches_ > samples())
       throw InputError({.code = "microbatches",
-                        .message = fmt::format("{} microbatches are more than the {} samples of a replica",
-                                               microbatches_, samples()),
-                        .help = fmt::format("use at most {} microbatches, or a larger batch", samples())});
+                        .message = fmt::format("{} microbatches are more than the {} of a replica", microbatches_,
+                                               counted(samples(), "sample")),
+                        .help = fmt::format("use at most {}, or a larger batch", counted(samples(), "microbatch"))});
   }
 
   Schedule run() {
@@ -77,7 +78,7 @@ class Pipelining {
     if (replicas == 0 || replicas > devices.size())
       throw InputError(
           {.code = "replicas",
-           .message = fmt::format("{} replicas over {} devices are not possible", replicas, devices.size()),
+           .message = fmt::format("{} replicas over {} are not possible", replicas, counted(devices.size(), "device")),
            .help = fmt::format("use 1 to {} replicas", devices.size())});
     if (replicas > 1) check_batch(graph_, "replicas", "use one replica");
     devices.resize(replicas * std::min(devices.size() / replicas, std::max<std::size_t>(layers_.size() / chunks_, 1)));

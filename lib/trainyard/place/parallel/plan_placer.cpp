@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/limits.hpp"
 #include "trainyard/core/sort_by.hpp"
@@ -129,13 +130,12 @@ std::string beyond_memory(const PlanCosts& costs, const PlanSetting& setting, co
       costs.share_of_memory
           ? fmt::format("{} more memory than a device has", format_bytes(Bytes{0} - spare))
           : fmt::format("{} per device, and a device has {}", format_bytes(memory - spare), format_bytes(memory)),
-      fits
-          ? fmt::format("the nearest plan that fits ({}) {}", describe(fits->first),
-                        costs.share_of_memory
-                            ? fmt::format("leaves at least {} of each device free", format_bytes(fits->second))
-                            : fmt::format("needs {}", format_bytes(memory - fits->second)))
-          : fmt::format("no plan found with these degrees fits: the placer plan also tries other degrees on {} devices",
-                        setting.devices.size()));
+      fits ? fmt::format("the nearest plan that fits ({}) {}", describe(fits->first),
+                         costs.share_of_memory
+                             ? fmt::format("leaves at least {} of each device free", format_bytes(fits->second))
+                             : fmt::format("needs {}", format_bytes(memory - fits->second)))
+           : fmt::format("no plan found with these degrees fits: the placer plan also tries other degrees on {}",
+                         counted(setting.devices.size(), "device")));
 }
 
 struct SearchedPlans {
