@@ -343,6 +343,8 @@ void Replicas::fetch_weights(std::size_t b) {
 
 namespace {
 
+constexpr const char* kDividingGroups = "choose a group size that divides the number of replicas";
+
 void check_experts(const Graph& graph, const Replicate& options) {
   const std::size_t e = options.experts;
   if (e == 1) return;
@@ -350,7 +352,7 @@ void check_experts(const Graph& graph, const Replicate& options) {
     refuse("experts",
            fmt::format("{} cannot be divided into groups of {} that hold different experts",
                        counted(options.replicas, "replica"), e),
-           "choose a group size that divides the number of replicas");
+           kDividingGroups);
   const std::vector<std::size_t> counts = ExpertUse{graph}.counts;
   if (counts.empty())
     refuse("experts", "the graph has no experts to divide among replicas",
@@ -377,7 +379,7 @@ void check_context(const Replicate& options) {
     refuse("context",
            fmt::format("{} cannot be divided into groups of {} that share a sequence",
                        counted(options.replicas, "replica"), c),
-           "choose a group size that divides the number of replicas");
+           kDividingGroups);
   if (options.experts > 1)
     refuse("context", "replicas that share a sequence and hold different experts are not modelled",
            "set experts or context to 1");

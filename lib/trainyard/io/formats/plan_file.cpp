@@ -18,6 +18,8 @@ namespace {
 using namespace detail;
 
 constexpr std::string_view kPlanFormat = "trainyard-plan/1";
+constexpr const char* kTwoDegrees = "degrees are given both for the plan and for its stages";
+constexpr const char* kOneOfDegrees = "give \"data\", \"tensor\" and \"sequence\" for the plan, or for each stage";
 /// Largest degree. The product of three degrees fits easily in 64 bits.
 constexpr std::int64_t kMostDegree = std::int64_t{1} << 20;
 
@@ -99,8 +101,7 @@ void check_unwritten(const ParallelPlan& plan) {
     refuse("bucket_bytes", fmt::format("the size of buckets is negative: {} bytes", plan.bucket.count),
            "give 0 to leave the size open");
   if (!plan.degrees.empty() && (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.context != 1))
-    refuse("degree", "degrees are given both for the plan and for its stages",
-           "give \"data\", \"tensor\" and \"sequence\" for the plan, or for each stage");
+    refuse("degree", kTwoDegrees, kOneOfDegrees);
   if (plan.recomputing(StageRecompute::stages) > 0)
     refuse("recompute", "plan files cannot express recomputation of whole stages",
            "recompute the blocks of the stages instead");
@@ -156,8 +157,7 @@ void take_degrees(const StageList& stages, const JsonValue& list, ParallelPlan& 
   const std::size_t row = stages.size() / plan.chunks;
   plan.degrees.assign(stages.begin(), stages.begin() + static_cast<std::ptrdiff_t>(row));
   if (plan.data != 1 || plan.tensor != 1 || plan.sequence || plan.context != 1)
-    findings.add(list.begin_offset(), "degree", "degrees are given both for the plan and for its stages",
-                 "give \"data\", \"tensor\" and \"sequence\" for the plan, or for each stage");
+    findings.add(list.begin_offset(), "degree", kTwoDegrees, kOneOfDegrees);
   for (std::size_t s = row; s < stages.size(); ++s) {
     const std::size_t i = device_of(plan.schedule, s, row);
     if (stages[s] == stages[i]) continue;

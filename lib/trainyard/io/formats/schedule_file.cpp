@@ -472,6 +472,8 @@ Schedule parse_schedule(std::string_view text, const std::string& name, const Pr
 
 namespace {
 
+constexpr const char* kWholePlan = "give a start time for each op, or no plan";
+
 /// Throws InputError if the reader would reject these rewrites.
 void check_written(const std::string& rewrites) {
   const std::string text = fmt::format("{{\"format\": \"{}\"{}}}", kScheduleFormat, rewrites);
@@ -491,11 +493,10 @@ void check_unread(const Problem& problem, const Schedule& schedule) {
     refuse("size",
            fmt::format("the plan has {} start times, but graph '{}' has {} ops", schedule.plan->start.size(),
                        problem.graph().name(), problem.op_count()),
-           "give a start time for each op, or no plan");
+           kWholePlan);
   const auto is_time = [](Nanoseconds time) { return time >= Nanoseconds{0} && time <= kLongestTime; };
   if (schedule.plan && !(is_time(schedule.plan->makespan) && std::ranges::all_of(schedule.plan->start, is_time)))
-    refuse("range", "a time of the plan is negative or above 2^62 ns (146 years)",
-           "give a start time for each op, or no plan");
+    refuse("range", "a time of the plan is negative or above 2^62 ns (146 years)", kWholePlan);
   const auto is_op = [&](OpId op) { return op.index() < problem.op_count(); };
   const auto is_known = [&](const std::vector<OpId>& ops) { return std::ranges::all_of(ops, is_op); };
   if (!schedule.order.empty() &&

@@ -26,6 +26,8 @@ namespace {
 using namespace detail;
 using Integers = std::vector<std::int64_t>;
 
+constexpr const char* kAsWritten = "give the file as torch.export has written it";
+
 /// The type for a number of torch._export.serde.schema.ScalarType, whose numbers differ from ATen's.
 std::optional<DataType> exported_type(std::int64_t number) {
   switch (number) {
@@ -153,8 +155,7 @@ class ProgramReader {
     if (const auto whole = size.find("as_int")) return exported_integer(*whole).value_or(0);
     const auto expression = size.find("as_expr");
     const auto word = expression ? expression->find("expr_str") : std::nullopt;
-    if (!word)
-      fail(size, "a size is neither a number nor an expression", "give the file as torch.export has written it");
+    if (!word) fail(size, "a size is neither a number nor an expression", kAsWritten);
     const std::string symbol{word->text()};
     if (const auto bound = bind_.find(symbol); bound != bind_.end()) {
       used_.push_back(symbol);
@@ -184,8 +185,7 @@ class ProgramReader {
     const auto type = about == described_.end() ? std::nullopt : about->second.find("dtype");
     const auto sizes = about == described_.end() ? std::nullopt : about->second.find("sizes");
     if (!type || !sizes || sizes->kind() != JsonKind::array)
-      fail(at, fmt::format("'{}' has no type and shape in tensor_values", name),
-           "give the file as torch.export has written it");
+      fail(at, fmt::format("'{}' has no type and shape in tensor_values", name), kAsWritten);
     const auto number = exported_type(exported_integer(*type).value_or(-1));
     if (!number)
       fail(*type, fmt::format("'{}' has data type {}, which is not supported", name, type->text()),
@@ -308,8 +308,7 @@ class ProgramReader {
 
   void read_node(const JsonValue& node) {
     const auto target = node.find("target"), inputs = node.find("inputs"), outputs = node.find("outputs");
-    if (!target || !inputs || !outputs)
-      fail(node, "a node has no target, inputs or outputs", "give the file as torch.export has written it");
+    if (!target || !inputs || !outputs) fail(node, "a node has no target, inputs or outputs", kAsWritten);
     Call call;
     call.type = operator_name(target->text());
     for (const JsonValue input : inputs->children()) {
