@@ -16,8 +16,8 @@ constexpr const char* kVerbs[] = {"import",  "export",  "simulate", "place",    
                                   "sweep",   "merge",   "yard",     "models",    "clusters", "placers",
                                   "check",   "diff",    "doctor",   "completion"};
 
-/// Verbs whose example takes files of the user, or a minute.
-constexpr std::string_view kOthersExamples[] = {"demo", "sweep", "merge", "yard", "diff"};
+/// Verbs whose example takes files of the user, a minute, or a quiet machine.
+constexpr std::string_view kOthersExamples[] = {"calibrate", "demo", "sweep", "merge", "yard", "diff"};
 
 /// The lines between "Example:" and the next empty line.
 std::string example_in(const std::string& help) {
@@ -59,9 +59,7 @@ TEST_CASE("the example in the help of every verb works") {
   }
 }
 
-TEST_CASE(
-    "help lists every verb, the version is printed, and no line of help but examples and lists of words is wider than "
-    "80") {
+TEST_CASE("help lists every verb, the version is printed, and lines of help are at most 80 wide but for examples") {
   const TemporaryFolder folder;
   const auto help = run_trainyard(folder.path(), "--help");
   CHECK(help.exit_code == 0);
@@ -74,7 +72,7 @@ TEST_CASE(
   const auto check_width = [](const std::string& text) {
     std::istringstream lines{text.substr(0, text.find("Example:"))};
     for (std::string line; std::getline(lines, line);)
-      if (line.find(' ', line.find_first_not_of(' ')) != std::string::npos) CHECK_MESSAGE(line.size() <= 80, line);
+      CHECK_MESSAGE((line.size() <= 80 || line.rfind(' ') < 28), line);  // a word too long for its column stays whole
   };
   check_width(help.output);
   for (const std::string verb : kVerbs) check_width(run_trainyard(folder.path(), verb + " --help").output);

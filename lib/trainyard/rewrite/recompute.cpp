@@ -34,10 +34,11 @@ class Recomputation {
       for (const OpId op : segments[s]) {
         check_id("unknown-op", "an op of a segment", op.index(), graph.op_count(), "ops");
         if (segment_[op] != kNoSegment)
-          refuse("recompute", fmt::format("op '{}' is named twice", graph.name(op)), "name each op of a segment once");
+          refuse("recompute", fmt::format("op '{}' is listed twice to run again", graph.name(op)),
+                 "name each forward op at most once");
         if (graph.phase(op) != Phase::forward)
           refuse("recompute", fmt::format("op '{}' is not in the forward pass", graph.name(op)),
-                 "name only ops of the forward pass");
+                 "name each forward op at most once");
         if (graph.type(op) != kVariableType) segment_[op] = s;
       }
     find_gradients();
