@@ -45,7 +45,7 @@ std::string duration_text(double seconds) {
 
 /// Formats a number of hours: "50,000", "12.5".
 std::string hours_text(double hours) {
-  return hours == std::floor(hours) ? with_separators(hours) : fmt::format("{:.4g}", hours);
+  return hours == std::floor(hours) ? with_separators(static_cast<std::int64_t>(hours)) : fmt::format("{:.4g}", hours);
 }
 
 std::string fine_percent(double share) { return fmt::format("{:.3f} %", share * 100); }
