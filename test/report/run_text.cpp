@@ -34,6 +34,7 @@ TEST_CASE("what is said of a schedule with rewrites is said of its graph") {
   CHECK(graph_text(run.schedule) == "given");
   run.schedule.rewrites = {Replicate{}, SplitOp{"a"}, SplitOp{"b"}};
   CHECK(graph_text(run.schedule) == "split+replicated");
+  CHECK(graph_text({.rewrites = {TiedCopies{}, TensorParallel{}}}) == "tensor-parallel+tied");
   CHECK(gap_text(run) == "20.0 %");  // (10 - 8) / 10
   CHECK(sentence(run, "auto")
             .starts_with(

@@ -59,8 +59,9 @@ std::string peak_text(const Problem& problem, const RunSummary& run) {
 }
 
 std::string graph_text(const Schedule& schedule) {
-  constexpr std::array<std::string_view, std::variant_size_v<Rewrite>> kKinds{
-      "split", "replicated", "microbatched", "recomputed", "tensor-parallel", "staged", "offloaded"};
+  constexpr auto kKinds = std::to_array<std::string_view>(
+      {"split", "replicated", "microbatched", "recomputed", "tensor-parallel", "staged", "offloaded", "tied"});
+  static_assert(kKinds.size() == std::variant_size_v<Rewrite>);
   std::string text;
   for (std::size_t kind = 0; kind < kKinds.size(); ++kind)
     if (std::ranges::find(schedule.rewrites, kind, &Rewrite::index) != schedule.rewrites.end())
