@@ -50,8 +50,6 @@ struct ExplainVerb {
     std::vector<WhatIf> what_ifs;
     for (const AskedWhatIf& asked : faster) what_ifs.push_back(with_more_speed(asked, problem.cluster()));
     for (const AskedWhatIf& asked : larger) what_ifs.push_back(with_more_memory(asked, problem.cluster()));
-    if (problem.op_count() == 0)
-      throw UsageError(loaded.name + ": the graph has no ops, so there is nothing to explain", "give a graph with ops");
     std::optional<InterruptGuard> guard;
     if (source.placer) guard.emplace();  // an interrupt ends the placer, which returns its best so far
     RunResult run = make_run(loaded, source, console);

@@ -83,7 +83,6 @@ class AutoPlacer {
         problem_(problem) {}
 
   Schedule run() {
-    if (base().op_count() == 0) return {};
     FirstSchedules first = first_schedules(base(), members_, options_, effort_);
     found_ = std::move(first.found);
     evaluations_ = first.evaluations;
@@ -639,7 +638,7 @@ class AutoPlacer {
 }  // namespace
 
 Budget usual_budget(const Problem& problem) {
-  const auto ops = static_cast<std::uint64_t>(std::max<std::size_t>(1, problem.op_count()));
+  const std::uint64_t ops = problem.op_count();
   const std::uint64_t of_each = ops <= 32 ? 4'000 : 1'000;  // optimality may be proven
   return {.evaluations = std::max(kLeastEvaluations, std::min(kUsualOps / ops, of_each * ops))};
 }

@@ -84,8 +84,8 @@ class LateAcceptance {
         policy_(policy),
         evaluator_(problem_, models_),
         random_(random) {
-    for (std::size_t g = 0; g < problem_.group_count(); ++g)
-      if (able_[GroupId{g}].size() > 1) movable_.emplace_back(g);
+    for (const GroupId group : problem_.groups())
+      if (able_[group].size() > 1) movable_.push_back(group);
     restart(start);
   }
 
@@ -229,7 +229,6 @@ class AutoCompletion {
         effort_(options.budget.given() ? options.budget : usual_budget(problem), options.stop) {}
 
   Schedule run() {
-    if (problem_.op_count() == 0) return {};
     ask();
     report();
     if (!effort_.over(evaluations_) && !done()) improve();

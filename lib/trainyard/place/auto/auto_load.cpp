@@ -47,7 +47,6 @@ class AutoLoad {
   }
 
   Schedule run() {
-    if (problem_.op_count() == 0) return {};
     ask();
     report();
     const std::uint64_t most =

@@ -50,8 +50,7 @@ ExactModel::ExactModel(const Problem& of, const Placement& fixed)
 
   const auto able_devices = group_devices(problem);
   std::vector<char> is_fixed(problem.group_count(), 0);
-  for (std::size_t g = 0; g < problem.group_count(); ++g) {
-    const GroupId group{g};
+  for (const GroupId group : problem.groups()) {
     std::vector<std::uint32_t> members, can;
     for (const OpId op : problem.group_ops(group)) members.push_back(number(op));
     for (const DeviceId device : able_devices[group]) can.push_back(number(device));
@@ -60,7 +59,7 @@ ExactModel::ExactModel(const Problem& of, const Placement& fixed)
       bytes += problem.resident_bytes(op).count;
       if (fixed.empty() || fixed[op].is_none()) continue;
       can = {number(fixed[op])};
-      is_fixed[g] = 1;
+      is_fixed[group.index()] = 1;
     }
     group_ops.push_back(std::move(members));
     able.push_back(std::move(can));

@@ -289,13 +289,12 @@ Placement random_placement(const Problem& problem, Random& random) {
 }  // namespace
 
 std::uint64_t flexflow_budget(const Problem& problem) {
-  const auto ops = static_cast<std::uint64_t>(std::max<std::size_t>(1, problem.op_count()));
+  const std::uint64_t ops = problem.op_count();
   return std::max<std::uint64_t>(1'000, std::min(2'000'000 / ops, 100 * ops));
 }
 
 Schedule flexflow(const Problem& problem, const FlexFlowOptions& options, const PlaceOptions& run) {
   using From = FlexFlowOptions::Start;
-  if (problem.op_count() == 0) return {};
   const Effort effort{run.budget.given() ? run.budget : Budget{.evaluations = flexflow_budget(problem)}, run.stop};
   const std::uint64_t budget = effort.left();
   std::vector<From> starts{options.start};

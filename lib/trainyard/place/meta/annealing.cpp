@@ -9,7 +9,6 @@
 namespace trainyard {
 
 Schedule annealing(const Problem& problem, const AnnealingOptions& options, const PlaceOptions& run) {
-  if (problem.op_count() == 0) return {};
   constexpr std::uint64_t kSample = 100;
   constexpr double kSteps = 100;
   const PlacementSearch search{problem, options.search, run};

@@ -123,7 +123,6 @@ class Population {
 }  // namespace
 
 Schedule genetic(const Problem& problem, const GeneticOptions& options, const PlaceOptions& run) {
-  if (problem.op_count() == 0) return {};
   return Population{problem, options, run}.run();
 }
 

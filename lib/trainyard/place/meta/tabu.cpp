@@ -117,7 +117,6 @@ class TabuSearch {
 }  // namespace
 
 Schedule tabu_search(const Problem& problem, const TabuOptions& options, const PlaceOptions& run) {
-  if (problem.op_count() == 0) return {};
   const PlacementSearch search{problem, options.search, run};
   if (search.over(0)) return search.finish(search.start().placement, search.start_outcome(), 0);
   return TabuSearch{search, options}.run();

@@ -39,7 +39,6 @@ Schedule by_planned_start(const Problem& problem, const AnalyticPlan& plan, std:
 }  // namespace
 
 Schedule place_whole_models(const Problem& problem, const std::function<bool()>& stop) {
-  if (problem.op_count() == 0) return {};
   const Models models = find_models(problem.graph());
   const IdMap<ModelId, double> speedups = model_speedups(problem, models);
   std::vector<ModelId> order;
@@ -62,7 +61,6 @@ Schedule place_whole_models(const Problem& problem, const std::function<bool()>&
 }
 
 Schedule place_first_come(const Problem& problem, const std::function<bool()>& stop) {
-  if (problem.op_count() == 0) return {};
   const Graph& graph = problem.graph();
   Checkpoint checkpoint{stop};
   AnalyticPlan plan{problem, false};

@@ -76,7 +76,6 @@ Retreat<CompletionOutcome> best_by_completion(CompletionEvaluator& evaluator, co
 }  // namespace
 
 Schedule talos(const Problem& problem, const TalosOptions& options) {
-  if (problem.op_count() == 0) return {};
   const Models models = find_models(problem.graph());
   const IdMap<OpId, double> speedups = op_speedups(problem);
   const Packs packs =
