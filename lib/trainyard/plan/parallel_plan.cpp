@@ -130,12 +130,10 @@ class PlanEvents {
           }
         }
       if (left == before)
-        throw InputError(
-            {.code = "plan",
-             .message = fmt::format("deadlock: with schedule {}, {} and {}, the "
-                                    "tasks of the plan wait for each other",
-                                    name_of(plan_.schedule), counted(p_, "device"), counted(m, "microbatch")),
-             .help = "use schedule 1f1b"});
+        refuse("plan",
+               fmt::format("deadlock: with schedule {}, {} and {}, the tasks of the plan wait for each other",
+                           name_of(plan_.schedule), counted(p_, "device"), counted(m, "microbatch")),
+               "use schedule 1f1b");
     }
   }
 

@@ -202,12 +202,11 @@ void check_microbatches(PipelineSchedule schedule, std::size_t devices, std::siz
   const bool interleaved = schedule == PipelineSchedule::interleaved && microbatches % devices != 0;
   const bool dual = schedule == PipelineSchedule::dualpipe_v && microbatches < 2 * devices;
   if (!interleaved && !dual) return;
-  throw InputError({.code = "microbatches",
-                    .message = fmt::format("{} over {} devices needs {} {} microbatches, not {}",
-                                           interleaved ? "an interleaved pipeline" : "dualpipe-v", devices,
-                                           interleaved ? "a multiple of" : "at least",
-                                           interleaved ? devices : 2 * devices, microbatches),
-                    .help = "change the number of microbatches, or use schedule 1f1b, with one stage per device"});
+  refuse("microbatches",
+         fmt::format("{} over {} devices needs {} {} microbatches, not {}",
+                     interleaved ? "an interleaved pipeline" : "dualpipe-v", devices,
+                     interleaved ? "a multiple of" : "at least", interleaved ? devices : 2 * devices, microbatches),
+         "change the number of microbatches, or use schedule 1f1b, with one stage per device");
 }
 
 std::vector<PipelineTask> pipeline_tasks(PipelineSchedule schedule, std::size_t device, std::size_t devices,

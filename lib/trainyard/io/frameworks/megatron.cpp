@@ -157,15 +157,13 @@ DecoderLayers decoder_layers(const std::vector<std::string>& blocks) {
   std::vector<std::string> names;
   for (const auto& run : runs)
     if (names.size() < 4) names.push_back(fmt::format("{}{{0..{}}}", run.first, run.second.count() - 1));
-  throw InputError(
-      {.code = "megatron-network",
-       .message =
-           runs.empty()
-               ? "the network has no numbered blocks of layers that Megatron could train"
-               : fmt::format(
-                     "Megatron trains one chain of equal layers, but the network has {} chains of numbered blocks: {}",
-                     runs.size(), fmt::join(names, ", ")),
-       .help = "use a transformer such as gpt2 or bert_base, or --to torch-pipelining, which takes any network"});
+  refuse("megatron-network",
+         runs.empty()
+             ? "the network has no numbered blocks of layers that Megatron could train"
+             : fmt::format(
+                   "Megatron trains one chain of equal layers, but the network has {} chains of numbered blocks: {}",
+                   runs.size(), fmt::join(names, ", ")),
+         "use a transformer such as gpt2 or bert_base, or --to torch-pipelining, which takes any network");
 }
 
 /// Number of decoder layers by stage, in the order of the model.

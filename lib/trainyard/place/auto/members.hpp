@@ -239,9 +239,8 @@ auto ask_members(const Problem& problem, std::span<const Placer> members, const 
   if (!given.empty()) return given;
   for (const auto& refusal : refusals)
     if (refusal) throw InputError{*refusal};
-  throw InputError({.code = "no-schedule",
-                    .message = "no member of auto found a schedule without rewriting the graph",
-                    .help = "allow rewrites, or add a member that does not rewrite the graph"});
+  refuse("no-schedule", "no member of auto found a schedule without rewriting the graph",
+         "allow rewrites, or add a member that does not rewrite the graph");
 }
 
 }  // namespace trainyard

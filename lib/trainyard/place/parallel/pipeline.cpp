@@ -39,10 +39,10 @@ class Pipelining {
         microbatches_(options.microbatches > 0 ? options.microbatches : chosen_microbatches()) {
     check_microbatches(options.schedule, row_, microbatches_);
     if (microbatches_ > samples())
-      throw InputError({.code = "microbatches",
-                        .message = fmt::format("{} microbatches are more than the {} of a replica", microbatches_,
-                                               counted(samples(), "sample")),
-                        .help = fmt::format("use at most {}, or a larger batch", counted(samples(), "microbatch"))});
+      refuse(
+          "microbatches",
+          fmt::format("{} microbatches are more than the {} of a replica", microbatches_, counted(samples(), "sample")),
+          fmt::format("use at most {}, or a larger batch", counted(samples(), "microbatch")));
   }
 
   Schedule run() {
@@ -76,10 +76,9 @@ class Pipelining {
     std::vector<DeviceId> devices = worthy_devices(problem_);
     const std::size_t replicas = options_.replicas;
     if (replicas == 0 || replicas > devices.size())
-      throw InputError(
-          {.code = "replicas",
-           .message = fmt::format("{} replicas over {} are not possible", replicas, counted(devices.size(), "device")),
-           .help = fmt::format("use 1 to {} replicas", devices.size())});
+      refuse("replicas",
+             fmt::format("{} replicas over {} are not possible", replicas, counted(devices.size(), "device")),
+             fmt::format("use 1 to {} replicas", devices.size()));
     if (replicas > 1) check_batch(graph_, "replicas", "use one replica");
     devices.resize(replicas * std::min(devices.size() / replicas, std::max<std::size_t>(layers_.size() / chunks_, 1)));
     return devices;
@@ -156,11 +155,10 @@ class Pipelining {
 
   LayerStages pipedream_stages() const {
     if (chunks_ > 1)
-      throw InputError(
-          {.code = "parameter-value",
-           .message = fmt::format("PipeDream's partitioner makes one stage per device, but schedule {} needs several",
-                                  name_of(options_.schedule)),
-           .help = "use stages=time"});
+      refuse("parameter-value",
+             fmt::format("PipeDream's partitioner makes one stage per device, but schedule {} needs several",
+                         name_of(options_.schedule)),
+             "use stages=time");
     std::vector<DeviceId> row;
     for (std::size_t i = 0; i < row_; ++i) row.push_back(mesh_[i * options_.replicas]);
     return LayerStages{trainyard::pipedream_stages(problem_, layers_, row)};

@@ -173,10 +173,10 @@ SearchedPlans plans_in_order(const Problem& problem, const PlanPlacerOptions& op
   SimulatedPlans best = trials.best_of(found.best), more;
   if (!best.best && best.refusal) throw InputError(*best.refusal);
   if (!best.best)
-    throw InputError({.code = "too-large",
-                      .message = fmt::format("graph '{}' is too large: no plan for it over {} devices can be simulated",
-                                             graph.name(), setting.devices.size()),
-                      .help = "use fewer devices, or a coarser graph"});
+    refuse("too-large",
+           fmt::format("graph '{}' is too large: no plan for it over {} devices can be simulated", graph.name(),
+                       setting.devices.size()),
+           "use fewer devices, or a coarser graph");
   try {
     trials.search_with_less_memory(best, found.best, promised);
     trials.improve(best);

@@ -90,12 +90,11 @@ class Planning {
       DeviceId device = work.home[ops.front()];
       if (!whole.can_run(group, device)) {
         if (plan_.fold)
-          throw InputError(
-              {.code = "too-large",
-               .message = fmt::format("the plan is too large to be simulated unfolded, and cannot be folded, as '{}' "
-                                      "cannot run op '{}' of its stage",
-                                      whole.cluster().device(device).name, graph_.name(planned.original[ops.front()])),
-               .help = "use devices that can run all ops, or fewer devices"});
+          refuse("too-large",
+                 fmt::format("the plan is too large to be simulated unfolded, and cannot be folded, as '{}' "
+                             "cannot run op '{}' of its stage",
+                             whole.cluster().device(device).name, graph_.name(planned.original[ops.front()])),
+                 "use devices that can run all ops, or fewer devices");
         std::vector<DeviceId> able;
         for (const DeviceId other : whole.devices())
           if (whole.can_run(group, other)) able.push_back(other);

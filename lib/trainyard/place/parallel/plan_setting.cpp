@@ -113,9 +113,8 @@ void check_training(const Graph& graph) { check_batch(graph, "no-training", "giv
 std::size_t batch_of(const PlanPlacerOptions& options, std::size_t devices) {
   if (!options.batch) return kSamples * devices;
   if (*options.batch < 1)
-    throw InputError({.code = "range",
-                      .message = fmt::format("a batch of {} samples cannot be planned", *options.batch),
-                      .help = "give a batch of 1 or more, or none for 16 samples per device"});
+    refuse("range", fmt::format("a batch of {} samples cannot be planned", *options.batch),
+           "give a batch of 1 or more, or none for 16 samples per device");
   return static_cast<std::size_t>(*options.batch);
 }
 

@@ -55,7 +55,8 @@ class StateSearch {
       for (const std::size_t reader : readers_[order[at]])
         if (--awaited[reader] == 0) order.push_back(reader);
     if (order.size() < count)
-      throw InputError({.code = "cycle", .message = fmt::format("the layers of '{}' form a cycle", profile.name)});
+      trainyard::refuse("cycle", fmt::format("the layers of '{}' form a cycle", profile.name),
+                        "remove one of its edges");
     first_ = order.front();
     before_.assign(count, Bits{count});
     for (const std::size_t layer : order)
@@ -172,7 +173,7 @@ class StateSearch {
 
 PipelineStates pipeline_states(const LayerProfile& profile, std::size_t most) {
   if (profile.layers.empty())
-    throw InputError({.code = "empty-profile", .message = fmt::format("'{}' has no layers", profile.name)});
+    refuse("empty-profile", fmt::format("'{}' has no layers", profile.name), "give a profile with layers");
   return StateSearch{profile, most}.run();
 }
 

@@ -132,14 +132,12 @@ void refuse_all(const PlanCosts& costs, const char* planner, const std::vector<M
     if (!nearest || excess < nearest->first) nearest.emplace(excess, std::move(plan));
   }
   if (nearest && nearest->first > Bytes{0})
-    throw InputError(
-        {.code = "plan",
-         .message = fmt::format("no plan of {} fits: the nearest, {}, exceeds the memory of the devices by {}", planner,
-                                describe(nearest->second), format_bytes(nearest->first)),
-         .help = "give more devices, or devices with more memory, or use the placer plan, which searches more plans"});
-  throw InputError({.code = "plan",
-                    .message = fmt::format("no plan of {} is possible", planner),
-                    .help = "use fewer devices, a batch size with more divisors, or a coarser graph"});
+    refuse("plan",
+           fmt::format("no plan of {} fits: the nearest, {}, exceeds the memory of the devices by {}", planner,
+                       describe(nearest->second), format_bytes(nearest->first)),
+           "give more devices, or devices with more memory, or use the placer plan, which searches more plans");
+  refuse("plan", fmt::format("no plan of {} is possible", planner),
+         "use fewer devices, a batch size with more divisors, or a coarser graph");
 }
 
 }  // namespace trainyard

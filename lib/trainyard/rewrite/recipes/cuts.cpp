@@ -15,10 +15,10 @@ namespace trainyard::detail {
 namespace {
 
 [[noreturn]] void refuse_node(const Node& node, const std::string& why) {
-  throw InputError({.code = "not-executed",
-                    .message = fmt::format("executing '{}' ({}) in parts is not supported: {}",
-                                           node.name.empty() ? node.type : node.name, node.type, why),
-                    .help = kPredicted});
+  refuse("not-executed",
+         fmt::format("executing '{}' ({}) in parts is not supported: {}", node.name.empty() ? node.type : node.name,
+                     node.type, why),
+         kPredicted);
 }
 
 std::int64_t total(const std::vector<std::int64_t>& blocks) {
