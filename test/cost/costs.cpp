@@ -135,6 +135,7 @@ TEST_CASE("costs that throw, or answer a negative time, are an input error of th
   CHECK(thrown.message == "the costs of op 'op' on device 'gpu0': row");
   const Finding negative = wrong([](const Graph&, OpId, const Device&) { return Nanoseconds{-2}; });
   CHECK(negative.message == "the costs of op 'op' on device 'gpu0': a time of -2 ns is negative");
+  CHECK(negative.help == "return 0 ns or more");
 }
 
 TEST_CASE("whatever costs throw, of devices, copies and transfers too, is an input error of what was asked") {

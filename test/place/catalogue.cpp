@@ -163,6 +163,9 @@ TEST_CASE("an unknown placer, parameter or value is an input error") {
   CHECK(test::code_of([&] {
           find_placer("heft").place(problem, {.parameters = {{"ordr", "rank"}}});
         }) == "unknown-parameter");
+  CHECK(test::finding_of([&] {
+          find_placer("heft").place(problem, {.parameters = {{"x", "1"}}});
+        }).help.starts_with("its parameters are insertion"));
   CHECK(test::code_of([&] {
           find_placer("heft").place(problem, {.parameters = {{"order", "worst"}}});
         }) == "parameter-value");

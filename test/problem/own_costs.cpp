@@ -114,6 +114,7 @@ TEST_CASE("costs that no device can pay, fail, or contradict themselves are refu
   const auto nowhere = [](const Graph&, OpId, const Device&) { return std::optional<OpCost>{}; };
   CHECK(wrong(nowhere).code == "no-device");
   CHECK(wrong(nowhere).message == "no device of cluster 'c' can run op 'a': its costs exclude every device");
+  CHECK(wrong(nowhere).help == "let the costs give a time on one of the devices");
   const auto negative = [](const Graph& graph, OpId op, const Device&) {
     return Nanoseconds{graph.name(op) == "b" ? -1 : 1};
   };

@@ -61,7 +61,8 @@ std::optional<OpCost> time_answer(const Ask& ask, const What& what, bool of_rate
   if (!cost) return cost;
   if (cost->time <= -1 * kLongestTime || (cost->time >= kLongestTime && !of_rates))
     throw not_finite(what(), cost->source);
-  if (cost->time < Nanoseconds{0}) throw wrong(what(), fmt::format("a time of {} ns is negative", cost->time.count));
+  if (cost->time < Nanoseconds{0})
+    throw wrong(what(), fmt::format("a time of {} ns is negative", cost->time.count), "return 0 ns or more");
   return cost;
 }
 

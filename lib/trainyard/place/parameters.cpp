@@ -43,10 +43,14 @@ Parameters::Parameters(const Placer& placer, const PlaceOptions& options)
     : placer_(placer), options_(options), effort_(options.budget, options.stop) {
   std::vector<std::string> known;
   for (const PlacerParameter& parameter : placer.parameters) known.push_back(parameter.name);
-  for (const auto& [name, value] : options.parameters)
-    if (std::ranges::find(known, name) == known.end())
-      refuse("unknown-parameter", fmt::format("placer '{}' has no parameter '{}'", placer.name, name),
-             known.empty() ? "this placer has no parameters" : did_you_mean(name, known));
+  for (const auto& [name, value] : options.parameters) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const std::string meant = did_you_mean(name, known);
+    refuse("unknown-parameter", fmt::format("placer '{}' has no parameter '{}'", placer.name, name),
+           known.empty()    ? "this placer has no parameters"
+           : !meant.empty() ? meant
+                            : fmt::format("its parameters are {}", fmt::join(known, ", ")));
+  }
 }
 
 const std::string& Parameters::text(std::string_view name) const {

@@ -65,6 +65,7 @@ Finding no_device(const Graph& graph, const Cluster& cluster, const Costs& costs
     finding.help = "use a cluster with such a device, or extend the op's \"device_kinds\"";
   } else if (!costs.target<CostModel>()) {
     finding.message += ": its costs exclude every device";
+    finding.help = "let the costs give a time on one of the devices";
   } else if (!given.empty()) {
     finding.message += fmt::format(
         ": it gives times for {} only, without \"flops\" or \"bytes_accessed\" to estimate others from", given);
