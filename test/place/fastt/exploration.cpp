@@ -29,8 +29,11 @@ StepProfile transfers(const std::vector<std::pair<std::int64_t, std::int64_t>>& 
 
 }  // namespace
 
-TEST_CASE("op times are means by name and device; by kind, of all devices of the kind") {
-  LearnedCosts apart{lenet(), false}, together{lenet(), true};
+TEST_CASE("op times are means by name and device, or of all devices of a kind") {
+  const Problem of_kind = lenet();
+  ClusterSpec spec = of_kind.cluster().spec();
+  for (Device& device : spec.devices) device.kind.clear();
+  LearnedCosts apart{of_kind.with_machine(make_cluster(spec), {})}, together{of_kind};
   StepProfile profile;
   profile.ops = {
       {"a", DeviceId{0}, Nanoseconds{10}}, {"a", DeviceId{0}, Nanoseconds{14}}, {"a", DeviceId{1}, Nanoseconds{30}}};

@@ -64,7 +64,7 @@ StepProfile SimulatedMachine::operator()(const Schedule& schedule) {
 }
 
 Exploration explore(const Problem& problem, const Machine& machine, const ExplorationOptions& options) {
-  Exploration result{{}, kLongestTime, {}, LearnedCosts{problem, options.by_kind}, false};
+  Exploration result{{}, kLongestTime, {}, LearnedCosts{problem}, false};
   const auto run = [&](const Schedule& schedule, Nanoseconds planned) {
     const StepProfile profile = machine(schedule);
     ExplorationRound round{.planned = planned, .measured = profile.fits ? profile.step : kLongestTime, .change = {}};

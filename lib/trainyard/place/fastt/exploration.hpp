@@ -41,7 +41,6 @@ struct ExplorationOptions {
   OsDposOptions placing = {};
   std::size_t rounds = 10;  // fewer if placing.stop() returns true, or the machine throws OutOfTime
   double stable = 0.05;     // limit on the relative change of the mean of an op time
-  bool by_kind = true;      // devices of one kind learn together
 };
 
 /// One strategy that was tried.

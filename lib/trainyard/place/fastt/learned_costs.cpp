@@ -17,10 +17,10 @@ Nanoseconds rounded(double ns) { return Nanoseconds{static_cast<std::int64_t>(st
 
 }  // namespace
 
-LearnedCosts::LearnedCosts(const Problem& problem, bool by_kind) {
+LearnedCosts::LearnedCosts(const Problem& problem) {
   for (const DeviceId id : problem.devices()) {
     const Device& device = problem.cluster().device(id);
-    key_.push_back(by_kind && !device.kind.empty() ? device.kind : device.name);
+    key_.push_back(device.kind.empty() ? device.name : device.kind);
   }
 }
 

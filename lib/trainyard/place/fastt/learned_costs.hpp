@@ -36,14 +36,15 @@ struct StepProfile {
 
 /// Cost models that FastT learns during training (section 4 of the paper):
 ///
-///     op           the mean of the times measured for its name on the device, or on any device of the same kind
-///     transfer     least squares t = a + b bytes over all transfers measured from one device to another; a, b >= 0:
+///     op           the mean of the times measured for its name on the device, or on any device of the same (named)
+///     kind transfer     least squares t = a + b bytes over all transfers measured from one device to another; a, b >=
+///     0:
 ///                  with one size only, or a negative a, through the origin; with a negative b, the mean
 ///     not measured takes no time, so that a planner tries it
 class LearnedCosts {
  public:
-  /// Devices are those of the problem; `by_kind`: devices of one (named) kind learn together.
-  explicit LearnedCosts(const Problem& problem, bool by_kind = true);
+  /// Devices are those of the problem.
+  explicit LearnedCosts(const Problem& problem);
 
   /// New information in a profile.
   struct Change {
