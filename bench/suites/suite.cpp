@@ -61,10 +61,6 @@ std::string speedup_text(const Result& result, const Result& baseline) {
   return comparable(result, baseline) ? fmt::format("{:+.1f} %", 100 * (over(baseline, result) - 1)) : "-";
 }
 
-std::string ratio_text(const Result& result, const Result& baseline) {
-  return comparable(result, baseline) ? fmt::format("{:.2f}", over(result, baseline)) : "-";
-}
-
 std::string seconds_text(double seconds) {
   return seconds < 60 ? fmt::format("{:.2f} s", seconds) : fmt::format("{:.0f} min", seconds / 60);
 }

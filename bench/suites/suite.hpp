@@ -43,8 +43,6 @@ std::string step_text(const Result& result);
 std::string reduction_text(const Result& result, const Result& baseline);
 /// Gain in throughput, baseline / result - 1: "+12.3 %".
 std::string speedup_text(const Result& result, const Result& baseline);
-/// The ratio result / baseline: "0.83".
-std::string ratio_text(const Result& result, const Result& baseline);
 std::string seconds_text(double seconds);
 
 /// The suites: each prints its page, and returns the program's exit code.
