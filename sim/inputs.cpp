@@ -203,10 +203,6 @@ std::vector<std::string> calibration_notes(const Calibration& calibration, const
   return notes;
 }
 
-}  // namespace
-
-namespace {
-
 LoadedModel model_of(ModelKind kind, const std::string& word, const ModelOptions& options) {
   LoadedModel loaded;
   loaded.name = word;

@@ -146,7 +146,6 @@ struct CompareVerb {
                            .keep_runs = static_cast<bool>(pictures.report)};
     search.apply(options.place, std::ranges::any_of(asked, &Placer::searches), "none of these placers searches",
                  options.noise.has_value(), console);
-    options.place.stop = interrupted;
 
     for (const std::string& note : precision_notes(inputs)) console.warn(note);
     const std::vector<Machine> machines = load_machines(console);
