@@ -16,10 +16,10 @@ struct TrainOptions {
   std::vector<std::vector<std::uint32_t>> targets = {};
   unsigned threads = 1;  // does not affect the result; 0: as many as the machine runs at once
   std::uint64_t seed = 1;
-  bool intermediate =
-      false;  // a reward after each decision, their sum the same; each decision must place or move a group
-  /// Discount of a reward for each decision that it comes later, with intermediate rewards.
-  double discount = 0.8;
+  /// A reward after each decision instead of one at the end, with the same sum. Each decision must place or move a
+  /// group.
+  bool intermediate = false;
+  double discount = 0.8;  // of an intermediate reward, for each decision that it comes later
   /// Every second episode of each task continues from the best placement seen, and visits the groups in random order,
   /// if the network improves a start. The curve and the choice of kept parameters are based on the other episodes only.
   bool from_best = true;
