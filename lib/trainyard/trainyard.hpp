@@ -18,6 +18,7 @@
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/cost/costs.hpp"
 #include "trainyard/cost/machine_change.hpp"
+#include "trainyard/cost/nccl_model.hpp"
 #include "trainyard/cost/profile.hpp"
 #include "trainyard/cost/speeds.hpp"
 #include "trainyard/graph/builder.hpp"

@@ -13,6 +13,7 @@
 #include "trainyard/core/counted.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/cost/nccl_model.hpp"
 #include "trainyard/io/foreign/gpu_topology.hpp"
 #include "trainyard/io/foreign/nccl_tests.hpp"
 #include "trainyard/io/foreign/nvbandwidth.hpp"

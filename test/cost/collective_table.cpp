@@ -9,6 +9,7 @@
 #include "support/support.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/statistics.hpp"
+#include "trainyard/cost/nccl_model.hpp"
 
 using namespace trainyard;
 using enum CollectiveKind;

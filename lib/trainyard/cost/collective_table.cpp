@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/cost/nccl_model.hpp"
 
 namespace trainyard {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/cost/evidence.hpp"
-#include "trainyard/cost/nccl_model.hpp"
+#include "trainyard/graph/collective_task.hpp"
 
 namespace trainyard {
 

@@ -8,8 +8,6 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array kAlgorithmNames{"tree", "ring", "NVLS", "NVLS tree"};
-constexpr std::array kProtocolNames{"LL", "LL128", "Simple"};
 constexpr std::array kAlgorithms{NcclAlgorithm::tree, NcclAlgorithm::ring, NcclAlgorithm::nvls,
                                  NcclAlgorithm::nvls_tree};
 constexpr std::array kProtocols{NcclProtocol::ll, NcclProtocol::ll128, NcclProtocol::simple};
@@ -132,9 +130,6 @@ double Case::bandwidth() const {
 }
 
 }  // namespace
-
-const char* name_of(NcclAlgorithm algorithm) { return kAlgorithmNames[at(algorithm)]; }
-const char* name_of(NcclProtocol protocol) { return kProtocolNames[at(protocol)]; }
 
 double bus_factor(CollectiveKind kind, std::size_t ranks) {
   const auto n = static_cast<double>(std::max<std::size_t>(ranks, 1));

@@ -16,8 +16,6 @@ double bus_factor(CollectiveKind kind, std::size_t ranks);
 enum class GpuGeneration : std::uint8_t { volta, ampere, hopper, blackwell };
 enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree };
 enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
-const char* name_of(NcclAlgorithm algorithm);
-const char* name_of(NcclProtocol protocol);
 
 /// The properties of a machine that NCCL's tuning model uses.
 struct NcclMachine {

@@ -9,7 +9,7 @@
 
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
-#include "trainyard/cost/nccl_model.hpp"
+#include "trainyard/graph/collective_task.hpp"
 #include "trainyard/graph/graph.hpp"
 #include "trainyard/graph/rewrite.hpp"
 

@@ -11,6 +11,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/statistics.hpp"
+#include "trainyard/cost/nccl_model.hpp"
 #include "trainyard/io/foreign/log_lines.hpp"
 #include "trainyard/io/json/findings.hpp"
 
