@@ -41,7 +41,7 @@ class NoPlacementError : public InputError {
 enum class Objective : std::uint8_t {
   makespan,    // the time of one step
   max_load,    // max_load(): the time per step of a full pipeline
-  completion,  // total_completion(): the completion times of the graph's models, summed
+  completion,  // the sum of the completion times of the graph's models (completion_times())
 };
 
 /// Progress of a search.

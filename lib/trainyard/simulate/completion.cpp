@@ -16,10 +16,4 @@ IdMap<ModelId, Nanoseconds> completion_times(const Models& models, const Timelin
   return times;
 }
 
-Nanoseconds total_completion(const Models& models, const Timeline& timeline) {
-  Nanoseconds sum{0};
-  for (const Nanoseconds time : completion_times(models, timeline)) sum += time;
-  return sum;
-}
-
 }  // namespace trainyard

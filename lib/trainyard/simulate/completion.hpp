@@ -12,7 +12,4 @@ IdMap<ModelId, Nanoseconds> completion_times(const Models& models, const Timelin
 /// Writes the completion times to `times`, which a search can reuse from call to call. Checks nothing.
 void completion_times(const Models& models, const IdMap<OpId, Span>& ops, IdMap<ModelId, Nanoseconds>& times);
 
-/// Sum of the completion times: the total operation completion time (TOCT) of Talos.
-Nanoseconds total_completion(const Models& models, const Timeline& timeline);
-
 }  // namespace trainyard
