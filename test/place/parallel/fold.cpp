@@ -343,6 +343,16 @@ TEST_CASE("what is not alike is not folded, and the reason names the devices or 
     }
   };
   CHECK(reason(preset_cluster("8xA100"), 2, 2, 2) == "1");
+  // Replica 0 goes from host 0 to 3, on one leaf; replica 1 from host 1 to 4, on two.
+  ClusterSpec leaves = preset_cluster("6x2xA100");
+  const auto help = [&](std::size_t hosts_per_leaf) {
+    leaves.fabric->hosts_per_leaf = hosts_per_leaf;
+    const Problem problem{graph, make_cluster(leaves)};
+    const auto devices = first_devices(12);
+    return test::finding_of([&] { fold_classes(problem, {devices, 3, 2}, {{0, 1}, {1, 0}}, 1); }).help;
+  };
+  CHECK(help(4) == "give a cluster file with one leaf for all hosts (hosts_per_leaf), or use fewer devices");
+  CHECK(help(6).empty());
   ClusterSpec spec = preset_cluster("8xA100");
   spec.devices[3].memory = Bytes{1'000'000'000};
   CHECK(reason(spec, 2, 2, 2) == "tensor ranks 'gpu2' and 'gpu3' differ in kind, memory, gap or links");

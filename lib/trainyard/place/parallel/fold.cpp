@@ -66,8 +66,8 @@ class Fold {
     Colour how;  // position in a crossing's route, or hops of a ring
   };
 
-  [[noreturn]] void refuse(const std::string& why,
-                           const char* help = "use equal hosts and links, or fewer devices") const {
+  static constexpr const char* kUseFewer = "use equal hosts and links, or fewer devices";
+  [[noreturn]] void refuse(const std::string& why, const char* help = kUseFewer) const {
     throw InputError({.code = "too-large",
                       .message = fmt::format("the plan is too large to be simulated unfolded, and cannot be folded, as "
                                              "its {} replicas of {} ranks are not alike: {}",
@@ -247,9 +247,15 @@ class Fold {
                            name(mesh_.at(0, r / mesh_.group() * mesh_.group(), 0)), name(mesh_.at(0, r, 0))));
     if (mesh_.experts > 1 && classes.sizes.size() > 1)
       refuse("replicas that divide experts have different devices or links");
-    if (classes.sizes.size() > most_)
+    if (classes.sizes.size() > most_) {
+      const detail::FabricRoutes* const fabric = cluster_.fabric_routes();
+      const auto leaf = [&](DeviceId device) { return fabric->leaf(device.index()); };
       refuse(fmt::format("they form {} classes by devices and links, and at most {} classes of this size are simulated",
-                         classes.sizes.size(), most_));
+                         classes.sizes.size(), most_),
+             fabric != nullptr && leaf(mesh_.devices.front()) != leaf(mesh_.devices.back())
+                 ? "give a cluster file with one leaf for all hosts (hosts_per_leaf), or use fewer devices"
+                 : kUseFewer);
+    }
     return classes;
   }
 
