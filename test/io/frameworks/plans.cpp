@@ -14,6 +14,7 @@
 #include "trainyard/io/frameworks/megatron_layout.hpp"
 #include "trainyard/io/frameworks/split_spec.hpp"
 #include "trainyard/io/frameworks/task_table.hpp"
+#include "trainyard/model/precision.hpp"
 #include "trainyard/place/parallel/plan_placer.hpp"
 #include "trainyard/rewrite/apply_rewrites.hpp"
 #include "trainyard/simulate/simulate.hpp"
@@ -223,7 +224,83 @@ TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, e
   const ForeignPlan other =
       parse_any_plan("--recompute-granularity selective --recompute-modules mlp" + rest, "train.sh", kGround);
   REQUIRE(other.notes.size() == 1);
-  CHECK(contains(other.notes[0], "core attention"));
+  CHECK(contains(other.notes[0], "--recompute-modules mlp is left out"));
+  CHECK(other.file.plan.recompute == std::vector<StageRecomputation>{StageRecompute::no});
+  const ForeignPlan some = parse_any_plan(
+      "--recompute-granularity selective --recompute-modules layernorm core_attn moe_act" + rest, "train.sh", kGround);
+  CHECK(some.file.plan.recompute == std::vector<StageRecomputation>{StageRecompute::attention});
+  REQUIRE(some.notes.size() == 1);
+  CHECK(contains(some.notes[0], "--recompute-modules layernorm moe_act is left out"));
+  // An older argument, which takes precedence.
+  CHECK(parse_any_plan("--recompute-granularity full --recompute-activations" + rest, "train.sh", kGround)
+            .file.plan.recompute == selective.file.plan.recompute);
+  PlanGround plain = kGround;
+  plain.has_scores = false;
+  CHECK(parse_any_plan("--recompute-activations" + rest, "train.sh", plain).notes.size() == 1);
+}
+
+TEST_CASE("Megatron's first, last and virtual stages are its own") {
+  const auto begins = [](const std::string& rest) {
+    const ForeignPlan read =
+        parse_any_plan("--micro-batch-size 1 --pipeline-model-parallel-size 2 " + rest, "plan", kGround);
+    return read.file.begins;
+  };
+  using Begins = std::vector<std::string>;
+  // Layers of the first and the last rank, divided among their chunks: 1, 2, 1, 2 of the six.
+  const std::string chunks = "--num-virtual-stages-per-pipeline-rank 2 ";
+  CHECK(begins(chunks + "--decoder-first-pipeline-num-layers 2") == Begins{"h.1", "h.3", "h.4"});
+  CHECK(begins(chunks + "--decoder-last-pipeline-num-layers 2") == Begins{"h.2", "h.3", "h.5"});
+  CHECK(begins("--decoder-first-pipeline-num-layers 1") == Begins{"h.1"});
+  CHECK(contains(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 2 " + chunks +
+                         "--decoder-first-pipeline-num-layers 1"),
+                 "6 layers cannot be divided evenly among 4 stages"));
+  // The embedding and the loss as layers: 8 places, 4 per rank; in chunks of 2 less one at both ends: 1, 2, 2, 1.
+  const std::string both = "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split ";
+  CHECK(begins(both) == Begins{"h.3"});
+  CHECK(begins(both + chunks) == Begins{"h.1", "h.3", "h.5"});
+  CHECK(begins(both + "--num-layers-per-virtual-pipeline-stage 2") == Begins{"h.1", "h.3", "h.5"});
+  CHECK(contains(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 2 "
+                         "--account-for-loss-in-pipeline-split"),
+                 "7 layers cannot be divided evenly among 2 stages"));
+  CHECK(contains(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 2 "
+                         "--account-for-loss-in-pipeline-split --decoder-last-pipeline-num-layers 2"),
+                 "are given twice"));
+}
+
+TEST_CASE("Megatron's fully sharded training is a ZeRO stage") {
+  const auto zero = [](const std::string& rest) {
+    return parse_any_plan("--micro-batch-size 1 " + rest, "plan", kGround).file.plan.zero;
+  };
+  const std::string shards = "--use-megatron-fsdp --use-distributed-optimizer --data-parallel-sharding-strategy ";
+  CHECK(zero("--use-torch-fsdp2") == 3);
+  CHECK(zero(shards + "optim_grads_params") == 3);
+  CHECK(zero(shards + "optim_grads") == 2);
+  CHECK(zero("--use-custom-fsdp --data-parallel-sharding-strategy optim") == 1);
+  CHECK(zero(shards + "no_shard") == 1);
+  CHECK(zero("--data-parallel-sharding-strategy optim_grads_params") == 0);  // without FSDP it has no effect
+  CHECK(contains(refusal("--micro-batch-size 1 " + shards + "all"), "it is one of no_shard, optim,"));
+}
+
+TEST_CASE("arguments that change the step, but are no part of a plan, are named") {
+  const auto notes = [](const std::string& text, const PlanGround& ground = kGround) {
+    return parse_any_plan(text, "plan", ground).notes;
+  };
+  using Notes = std::vector<std::string>;
+  PlanGround slow = kGround;
+  slow.in_float32 = true;
+  const std::string rest = "--micro-batch-size 1 --bf16 --tensor-model-parallel-size 2 ";
+  CHECK(notes(rest).empty());
+  CHECK(notes(rest, slow) == Notes{"--bf16: the network computes in float32; give --precision bfloat16"});
+  CHECK(notes(rest + "--expert-tensor-parallel-size 2 --num-distributed-optimizer-instances 1").empty());
+  CHECK(notes(rest + "--expert-tensor-parallel-size 1 --fp8-format hybrid") ==
+        Notes{"--fp8-format is left out: plans cannot express it",
+              "--expert-tensor-parallel-size is left out: plans cannot express it"});
+  const std::string json = R"({"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 2, )";
+  CHECK(notes(json + R"("fp16": {"enabled": true}})").empty());
+  CHECK(notes(json + R"("fp16": {"enabled": false}})", slow).empty());
+  CHECK(notes(json + R"("fp16": {"enabled": true}, "zero_optimization": {"stage": 3, "mics_shard_size": 4}})", slow) ==
+        Notes{"\"mics_shard_size\" is left out: plans cannot express it",
+              "\"fp16\": the network computes in float32; give --precision float16"});
 }
 
 TEST_CASE("Megatron's arguments that contradict are refused at their place") {
@@ -235,6 +312,7 @@ TEST_CASE("Megatron's arguments that contradict are refused at their place") {
                  "6 layers cannot be divided evenly among 4"));
   CHECK(
       contains(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 2 --num-layers 12"), "are for 12 layers"));
+  CHECK(contains(refusal("--micro-batch-size 1 --num-layers 12"), "plan:1:35: error[megatron]: the arguments are for"));
   CHECK(
       contains(refusal("--micro-batch-size 1 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*5|L"),
                "are for 5 layers"));
@@ -399,6 +477,9 @@ TEST_CASE("a plan of one stage comes back from DeepSpeed's configuration") {
 TEST_CASE("a plan that is written and read again takes the same step, to the nanosecond") {
   const Problem problem{training_graph(make_network("gpt2:batch=8,layers=4")), make_cluster(preset_cluster("4xV100"))};
   const PlanGround ground = plan_ground(problem, 8);
+  CHECK(ground.in_float32);
+  const Model half = with_precision(make_network("gpt2:batch=8,layers=1"), DataType::bfloat16);
+  CHECK_FALSE(plan_ground({training_graph(half), make_cluster(preset_cluster("4xV100"))}, 8).in_float32);
   const auto step = [&](const PlanFile& file) {
     const Schedule schedule = place_by_plan(problem, plan_over(file, ground.blocks), {.batch = 8});
     return simulated_makespan(scheduled_problem(problem, schedule), schedule);

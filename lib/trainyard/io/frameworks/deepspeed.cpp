@@ -59,6 +59,18 @@ void read_zero(const JsonValue& zero, ForeignPlan& plan, FindingList& findings) 
       if (device && device->text() != "none")
         plan.notes.push_back(fmt::format("\"{}\" to {} is left out: plans cannot express it", key, device->text()));
     }
+  for (const char* const key :
+       {"zero_hpz_partition_size", "mics_shard_size", "zero_quantized_weights", "zero_quantized_gradients"})
+    if (zero.find(key)) plan.notes.push_back(fmt::format("\"{}\" is left out: plans cannot express it", key));
+}
+
+void read_precision(const JsonValue& root, const PlanGround& ground, std::vector<std::string>& notes) {
+  for (const char* const key : {"bf16", "fp16"}) {
+    const auto said = root.find(key);
+    if (!said || said->kind() != JsonKind::object || !ground.in_float32) continue;
+    const auto enabled = said->find("enabled");
+    if (enabled && enabled->text() == "true") notes.push_back(float32_note(fmt::format("\"{}\"", key), *key == 'b'));
+  }
 }
 
 }  // namespace
@@ -79,6 +91,7 @@ ForeignPlan parse_deepspeed(std::string_view text, const std::string& name, cons
   if (root) {
     auto [batch, micro, steps] = read_batches(*root, findings);
     if (const auto zero = root->find("zero_optimization")) read_zero(*zero, read, findings);
+    read_precision(*root, ground, read.notes);
     findings.raise_if_any();
     const auto refuse = [&](std::string message, std::string help) {
       findings.add(root->begin_offset(), "deepspeed", std::move(message), std::move(help));

@@ -13,7 +13,8 @@ bool is_deepspeed(std::string_view begin);
 /// Reads the plan from a DeepSpeed configuration: "train_batch_size", "train_micro_batch_size_per_gpu" and
 /// "gradient_accumulation_steps", of which two suffice, and from "zero_optimization" the stage and "reduce_bucket_size"
 /// (in gradients of 4 bytes). If all three are given, the number of replicas follows from them; otherwise all devices
-/// are replicas. The notes list offloading, which a plan does not have.
+/// are replicas. The notes list what a plan does not have (offloading, shards within groups, quantized messages), and
+/// 16 bits if the network computes in float32.
 ///
 /// Throws InputError with positions. The codes are those of every JSON file (read_graph) and "deepspeed": "auto"
 /// instead of a number, a number out of range, fewer than two of the three numbers, or numbers whose product does not

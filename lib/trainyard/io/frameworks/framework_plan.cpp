@@ -44,8 +44,6 @@ ForeignPlan parse_own(std::string_view text, const std::string& name, const Plan
   if (read.file.batch && ground.batch && *read.file.batch != *ground.batch)
     read.notes.push_back(fmt::format("the plan was made for {} samples per step, but the model has {}",
                                      *read.file.batch, *ground.batch));
-  if (plan.recomputing(StageRecompute::attention) > 0 && !ground.has_scores)
-    read.notes.emplace_back("no op computes attention scores: recomputation of \"attention\" has no effect");
   return read;
 }
 
@@ -67,17 +65,27 @@ ForeignPlan parse_any(std::string_view text, const std::string& name, const std:
 }  // namespace
 
 PlanGround plan_ground(const Problem& problem, std::optional<std::int64_t> batch) {
-  const IdMap<OpId, bool> scores = attention_scores(problem.graph());
+  const Graph& graph = problem.graph();
+  const IdMap<OpId, bool> scores = attention_scores(graph);
+  bool any = false, halves = false;
+  for (const OpId op : graph.ops()) {
+    any = any || !graph.signature(op).empty();
+    halves = halves || graph.signature(op).find("float16[") != std::string::npos;  // of bfloat16 too
+  }
   return {.blocks = plan_blocks(problem),
           .batch = batch,
           .devices = worthy_devices(problem).size(),
-          .has_scores = std::find(scores.begin(), scores.end(), true) != scores.end()};
+          .has_scores = std::find(scores.begin(), scores.end(), true) != scores.end(),
+          .in_float32 = any && !halves};
 }
 
 ForeignPlan parse_any_plan(std::string_view text, const std::filesystem::path& path, const PlanGround& ground) {
   const std::string name = input_name(path);
   try {
-    return parse_any(text, name, path, ground);
+    ForeignPlan read = parse_any(text, name, path, ground);
+    if (read.file.plan.recomputing(StageRecompute::attention) > 0 && !ground.has_scores)
+      read.notes.emplace_back("no op computes attention scores: recomputation of \"attention\" has no effect");
+    return read;
   } catch (const InputError& error) {
     if (error.findings().front().at.line > 0 || error.findings().front().code == "file") throw;
     detail::FindingList findings{name, text};
@@ -91,6 +99,11 @@ ForeignPlan parse_any_plan(std::string_view text, const std::filesystem::path& p
 }
 
 namespace detail {
+
+std::string float32_note(std::string_view said, bool bfloat16) {
+  return fmt::format("{}: the network computes in float32; give --precision {}", said,
+                     bfloat16 ? "bfloat16" : "float16");
+}
 
 void refuse_stage_degrees(const ParallelPlan& plan, const char* program) {
   if (!plan.degrees.empty())

@@ -21,6 +21,7 @@ struct PlanGround {
   std::optional<std::int64_t> batch = {};  // samples per step, if the model gives them
   std::size_t devices = 1;                 // number of available devices
   bool has_scores = true;                  // whether an op computes attention scores (attention_scores)
+  bool in_float32 = false;                 // whether ops have signatures, and none of them an array of 16-bit numbers
 };
 PlanGround plan_ground(const Problem& problem, std::optional<std::int64_t> batch);
 
@@ -50,6 +51,9 @@ void refuse_stage_degrees(const ParallelPlan& plan, const char* program);
 
 /// Samples per step: those of the file, otherwise the model's. Throws InputError ("plan-batch") if the two differ.
 std::optional<std::int64_t> plan_batch(std::optional<std::int64_t> said, const PlanGround& ground);
+
+/// Note that the file asks for 16 bits (`said`; of bfloat16 or float16), while the network computes in float32.
+std::string float32_note(std::string_view said, bool bfloat16);
 
 /// Trainers give the size of a bucket as a number of gradients, which are summed in 32 bits.
 inline constexpr std::int64_t kGradientBytes = 4;

@@ -68,7 +68,7 @@ std::vector<ShellWord> shell_words(std::string_view text, const std::string& nam
   return words;
 }
 
-/// The arguments by name, each with the word that follows it.
+/// The arguments by name, each with the words that follow it.
 class Arguments {
  public:
   Arguments(std::string_view text, const std::string& name) : text_(text), name_(name) {
@@ -76,22 +76,30 @@ class Arguments {
     for (std::size_t i = 0; i < words.size(); ++i) {
       if (!words[i].text.starts_with("--")) continue;
       std::string key = words[i].text.substr(2);
-      ShellWord value{"", words[i].at};
+      const std::size_t at = words[i].at;
+      std::vector<ShellWord> values;
       if (const std::size_t equals = key.find('='); equals != std::string::npos) {
-        value.text = key.substr(equals + 1);
+        values.push_back({key.substr(equals + 1), at});
         key.resize(equals);
-      } else if (i + 1 < words.size() && !words[i + 1].text.starts_with("--")) {
-        value = words[i + 1];
       }
+      for (std::size_t next = i + 1; next < words.size() && !words[next].text.starts_with("--"); ++next)
+        values.push_back(words[next]);
+      if (values.empty()) values.push_back({"", at});
       std::ranges::replace(key, '_', '-');  // torchrun accepts underscores too
-      given_[key] = value;                  // the last one applies, as in Python
+      given_[key] = std::move(values);      // the last one applies, as in Python
     }
   }
 
   bool has(const std::string& key) const { return given_.contains(key); }
   std::string word(const std::string& key) const {
     const auto at = given_.find(key);
-    return at == given_.end() ? "" : at->second.text;
+    return at == given_.end() ? "" : at->second.front().text;
+  }
+  std::vector<std::string> words(const std::string& key) const {
+    std::vector<std::string> all;
+    if (const auto at = given_.find(key); at != given_.end())
+      for (const ShellWord& each : at->second) all.push_back(each.text);
+    return all;
   }
   /// The argument's word, which must be one of `known` if the argument is given.
   std::string word(const std::string& key, std::initializer_list<std::string_view> known) const {
@@ -105,7 +113,7 @@ class Arguments {
   std::optional<std::size_t> count(const std::string& key, std::size_t most = std::size_t{1} << 20) const {
     const auto at = given_.find(key);
     if (at == given_.end()) return std::nullopt;
-    const std::string& word = at->second.text;
+    const std::string& word = at->second.front().text;
     std::size_t number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (error != std::errc{} || end != word.data() + word.size() || number < 1 || number > most)
@@ -120,13 +128,13 @@ class Arguments {
                       .message = std::move(message),
                       .help = std::move(help),
                       .pointer = {},
-                      .at = location_at(name_, text_, at == given_.end() ? 0 : at->second.at)});
+                      .at = location_at(name_, text_, at == given_.end() ? 0 : at->second.front().at)});
   }
 
  private:
   std::string_view text_;
   const std::string& name_;
-  std::map<std::string, ShellWord> given_;
+  std::map<std::string, std::vector<ShellWord>> given_;
 };
 
 /// Range [begin, end) of the decoder layers among the blocks.
@@ -143,7 +151,8 @@ std::string_view stem_of(std::string_view block) {
   return digits == 0 ? std::string_view{} : block.substr(0, block.size() - digits);
 }
 
-DecoderLayers decoder_layers(const std::vector<std::string>& blocks) {
+/// The runs of numbered blocks, with their stems.
+std::vector<std::pair<std::string_view, DecoderLayers>> numbered_runs(const std::vector<std::string>& blocks) {
   std::vector<std::pair<std::string_view, DecoderLayers>> runs;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const std::string_view stem = stem_of(blocks[i]);
@@ -153,6 +162,11 @@ DecoderLayers decoder_layers(const std::vector<std::string>& blocks) {
     else
       runs.push_back({stem, {i, i + 1}});
   }
+  return runs;
+}
+
+DecoderLayers decoder_layers(const std::vector<std::string>& blocks) {
+  const auto runs = numbered_runs(blocks);
   if (runs.size() == 1) return runs.front().second;
   std::vector<std::string> names;
   for (const auto& run : runs)
@@ -183,33 +197,47 @@ MegatronLayout layout_of(const Arguments& given, std::size_t layers, std::size_t
       given.refuse("pipeline-model-parallel-layout", finding.message, finding.help, finding.code);
     }
   }
-  if (virtual_layers && (virtual_stages ? row * *virtual_stages * *virtual_layers != layers
-                                        : !first && !last && layers % (row * *virtual_layers) != 0))
+  const std::size_t embedding = given.has("account-for-embedding-in-pipeline-split") ? 1 : 0;
+  const std::size_t loss = given.has("account-for-loss-in-pipeline-split") ? 1 : 0;
+  if (embedding + loss > 0 && (first || last))
+    given.refuse(first ? "decoder-first-pipeline-num-layers" : "decoder-last-pipeline-num-layers",
+                 "the layers of the first or the last stage are given twice",
+                 "leave them out, or leave out --account-for-embedding-in-pipeline-split and "
+                 "--account-for-loss-in-pipeline-split");
+  const std::size_t places = layers + embedding + loss;  // the embedding and the loss take the place of a layer
+  if (virtual_layers && (virtual_stages ? row * *virtual_stages * *virtual_layers != places
+                                        : !first && !last && places % (row * *virtual_layers) != 0))
     given.refuse("num-layers-per-virtual-pipeline-stage",
-                 fmt::format("{} layers on {} ranks cannot make {} stages of {} each", layers, row,
+                 fmt::format("{} layers on {} ranks cannot make {} stages of {} each", places, row,
                              virtual_stages ? fmt::to_string(row * *virtual_stages) : "whole", *virtual_layers),
                  "give one of --num-layers-per-virtual-pipeline-stage and --num-virtual-stages-per-pipeline-rank, with "
                  "a value that divides the layers");
   const std::size_t chunks = virtual_stages   ? *virtual_stages
-                             : virtual_layers ? layers / row / std::max<std::size_t>(*virtual_layers, 1)
+                             : virtual_layers ? places / row / std::max<std::size_t>(*virtual_layers, 1)
                                               : 1;
   const std::size_t stages = row * chunks;
   const std::size_t fixed = first.value_or(0) + last.value_or(0);
-  const std::size_t others = stages - (first ? 1 : 0) - (last && stages > 1 ? 1 : 0);
-  if (stages == 0 || stages > layers || fixed > layers ||
-      (others == 0 ? fixed != layers : (layers - fixed) % others != 0))
+  const std::size_t others = row - (first ? 1 : 0) - (last && row > 1 ? 1 : 0);
+  const bool whole = fixed <= places && (others == 0 ? fixed == places : (places - fixed) % others == 0);
+  std::vector<std::size_t> of_rank(row, others == 0 || !whole ? 0 : (places - fixed) / others);
+  if (first) of_rank.front() = *first;
+  if (last) of_rank.back() = *last;
+  if (!whole || stages == 0 || stages > places ||
+      std::ranges::any_of(of_rank, [&](std::size_t rank) { return rank % chunks != 0; }))
     given.refuse(
         "pipeline-model-parallel-size",
-        fmt::format("{} layers cannot be divided evenly among {} stages", layers, std::max<std::size_t>(stages, row)),
+        fmt::format("{} layers cannot be divided evenly among {} stages", places, std::max<std::size_t>(stages, row)),
         "give --pipeline-model-parallel-layout");
-  MegatronLayout layout(stages, others == 0 ? 0 : (layers - fixed) / others);
-  if (first) layout.front() = *first;
-  if (last) layout.back() = *last;
+  MegatronLayout layout;
+  for (std::size_t s = 0; s < stages; ++s) layout.push_back(of_rank[s % row] / chunks);
+  layout.front() -= embedding;
+  layout.back() -= loss;
   return layout;
 }
 
 void read_recompute(const Arguments& given, ParallelPlan& plan, std::vector<std::string>& notes) {
-  const std::string granularity = given.word("recompute-granularity", {"full", "selective"});
+  const std::string granularity =
+      given.has("recompute-activations") ? "selective" : given.word("recompute-granularity", {"full", "selective"});
   if (granularity == "full" && given.word("recompute-method", {"uniform", "block"}) == "block") {
     plan.recompute.assign(plan.stages(), {StageRecompute::blocks, given.count("recompute-num-layers").value_or(1)});
   } else if (granularity == "full") {
@@ -218,10 +246,44 @@ void read_recompute(const Arguments& given, ParallelPlan& plan, std::vector<std:
       notes.emplace_back(
           "--recompute-num-layers: a plan recomputes each layer from its own inputs, not several layers together");
   } else if (granularity == "selective") {
-    plan.recompute.assign(plan.stages(), StageRecompute::attention);
-    if (const std::string modules = given.word("recompute-modules"); !modules.empty() && modules != "core_attn")
-      notes.push_back(fmt::format("--recompute-modules {}: a plan recomputes core attention instead", modules));
+    std::vector<std::string> modules = given.words("recompute-modules");
+    const bool attention = modules.empty() || std::erase(modules, "core_attn") > 0;
+    plan.recompute.assign(plan.stages(), attention ? StageRecompute::attention : StageRecompute::no);
+    if (!modules.empty())
+      notes.push_back(
+          fmt::format("--recompute-modules {} is left out: a plan recomputes whole layers or core attention",
+                      fmt::join(modules, " ")));
   }
+}
+
+/// The ZeRO stage of the distributed optimizer or of fully sharded training.
+std::size_t zero_of(const Arguments& given) {
+  if (given.has("use-torch-fsdp2")) return 3;
+  if (given.has("use-megatron-fsdp") || given.has("use-custom-fsdp")) {
+    const std::string shards =
+        given.word("data-parallel-sharding-strategy", {"no_shard", "optim", "optim_grads", "optim_grads_params"});
+    if (shards.starts_with("optim")) return shards == "optim" ? 1 : shards == "optim_grads" ? 2 : 3;
+  }
+  return given.has("use-distributed-optimizer") ? 1 : 0;
+}
+
+/// Notes on arguments that change the step, but are no part of a plan.
+void note_left_out(const Arguments& given, const ParallelPlan& plan, const PlanGround& ground,
+                   std::vector<std::string>& notes) {
+  for (const char* const key : {"bf16", "fp16"})
+    if (given.has(key) && ground.in_float32) notes.push_back(float32_note(fmt::format("--{}", key), *key == 'b'));
+  const std::string one = "1", tensor = fmt::to_string(plan.tensor), none = "0";
+  for (const auto& [key, harmless] :
+       std::initializer_list<std::pair<const char*, const std::string&>>{{"fp8-format", none},
+                                                                         {"fp8-hybrid", none},
+                                                                         {"fp4-format", none},
+                                                                         {"cpu-offloading", none},
+                                                                         {"optimizer-cpu-offload", none},
+                                                                         {"mtp-num-layers", none},
+                                                                         {"num-distributed-optimizer-instances", one},
+                                                                         {"expert-tensor-parallel-size", tensor}})
+    if (given.has(key) && given.word(key) != harmless)
+      notes.push_back(fmt::format("--{} is left out: plans cannot express it", key));
 }
 
 }  // namespace
@@ -249,16 +311,21 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
   const auto batch = given.count("global-batch-size");
   read.file.batch = plan_batch(batch ? std::optional{static_cast<std::int64_t>(*batch)} : std::nullopt, ground);
 
+  const auto said = given.count("num-layers");
+  const auto runs = numbered_runs(ground.blocks);
+  if (said && runs.size() == 1 && *said != runs.front().second.count())
+    given.refuse(
+        "num-layers",
+        fmt::format("the arguments are for {} layers, but the network has {}", *said, runs.front().second.count()),
+        "give the arguments for this network");
   if (row > 1) {
     const DecoderLayers decoder = decoder_layers(ground.blocks);
     const MegatronLayout layout = layout_of(given, decoder.count(), row);
     std::size_t layers = 0;
     for (const std::size_t stage : layout) layers += stage;
-    const auto said = given.count("num-layers");
-    if (layers != decoder.count() || said.value_or(layers) != layers)
-      given.refuse(layers == decoder.count() ? "num-layers" : "pipeline-model-parallel-layout",
-                   fmt::format("the arguments are for {} layers, but the network has {}",
-                               layers == decoder.count() ? *said : layers, decoder.count()),
+    if (layers != decoder.count())
+      given.refuse("pipeline-model-parallel-layout",
+                   fmt::format("the arguments are for {} layers, but the network has {}", layers, decoder.count()),
                    "give the arguments for this network");
     if (layout.size() % row != 0)
       given.refuse("pipeline-model-parallel-layout",
@@ -284,13 +351,14 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
                  fmt::format("{} processes cannot be divided evenly among replicas of {}", processes, replica),
                  "give a multiple of the product of the tensor, context and pipeline degrees");
   plan.data = std::max<std::size_t>(processes / replica, 1);
-  plan.zero = given.has("use-distributed-optimizer") ? 1 : 0;
+  plan.zero = zero_of(given);
   if (const auto gradients = given.count("ddp-bucket-size", std::size_t{1} << 40))
     plan.bucket = bucket_of(static_cast<std::int64_t>(*gradients));
   plan.sequence = given.has("sequence-parallel") && plan.tensor > 1;
   plan.cuts.assign(read.file.begins.size(), 0);  // for plan.stages() below
   read_recompute(given, plan, read.notes);
   plan.cuts.clear();
+  note_left_out(given, plan, ground, read.notes);
   return read;
 }
 
