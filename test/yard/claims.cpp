@@ -55,7 +55,10 @@ class Submission {
   std::string codes_of_file(const YardCheckOptions& options = {}) const {
     std::string codes;
     const auto add = [&](const std::vector<Finding>& findings) {
-      for (const Finding& finding : findings) codes += (codes.empty() ? "" : " ") + finding.code;
+      for (const Finding& finding : findings) {
+        codes += (codes.empty() ? "" : " ") + finding.code;
+        if (finding.at.file.ends_with("results.jsonl")) CHECK_MESSAGE(finding.help != "", finding.message);
+      }
     };
     try {
       add(check_claims(read_claims(folder()), folder(), options).findings);
@@ -106,6 +109,16 @@ TEST_CASE("each false claim is refused by what is false in it") {
   std::filesystem::create_symlink("/etc/passwd", link.folder() / "theirs.json");
   link.claim["schedule"] = "theirs.json";
   CHECK(link.codes() == "outside-folder");
+  std::filesystem::create_symlink("loop", link.folder() / "loop");
+  link.claim["schedule"] = "loop";
+  CHECK(link.codes() == "file");
+}
+
+TEST_CASE("claims that a link takes from outside of the folder are refused, and not quoted") {
+  const Submission mine, theirs;
+  test::write_text(theirs.folder() / "results.jsonl", "a secret\n");
+  std::filesystem::create_symlink(theirs.folder() / "results.jsonl", mine.folder() / "results.jsonl");
+  CHECK(mine.codes_of_file() == "outside-folder");
 }
 
 TEST_CASE("a bound above the library's own holds where the placer proves it when it is asked again, for nobody else") {
@@ -140,6 +153,7 @@ TEST_CASE("a claim without schedule needs a placer of the catalogue and no time"
   mine.claim.erase("time");
   mine.claim["placer"] = "mine";
   CHECK(mine.codes() == "no-schedule");
+  CHECK(check_claims(read_claims(mine.folder()), mine.folder()).rerun == 0);
 }
 
 TEST_CASE("evaluations are what the placer makes when it is asked again") {

@@ -34,12 +34,22 @@ using ClaimJson = nlohmann::ordered_json;
 /// A text of a claim, shortened for messages.
 std::string named(const std::string& text) { return shortened(text, 80); }
 
-/// Refuses pipes and devices in a submitted folder, since reading from them could block forever.
-void refuse_other(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::is_other(path, ignored))
-    refuse_file(path.string(), "file", fmt::format("'{}' is not a regular file", path.string()),
-                "submit regular files only");
+/// Refuses a file of a submission that is outside of its folder, also by a link, because findings may quote it, and
+/// pipes and devices, since reading from them could block forever.
+void refuse_other(const fs::path& folder, const std::string& name) {
+  const fs::path path = folder / name;
+  std::error_code failed;
+  const fs::path root = fs::weakly_canonical(folder, failed);
+  const fs::path target = failed ? root : fs::weakly_canonical(path, failed);
+  if (failed)
+    refuse("file", fmt::format("cannot find '{}': {}", named(path.string()), failed.message()),
+           "check its name, and the permissions of its folders");
+  const fs::path within = target.lexically_relative(root);
+  if (within.empty() || *within.begin() == ".." || name.find('\0') != std::string::npos)
+    refuse("outside-folder", fmt::format("'{}' is not in the folder '{}'", named(name), folder.string()),
+           "copy it into the folder, and name it from there");
+  if (fs::is_other(path, failed))
+    refuse("file", fmt::format("'{}' is not a regular file", path.string()), "submit regular files only");
 }
 
 /// The reason why a line is not a JSON object, with its position; a finding without a code if it is one.
@@ -54,11 +64,8 @@ Finding json_fault(const std::string& line, const Location& at) {
     Finding fault = error.findings().front();
     fault.at.line = at.line;
     if (fault.code == "type")
-      fault = {.code = "json",
-               .message = "the line is not a JSON object",
-               .help = "write each claim as one object on one line",
-               .pointer = "",
-               .at = at};
+      fault = {.code = "json", .message = "the line is not a JSON object", .help = "", .pointer = "", .at = at};
+    if (fault.help.empty()) fault.help = "write each claim as one JSON object on one line";
     return fault;
   }
 }
@@ -93,45 +100,51 @@ class ClaimReader {
   }
 
  private:
-  void fail(std::string code, std::string message) {
+  void fail(std::string code, std::string message, bool needed) {
     if (findings_.size() < kMostFindings)
-      findings_.push_back(
-          {.code = std::move(code), .message = std::move(message), .help = "", .pointer = "", .at = at_});
+      findings_.push_back({.code = std::move(code),
+                           .message = std::move(message),
+                           .help = needed ? "each claim needs \"instance\", \"placer\", \"makespan_ns\" and \"fits\""
+                                          : "correct the value, or leave the key out",
+                           .pointer = "",
+                           .at = at_});
   }
 
   const ClaimJson* find(const char* key, bool needed) {
     const auto at = object_.find(key);
-    if (at == object_.end() && needed) fail("missing-key", fmt::format("the claim has no \"{}\"", key));
+    if (at == object_.end() && needed) fail("missing-key", fmt::format("the claim has no \"{}\"", key), needed);
     return at == object_.end() ? nullptr : &*at;
   }
   void text(const char* key, std::string& to, bool needed) {
     const ClaimJson* value = find(key, needed);
     if (!value) return;
-    if (!value->is_string()) return fail("type", fmt::format("\"{}\" must be a string", key));
+    if (!value->is_string()) return fail("type", fmt::format("\"{}\" must be a string", key), needed);
     to = value->get<std::string>();
-    if (needed && to.empty()) fail("missing-key", fmt::format("\"{}\" is empty", key));
+    if (needed && to.empty()) fail("missing-key", fmt::format("\"{}\" is empty", key), needed);
   }
   void truth(const char* key, bool& to, bool needed) {
     const ClaimJson* value = find(key, needed);
     if (!value) return;
-    if (!value->is_boolean()) return fail("type", fmt::format("\"{}\" must be true or false", key));
+    if (!value->is_boolean()) return fail("type", fmt::format("\"{}\" must be true or false", key), needed);
     to = value->get<bool>();
   }
   std::optional<std::int64_t> whole(const char* key, bool needed) {
     const ClaimJson* value = find(key, needed);
     if (!value) return std::nullopt;
     if (!value->is_number_integer())
-      return fail("type", fmt::format("\"{}\" must be a whole number", key)), std::nullopt;
+      return fail("type", fmt::format("\"{}\" must be a whole number from 0 to 2^62", key), needed), std::nullopt;
     const bool huge = value->is_number_unsigned() && value->get<std::uint64_t>() > (std::uint64_t{1} << 62);
     if (huge || (!value->is_number_unsigned() && value->get<std::int64_t>() < 0))
-      return fail("range", fmt::format("\"{}\" is {}; it must be from 0 to 2^62", key, value->dump())), std::nullopt;
+      return fail("range", fmt::format("\"{}\" is {}; it must be from 0 to 2^62", key, value->dump()), needed),
+             std::nullopt;
     return value->get<std::int64_t>();
   }
   std::optional<double> amount(const char* key) {
     const ClaimJson* value = find(key, false);
     if (!value) return std::nullopt;
-    if (!value->is_number()) return fail("type", fmt::format("\"{}\" must be a number", key)), std::nullopt;
-    if (value->get<double>() < 0) return fail("range", fmt::format("\"{}\" must be 0 or more", key)), std::nullopt;
+    if (!value->is_number()) return fail("type", fmt::format("\"{}\" must be a number", key), false), std::nullopt;
+    if (value->get<double>() < 0)
+      return fail("range", fmt::format("\"{}\" must be 0 or more", key), false), std::nullopt;
     return value->get<double>();
   }
 
@@ -146,16 +159,14 @@ class ClaimCheck {
   ClaimCheck(const YardClaim& claim, const fs::path& folder, const YardCheckOptions& options)
       : claim_(claim), folder_(folder), options_(options) {}
 
-  /// Returns whether the placer was run.
-  bool run(const YardInstance& instance, const Problem& problem, const std::string& hash, const LowerBound& bound) {
+  void run(const YardInstance& instance, const Problem& problem, const std::string& hash, const LowerBound& bound) {
     if (!claim_.problem.empty() && claim_.problem != hash)
       fail("other-problem",
            fmt::format("the claim is for the problem {}, but here the instance is the problem {}",
                        named(claim_.problem), hash),
            "write the instance with `trainyard yard list NAME -o FOLDER`");
-    const bool asked = claim_.schedule.empty();
     try {
-      if (asked)
+      if (claim_.schedule.empty())
         ask(instance, problem, bound);
       else
         simulate_file(instance, problem, bound);
@@ -168,10 +179,9 @@ class ClaimCheck {
     } catch (const MissingError& error) {
       fail("no-schedule", error.what(), error.help());
     }
-    return asked;
   }
 
-  void fail(std::string code, const std::string& message, std::string help = "") {
+  void fail(std::string code, const std::string& message, std::string help) {
     findings.push_back({.code = std::move(code),
                         .message = who() + ": " + message,
                         .help = std::move(help),
@@ -180,6 +190,7 @@ class ClaimCheck {
   }
 
   std::vector<Finding> findings;
+  bool ran = false;  // whether the placer was asked again
 
  private:
   Location at() const { return {.file = (folder_ / "results.jsonl").string(), .line = claim_.line, .column = 1}; }
@@ -188,17 +199,12 @@ class ClaimCheck {
   }
 
   void simulate_file(const YardInstance& instance, const Problem& problem, const LowerBound& bound) {
-    const fs::path file = folder_ / claim_.schedule;
-    std::error_code ignored;  // on an error, the path is empty
-    const fs::path within =
-        fs::weakly_canonical(file, ignored).lexically_relative(fs::weakly_canonical(folder_, ignored));
-    if (within.empty() || *within.begin() == ".." || claim_.schedule.find('\0') != std::string::npos)
-      return fail("outside-folder", fmt::format("the schedule '{}' is not in the folder", named(claim_.schedule)));
-    refuse_other(file);
-    const Run run = run_schedule(problem, read_schedule(file, problem), bound);
-    if (!claim_.answer.empty() && schedule_hash(run.schedule, run.problem) != claim_.answer)
-      fail("answer", fmt::format("'{}' is not the schedule that the claim's \"answer\" names ({})",
-                                 named(claim_.schedule), named(claim_.answer)));
+    refuse_other(folder_, claim_.schedule);
+    const Run run = run_schedule(problem, read_schedule(folder_ / claim_.schedule, problem), bound);
+    if (const std::string hash = claim_.answer.empty() ? "" : schedule_hash(run.schedule, run.problem);
+        hash != claim_.answer)
+      fail("answer", fmt::format("'{}' is the schedule {}, not {}", named(claim_.schedule), hash, named(claim_.answer)),
+           "name the file of the schedule that the claim is about, or leave \"answer\" out");
     hold(run.summary.makespan, run.summary.fits, run.summary.peak, !run.schedule.rewrites.empty());
     if (!claim_.bound || *claim_.bound <= run.summary.bound.value) return;
     // The placer may have proved a larger bound.
@@ -210,10 +216,11 @@ class ClaimCheck {
   bool can_ask() const {
     return !claim_.time && std::ranges::find(placers(), claim_.placer, &Placer::name) != placers().end();
   }
-  YardAnswer asked(const YardInstance& instance, const Problem& problem, const LowerBound& bound) const {
+  YardAnswer asked(const YardInstance& instance, const Problem& problem, const LowerBound& bound) {
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + std::chrono::duration<double>{options_.seconds};
     std::atomic<bool> late{false};
+    ran = true;
     const auto stop = [&] {
       if (Clock::now() >= end) late = true;
       return late || (options_.stop && options_.stop());
@@ -237,24 +244,32 @@ class ClaimCheck {
     const YardAnswer answer = asked(instance, problem, bound);
     hold(answer.claim.makespan, answer.claim.fits, *answer.claim.peak, !answer.schedule.rewrites.empty());
     if (!claim_.answer.empty() && answer.claim.answer != claim_.answer)
-      fail("answer", fmt::format("{} computes the schedule {}, not {}", claim_.placer, answer.claim.answer,
-                                 named(claim_.answer)));
+      fail("answer",
+           fmt::format("{} computes the schedule {}, not {}", claim_.placer, answer.claim.answer, named(claim_.answer)),
+           "name the file of the schedule in \"schedule\"");
     if (claim_.evaluations && claim_.evaluations != answer.claim.evaluations)
-      fail("evaluations", fmt::format("the claim has {} evaluations, but {} makes {}", *claim_.evaluations,
-                                      claim_.placer, *answer.claim.evaluations));
+      fail("evaluations",
+           fmt::format("the claim has {} evaluations, but {} makes {}", *claim_.evaluations, claim_.placer,
+                       *answer.claim.evaluations),
+           "correct the number, or leave the key out");
     if (claim_.bound && *claim_.bound > *answer.claim.bound) hold_bound(*answer.claim.bound);
   }
 
   void hold(Nanoseconds makespan, bool fits, Bytes peak, bool splits) {
     if (makespan != claim_.makespan)
       fail("step-time",
-           fmt::format("the claim is {} ns, but the schedule takes {} ns", claim_.makespan.count, makespan.count));
+           fmt::format("the claim is {} ns, but the schedule takes {} ns", claim_.makespan.count, makespan.count),
+           "claim the step of this schedule, or submit the schedule that is meant");
     if (fits != claim_.fits)
-      fail("memory", fits ? "the claim says that it does not fit in memory, but it does"
-                          : "the claim says that it fits in memory, but it does not");
+      fail("memory",
+           fits ? "the claim says that it does not fit in memory, but it does"
+                : "the claim says that it fits in memory, but it does not",
+           fmt::format("claim \"fits\": {}", fits));
     if (claim_.peak && peak != *claim_.peak)
-      fail("peak", fmt::format("the claim is a peak of {} bytes, but it is {} bytes", claim_.peak->count, peak.count));
-    if (splits && !claim_.splits) fail("splits", "the schedule rewrites the graph, but the claim does not say so");
+      fail("peak", fmt::format("the claim is a peak of {} bytes, but it is {} bytes", claim_.peak->count, peak.count),
+           "correct the number, or leave the key out");
+    if (splits && !claim_.splits)
+      fail("splits", "the schedule rewrites the graph, but the claim does not say so", "claim \"splits\": true");
   }
 
   void hold_bound(Nanoseconds proven) {
@@ -273,7 +288,7 @@ class ClaimCheck {
 
 std::vector<YardClaim> read_claims(const fs::path& folder) {
   const fs::path path = folder / "results.jsonl";
-  refuse_other(path);
+  refuse_other(folder, "results.jsonl");
   const std::string text = read_input(path);
   std::vector<YardClaim> claims;
   std::vector<Finding> findings;
@@ -354,16 +369,15 @@ YardCheck check_claims(const std::vector<YardClaim>& claims, const fs::path& fol
     for (const std::size_t c : *groups[g]) {
       if (options.stop && options.stop()) return;
       ClaimCheck check{claims[c], folder, options};
-      bool asked = false;
       if (instance)
-        asked = check.run(*instance, *problem, hash, bound);
+        check.run(*instance, *problem, hash, bound);
       else
         check.fail("unknown-instance", "the Yard has no instance of this name",
-                   "`trainyard yard list` lists the instances");
+                   "`trainyard yard list` lists the instances; name the file of another set by --set");
       if (options.stop && options.stop()) return;  // its answer may be incomplete
       const std::lock_guard lock{mutex};
       ++result.checked;
-      result.rerun += asked;
+      result.rerun += check.ran;
       result.findings.insert(result.findings.end(), check.findings.begin(), check.findings.end());
     }
   });

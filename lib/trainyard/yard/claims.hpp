@@ -40,7 +40,8 @@ struct YardClaim {
 
 /// Reads the claims of a submission: the lines of FOLDER/results.jsonl, except those with an "error" (a text). Throws
 /// InputError with a finding for each invalid line: "json", "number", "duplicate-key", "missing-key", "type", "range",
-/// "duplicate-claim" (two claims with equal instance, placer, seed, budget or time, and "splits"), "file".
+/// "duplicate-claim" (two claims with equal instance, placer, seed, budget or time, and "splits"), "file",
+/// "outside-folder" (a link to a file elsewhere).
 std::vector<YardClaim> read_claims(const std::filesystem::path& folder);
 
 /// FNV-1a hash of the text of write_schedule() without a prediction, as 16 hexadecimal digits.
@@ -70,7 +71,8 @@ struct YardCheckOptions {
 
 /// Result of checking a submission's claims.
 struct YardCheck {
-  std::size_t claims = 0, checked = 0, rerun = 0;
+  std::size_t claims = 0, checked = 0;
+  std::size_t rerun = 0;          // claims for which a placer was run
   std::vector<Finding> findings;  // by line; empty if all checked claims hold
 };
 
