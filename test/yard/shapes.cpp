@@ -56,6 +56,7 @@ TEST_CASE("a spec that is no shape's is refused") {
   CHECK(code_of("chain:ops=0") == "range");
   CHECK(code_of("chain:ops=3x") == "range");
   CHECK(code_of("chain:training=2") == "range");
+  CHECK(code_of("chain:ops=3,ops=4") == "spec");
 }
 
 }  // namespace

@@ -89,6 +89,9 @@ bandwidth = 10
   CHECK(code_of(grid + "model = [\"chain:ops=1\", \"chain-ops1\"]") == "duplicate-name");
   CHECK(code_of(grid + "model = \"chain\"\nlinks = 3") == "unknown-key");
   CHECK(code_of(grid + "model = [[\"chain\", \"tree\"]]") == "several-values");
+  const Finding zero = test::finding_of([&] { parse_yard(grid + "model = \"chain\"\nbandwidth = 0", "set.toml"); });
+  CHECK(zero.at.file == "set.toml");
+  CHECK(zero.help == "write for example bandwidth = 125");
 }
 
 TEST_CASE("a set of one's own names graph and cluster files that lie beside it") {

@@ -20,6 +20,7 @@ class SpecNumbers {
   struct Number {
     std::string_view name;
     std::int64_t value, least, most;  // value: the default
+    bool given = false;
   };
 
   /// Throws InputError: "spec", "unknown-parameter", "range".
@@ -49,6 +50,8 @@ class SpecNumbers {
              fmt::format("'{}' is not a parameter of {}", pair, word_),
              fmt::format("write for example '{}:{}=40'; its parameters are {}", word_, numbers_.front().name, names));
     }
+    if (std::exchange(number->given, true))
+      refuse("spec", fmt::format("'{}' is given twice in {}", number->name, word_), "give it once");
     const std::string_view text = pair.substr(equals + 1);
     const auto read = std::from_chars(text.data(), text.data() + text.size(), number->value);
     if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || number->value < number->least ||

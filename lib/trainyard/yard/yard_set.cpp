@@ -20,6 +20,7 @@
 #include "trainyard/io/foreign/stg.hpp"
 #include "trainyard/io/formats/cluster_file.hpp"
 #include "trainyard/io/formats/graph_file.hpp"
+#include "trainyard/io/input_text.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/simulate/simulation.hpp"
 #include "trainyard/sweep/study.hpp"
@@ -52,24 +53,25 @@ std::string file_word(std::string_view word) {
   return text;
 }
 
-void require_word(const std::string& word, const std::vector<std::string>& known, std::string_view key) {
+void require_word(const std::string& word, const std::vector<std::string>& known, std::string_view key,
+                  const std::string& file) {
   if (std::ranges::find(known, word) == known.end())
-    refuse("unknown-word", fmt::format("the Yard has no {} '{}'", key, word),
-           fmt::format("give one of: {}", fmt::join(known, ", ")));
+    refuse_file(file, "unknown-word", fmt::format("the Yard has no {} '{}'", key, word),
+                fmt::format("give one of: {}", fmt::join(known, ", ")));
 }
 
-YardInstance instance_of(const StudyRow& row) {
+YardInstance instance_of(const StudyRow& row, const std::string& file) {
   std::map<std::string, std::string> values;
   for (const auto& [key, value] : row) {
     if (value.size() != 1)
-      refuse(
-          "several-values", fmt::format("'{}' takes one value per row, not {}", key, fmt::join(value, " and ")),
+      refuse_file(
+          file, "several-values", fmt::format("'{}' takes one value per row, not {}", key, fmt::join(value, " and ")),
           fmt::format("write for example {} = [\"{}\"], without a list in the list", key, fmt::join(value, "\", \"")));
     values[key] = value.front();
   }
   for (const char* key : {"tier", "family", "model", "cluster"})
     if (values[key].empty())
-      refuse("missing-key", fmt::format("a grid of the Yard has no '{}'", key), "give it a value");
+      refuse_file(file, "missing-key", fmt::format("a grid of the Yard has no '{}'", key), "give it a value");
   YardInstance instance{.name = {},
                         .tier = values["tier"],
                         .family = values["family"],
@@ -77,8 +79,8 @@ YardInstance instance_of(const StudyRow& row) {
                         .cluster = values["cluster"],
                         .also = values["also"],
                         .sharing = values["sharing"]};
-  require_word(instance.tier, {"small", "medium", "large"}, "tier");
-  if (!instance.sharing.empty()) require_word(instance.sharing, {"serial", "fair", "none"}, "rule");
+  require_word(instance.tier, {"small", "medium", "large"}, "tier", file);
+  if (!instance.sharing.empty()) require_word(instance.sharing, {"serial", "fair", "none"}, "sharing", file);
   if (!values["seed"].empty())
     instance.model += (instance.model.find(':') == std::string::npos ? ":seed=" : ",seed=") + values["seed"];
   instance.name = file_word(instance.model) + "." + file_word(instance.cluster);
@@ -90,8 +92,8 @@ YardInstance instance_of(const StudyRow& row) {
     std::int64_t percent = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), percent);
     if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || percent < 1 || percent > 1'000'000)
-      refuse("number", fmt::format("{} '{}' must be a whole number of percent from 1 to 1000000", key, text),
-             "write for example memory = 125");
+      refuse_file(file, "number", fmt::format("{} '{}' must be a whole number of percent from 1 to 1000000", key, text),
+                  fmt::format("write for example {} = 125", key));
     *number = percent;
     instance.name += fmt::format(".{}{}", key, percent);
   }
@@ -188,11 +190,11 @@ std::vector<YardInstance> parse_yard(std::string_view text, const std::string& f
   std::vector<YardInstance> instances;
   std::map<std::string, std::uint64_t> names;
   for (std::uint64_t row = 0; row < study.size(); ++row) {
-    instances.push_back(instance_of(study.row(row)));
+    instances.push_back(instance_of(study.row(row), file));
     instances.back().folder = std::filesystem::path{file}.parent_path().string();
     if (!names.emplace(instances.back().name, row).second)
-      refuse("duplicate-name", fmt::format("two instances have the name '{}'", instances.back().name),
-             "remove one of them");
+      refuse_file(file, "duplicate-name", fmt::format("two instances have the name '{}'", instances.back().name),
+                  "remove one of them");
   }
   return instances;
 }
