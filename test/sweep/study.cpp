@@ -114,6 +114,19 @@ TEST_CASE("rows without the sweep.json that says what study they are of are refu
   CHECK_FALSE(std::filesystem::exists(folder.path() / "sweep.json"));
 }
 
+TEST_CASE("a damaged line of a journal is named, so that the others can be kept") {
+  const TemporaryFolder folder;
+  const Study study = study_of("seed = [1, 2, 3]\n");
+  { SweepFolder{folder.path(), study, SweepFolder::Open::fresh}; }
+  const std::string good = "0\t0.5\t{\"row\":0}\n";
+  for (const char* bad : {"1 0.5 {}", "x\t0.5\t{}", "1x\t0.5\t{}", "-1\t0.5\t{}", "3\t0.5\t{}", "1\t0.5\t", ""}) {
+    CAPTURE(bad);
+    test::write_text(folder.path() / "journal-0.log", good + bad + "\n" + good);
+    CHECK_THROWS_WITH_AS((SweepFolder{folder.path(), study, SweepFolder::Open::resume}),
+                         doctest::Contains("line 2 of '"), InputError);
+  }
+}
+
 TEST_CASE("shards of one study merge; other studies and contradicting results do not") {
   const TemporaryFolder folder;
   const Study study = study_of("seed = [1, 2, 3]\n");

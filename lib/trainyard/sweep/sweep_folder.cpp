@@ -44,15 +44,18 @@ class Entries {
     std::error_code ignored;
     if (fs::file_size(journal, ignored) == 0) return;
     std::string_view text = files_.emplace_back(std::make_unique<MappedFile>(journal))->bytes();
+    std::uint64_t number = 0;
     for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
       const std::string_view line = text.substr(0, end);
       text.remove_prefix(end + 1);
+      ++number;
       std::uint64_t row = 0;
-      const auto number = std::from_chars(line.data(), line.data() + line.size(), row);
+      const auto read = std::from_chars(line.data(), line.data() + line.size(), row);
       const std::size_t first = line.find('\t'), second = line.find('\t', first + 1);
-      if (number.ec != std::errc{} || row >= rows || second == std::string_view::npos || second + 1 == line.size())
-        refuse("no-sweep", fmt::format("'{}' is not a journal of this study", journal.string()),
-               "if it was edited by hand, remove the file: its rows run again");
+      if (read.ec != std::errc{} || read.ptr != line.data() + first || row >= rows ||
+          second == std::string_view::npos || second + 1 == line.size())
+        refuse("no-sweep", fmt::format("line {} of '{}' is no row of this study", number, journal.string()),
+               "remove the line from the journal: --resume runs its row again");
       if (row >= entries_.size()) entries_.resize(row + 1);
       Entry& entry = entries_[row];
       const Entry found{line.substr(first + 1, second - first - 1), line.substr(second + 1)};
