@@ -60,6 +60,8 @@ TEST_CASE("a missing file says which one was probably meant") {
   CHECK(contains(finding.help, "graph.json'?"));
   CHECK(contains(refused(folder.path() / "no" / "graph.json").help, "no folder"));
   CHECK(contains(refused("").message, "empty"));
+  std::filesystem::create_symlink("gone", folder.path() / "link");
+  CHECK(contains(refused(folder.path() / "link").help, "link to a file that is gone"));
 }
 
 TEST_CASE("a folder is no input") {

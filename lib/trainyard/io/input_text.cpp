@@ -35,6 +35,7 @@ std::string help_for_missing(const fs::path& path) {
   std::error_code ignored;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path{"."};
   if (!fs::is_directory(folder, ignored)) return fmt::format("there is no folder '{}'", folder.string());
+  if (fs::is_symlink(path, ignored)) return "it is a link to a file that is gone: copy the file itself";
   std::vector<std::string> names;
   constexpr std::size_t kMostNames = 10'000;
   for (auto entry = fs::directory_iterator(folder, ignored); entry != fs::directory_iterator();
