@@ -108,6 +108,7 @@ const std::map<std::string, std::vector<std::string>> kActions{
     {"table", {"--set", "--tier", "--csv", "--report"}}};
 
 constexpr std::int64_t kMostSeeds = 1'000'000;
+constexpr std::uint64_t kMostEvaluations = std::uint64_t{1} << 62;  // as in claims
 
 struct YardVerb {
   std::vector<std::string> words, tiers, instances, placers;
@@ -189,6 +190,8 @@ struct YardVerb {
     if (words.front() == "table") refuse_repeated_folders();
     if (seeds > static_cast<std::uint64_t>(kMostSeeds))
       throw UsageError(fmt::format("--seeds: {} is more than {}", seeds, with_separators(kMostSeeds)));
+    for (const std::uint64_t budget : budgets)
+      if (budget > kMostEvaluations) throw UsageError(fmt::format("--evaluations: {} is more than 2^62", budget));
     if (seconds && !budgets.empty()) throw UsageError("--time and --evaluations do not go together");
     if (seconds && no_schedules)
       throw UsageError(

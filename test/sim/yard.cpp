@@ -110,13 +110,13 @@ TEST_CASE("the table of a submission as text, CSV, JSON and page; lists, and wor
   CHECK(run_trainyard(folder.path(), "yard list stg-rand0000.2xV100 -o files").exit_code == 0);
   CHECK(run_trainyard(folder.path(), "check files/stg-rand0000.2xV100.json files/stg-rand0000.2xV100.toml").exit_code ==
         0);
-  for (const char* words :
-       {"yard", "yard go", "yard run", "yard run x -o a", "yard check", "yard table", "yard table mine mine",
-        "yard table mine theirs mine/", "yard table mine theirs/../mine", "yard list stg-rand0000",
-        "yard run -o a --tier tiny", "yard list stg-rand0000.2xV100 -o table.csv",
-        "yard run -o a --seeds 2000000000000000000", "yard run -o a --placers heff",
-        "yard run -o a --time 1s --evaluations 3", "yard run -o a --placers heft,etf,heft",
-        "yard run -o a --evaluations 5,05", "yard run -o a --time 1s --no-schedules"}) {
+  for (const char* words : {"yard", "yard go", "yard run", "yard run x -o a", "yard check", "yard table",
+                            "yard table mine mine", "yard table mine theirs mine/", "yard table mine theirs/../mine",
+                            "yard list stg-rand0000", "yard run -o a --tier tiny",
+                            "yard list stg-rand0000.2xV100 -o table.csv", "yard run -o a --seeds 2000000000000000000",
+                            "yard run -o a --evaluations 4611686018427387905", "yard run -o a --placers heff",
+                            "yard run -o a --time 1s --evaluations 3", "yard run -o a --placers heft,etf,heft",
+                            "yard run -o a --evaluations 5,05", "yard run -o a --time 1s --no-schedules"}) {
     CAPTURE(words);
     CHECK(run_trainyard(folder.path(), words).exit_code == 2);
   }
