@@ -190,7 +190,7 @@ class ClaimCheck {
   }
 
   std::vector<Finding> findings;
-  bool ran = false;  // whether the placer was asked again
+  bool ran = false;  // whether the claim was checked by running the placer again
 
  private:
   Location at() const { return {.file = (folder_ / "results.jsonl").string(), .line = claim_.line, .column = 1}; }
@@ -216,11 +216,10 @@ class ClaimCheck {
   bool can_ask() const {
     return !claim_.time && std::ranges::find(placers(), claim_.placer, &Placer::name) != placers().end();
   }
-  YardAnswer asked(const YardInstance& instance, const Problem& problem, const LowerBound& bound) {
+  YardAnswer asked(const YardInstance& instance, const Problem& problem, const LowerBound& bound) const {
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + std::chrono::duration<double>{options_.seconds};
     std::atomic<bool> late{false};
-    ran = true;
     const auto stop = [&] {
       if (Clock::now() >= end) late = true;
       return late || (options_.stop && options_.stop());
@@ -241,6 +240,7 @@ class ClaimCheck {
     if (!can_ask())
       return fail("no-schedule", "the claim names no schedule, and no placer can compute it again",
                   "name its file in \"schedule\"; a placer runs again only if the claim has no \"time\"");
+    ran = true;
     const YardAnswer answer = asked(instance, problem, bound);
     hold(answer.claim.makespan, answer.claim.fits, *answer.claim.peak, !answer.schedule.rewrites.empty());
     if (!claim_.answer.empty() && answer.claim.answer != claim_.answer)

@@ -72,7 +72,7 @@ struct YardCheckOptions {
 /// Result of checking a submission's claims.
 struct YardCheck {
   std::size_t claims = 0, checked = 0;
-  std::size_t rerun = 0;          // claims for which a placer was run
+  std::size_t rerun = 0;          // claims checked by running the placer again
   std::vector<Finding> findings;  // by line; empty if all checked claims hold
 };
 
