@@ -78,6 +78,37 @@ void each_move_of_cuts(const PlanCosts& costs, const ParallelPlan& plan,
     }
 }
 
+void each_move_of_degrees(const ParallelPlan& plan, const std::vector<StageDegrees>& choices,
+                          const std::function<void(ParallelPlan)>& offer) {
+  for (std::size_t i = 0; i < plan.stages(); ++i) {
+    for (const StageDegrees& choice : choices) {
+      ParallelPlan moved = plan;
+      if (std::exchange(moved.degrees[i], choice) == choice) continue;
+      offer(moved);
+      // Moves devices from stage j to stage i.
+      for (std::size_t j = 0; j < plan.stages(); ++j)
+        for (const StageDegrees& other : choices) {
+          if (j == i || other == plan.degrees[j] || choice.devices() <= plan.degrees[i].devices() ||
+              choice.devices() + other.devices() != plan.degrees[i].devices() + plan.degrees[j].devices())
+            continue;
+          ParallelPlan both = moved;
+          both.degrees[j] = other;
+          offer(std::move(both));
+        }
+    }
+    for (std::size_t j = i + 1; j < plan.stages(); ++j) {
+      if (plan.degrees[i] == plan.degrees[j]) continue;
+      ParallelPlan moved = plan;
+      std::swap(moved.degrees[i], moved.degrees[j]);
+      offer(std::move(moved));
+    }
+  }
+}
+
+bool all_alike(const std::vector<StageDegrees>& degrees) {
+  return std::ranges::all_of(degrees, [&](const StageDegrees& each) { return each == degrees.front(); });
+}
+
 RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options, RatedPlan best,
                        std::uint64_t& evaluations) {
   const auto outcome = [&](const PlanStep& run) { return std::pair{run.excess(costs.memory), run.step}; };

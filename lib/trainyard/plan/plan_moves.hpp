@@ -31,6 +31,14 @@ RatedPlan rated(const PlanCosts& costs, ParallelPlan plan, std::uint64_t& evalua
 void each_move_of_cuts(const PlanCosts& costs, const ParallelPlan& plan,
                        const std::function<void(ParallelPlan)>& offer);
 
+/// Calls offer(plan) for each move of the degrees of a plan whose stages have their own: one stage takes other degrees
+/// of `choices`; devices move from one stage to another, both with new degrees; two stages swap their degrees.
+void each_move_of_degrees(const ParallelPlan& plan, const std::vector<StageDegrees>& choices,
+                          const std::function<void(ParallelPlan)>& offer);
+
+/// Whether all stages have the same degrees.
+bool all_alike(const std::vector<StageDegrees>& degrees);
+
 /// Local search from `plan` over single moves of a cut or of a stage's recomputation. Takes the first improving move
 /// until none is left: fewer bytes beyond the memory, then a shorter step. Adds the number of plans run to
 /// `evaluations`.

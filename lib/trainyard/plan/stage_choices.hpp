@@ -24,31 +24,40 @@ struct StageChoice {
   const StageTable& stages_from(std::size_t device) const { return from.empty() ? *stages : *from[device]; }
 };
 
+/// Degrees that a stage can choose, whose replicas divide the microbatch, ordered by tensor degree and then replicas. A
+/// stage has up to eight devices or a power of two, and fewer than all.
+inline std::vector<StageDegrees> degrees_of_stages(const PlanCosts& costs, std::size_t microbatch) {
+  std::vector<StageDegrees> all;
+  for (const LayerDegree tensor : costs.layer_degrees)
+    for (const std::size_t data : divisors(tensor.context * tensor.experts == 1 ? microbatch : 0)) {
+      const StageDegrees degrees{data, tensor};
+      const std::size_t devices = degrees.devices();
+      if (devices < costs.devices && (devices <= 8 || std::has_single_bit(devices))) all.push_back(degrees);
+    }
+  return all;
+}
+
 /// The choices for each microbatch, which the replicas of a stage divide. Tables are cached.
 class StageChoices {
  public:
   /// Keeps a reference to the costs.
   explicit StageChoices(const PlanCosts& costs) : costs_(costs) {}
 
-  /// The choices, ordered by tensor degree and then replicas. A stage has up to eight devices or a power of two, and
-  /// fewer than all.
+  /// A choice for each of degrees_of_stages().
   std::vector<StageChoice> of(std::size_t microbatch) {
     std::vector<StageChoice> choices;
-    for (const LayerDegree tensor : costs_.layer_degrees)
-      for (const std::size_t data : divisors(tensor.context * tensor.experts == 1 ? microbatch : 0)) {
-        const StageDegrees degrees{data, tensor};
-        const std::size_t devices = degrees.devices();
-        if (devices >= costs_.devices || (devices > 8 && !std::has_single_bit(devices))) continue;
-        const auto table = [&](LayerDegree degree) {
-          return &tables_.try_emplace({microbatch / data, degree}, costs_, microbatch / data, degree).first->second;
-        };
-        choices.push_back({degrees, table(tensor)});
-        for (std::size_t first = 0; costs_.kind && first + devices <= costs_.devices; ++first) {
-          LayerDegree own = tensor;
-          own.kind = costs_.kind(first, devices);
-          choices.back().from.push_back(table(own));
-        }
+    for (const StageDegrees& degrees : degrees_of_stages(costs_, microbatch)) {
+      const std::size_t data = degrees.data, devices = degrees.devices();
+      const auto table = [&](LayerDegree degree) {
+        return &tables_.try_emplace({microbatch / data, degree}, costs_, microbatch / data, degree).first->second;
+      };
+      choices.push_back({degrees, table(degrees.tensor)});
+      for (std::size_t first = 0; costs_.kind && first + devices <= costs_.devices; ++first) {
+        LayerDegree own = degrees.tensor;
+        own.kind = costs_.kind(first, devices);
+        choices.back().from.push_back(table(own));
       }
+    }
     return choices;
   }
 

@@ -22,10 +22,6 @@ constexpr double kAllRun = 4096;
 constexpr std::size_t kBeam = 12, kRun = 48, kMended = 4;
 constexpr std::size_t kClassesAtOnce = 4;  // classes searched between two updates of the incumbent
 
-bool all_alike(const std::vector<StageDegrees>& degrees) {
-  return std::ranges::all_of(degrees, [&](const StageDegrees& each) { return each == degrees.front(); });
-}
-
 /// Search over the plans of one microbatch size and ZeRO stage.
 class DegreesClass {
  public:
@@ -207,8 +203,10 @@ class DegreesClass {
     return *std::ranges::find(choices(), degrees, &StageChoice::degrees);
   }
 
-  /// Local search over each_move(): takes every improving move, until a pass finds none.
+  /// Local search over moves of cuts and degrees: takes every improving move, until a pass finds none.
   void mend(RatedPlan& best, std::uint64_t& evaluations) const {
+    std::vector<StageDegrees> degrees;
+    for (const StageChoice& choice : choices()) degrees.push_back(choice.degrees);
     for (bool better = true; better;) {
       better = false;
       const auto offer = [&](ParallelPlan plan) {
@@ -228,35 +226,9 @@ class DegreesClass {
         best = std::move(each);
         better = true;
       };
-      each_move(best.plan, offer);
-    }
-  }
-  void each_move(const ParallelPlan& plan, const std::function<void(ParallelPlan)>& offer) const {
-    const ParallelPlan base = plan;
-    each_move_of_cuts(costs(), base, offer);
-    for (std::size_t i = 0; i < base.stages(); ++i) {
-      for (const StageChoice& choice : choices()) {
-        ParallelPlan moved = base;
-        if (std::exchange(moved.degrees[i], choice.degrees) == choice.degrees) continue;
-        offer(moved);
-        // Moves devices from stage j to stage i.
-        for (std::size_t j = 0; j < base.stages(); ++j)
-          for (const StageChoice& other : choices()) {
-            if (j == i || other.degrees == base.degrees[j] || choice.degrees.devices() <= base.degrees[i].devices() ||
-                choice.degrees.devices() + other.degrees.devices() !=
-                    base.degrees[i].devices() + base.degrees[j].devices())
-              continue;
-            ParallelPlan both = moved;
-            both.degrees[j] = other.degrees;
-            offer(std::move(both));
-          }
-      }
-      for (std::size_t j = i + 1; j < base.stages(); ++j) {
-        if (base.degrees[i] == base.degrees[j]) continue;
-        ParallelPlan moved = base;
-        std::swap(moved.degrees[i], moved.degrees[j]);
-        offer(std::move(moved));
-      }
+      const ParallelPlan base = best.plan;
+      each_move_of_cuts(costs(), base, offer);
+      each_move_of_degrees(base, degrees, offer);
     }
   }
 
