@@ -794,6 +794,44 @@ TEST_CASE("stages with replicas of their own have other buckets and ZeRO stages,
   }
 }
 
+TEST_CASE("stages split, join, and hand devices to each other, and no move leaves all of them alike") {
+  PlanCosts costs = pipeline_costs({{2, 2, 2}, {2, 2, 2}, {2, 2, 2}, {2, 2, 2}}, 8);
+  costs.devices = 4;
+  costs.layer_degrees = {{1}, {2}};
+  const auto has = [&](const ParallelPlan& from, const ParallelPlan& to) {
+    const std::vector<RatedPlan> moves = stage_moves_of(costs, from);
+    for (const RatedPlan& move : moves) {
+      CHECK(move.plan.devices() <= 4);
+      CHECK(std::ranges::adjacent_find(move.plan.degrees, std::ranges::not_equal_to{}) != move.plan.degrees.end());
+      CHECK(move.run.step == run_plan(costs, move.plan).step);
+    }
+    return std::ranges::find(moves, to, &RatedPlan::plan) != moves.end();
+  };
+  // Two stages of two replicas each, whose microbatches of 4 samples are 2 for each replica.
+  const ParallelPlan equal{.data = 2, .cuts = {2}, .microbatch = 2, .zero = 1};
+  ParallelPlan split{.degrees = {{.data = 1}, {.data = 1}, {.data = 2}}, .cuts = {1, 2}, .microbatch = 4, .zero = 1};
+  CHECK(has(equal, split));
+  ParallelPlan handed{.degrees = {{.data = 1}, {.data = 1, .tensor = {2}}}, .cuts = {2}, .microbatch = 4};
+  CHECK(has({.degrees = {{.data = 1, .tensor = {2}}, {.data = 1}}, .cuts = {2}, .microbatch = 4}, handed));
+  // The first two stages join on two devices, and on one.
+  for (const std::size_t data : {std::size_t{2}, std::size_t{1}}) {
+    const ParallelPlan joined{.degrees = {{.data = data}, {.data = 1, .tensor = {2}}}, .cuts = {2}, .microbatch = 4};
+    CHECK(has({.degrees = {{.data = 1}, {.data = 1}, {.data = 1, .tensor = {2}}}, .cuts = {1, 2}, .microbatch = 4},
+              joined));
+  }
+  // Without replicas nothing is shared or added.
+  split.degrees[2] = {.data = 1, .tensor = {2}};
+  ParallelPlan shared = split;
+  split.zero = 0;
+  shared.degrees[2] = {.data = 2};
+  shared.bucket = Bytes{100};
+  CHECK(has(shared, split));
+  for (const ParallelPlan& other :
+       {ParallelPlan{.data = 2, .cuts = {2}, .microbatch = 2, .schedule = PipelineSchedule::gpipe},
+        ParallelPlan{.tensor = 2, .microbatch = 4, .slices = 2}})
+    CHECK(stage_moves_of(costs, other).empty());
+}
+
 TEST_CASE("the gradients of a stage's only microbatch need not all be there, by hand") {
   PlanCosts costs = two_layers(2);
   costs.memory = Bytes{130};

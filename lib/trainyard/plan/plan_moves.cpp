@@ -8,6 +8,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/plan/candidates.hpp"
+#include "trainyard/plan/stage_choices.hpp"
 #include "trainyard/plan/stage_cost.hpp"
 
 namespace trainyard {
@@ -214,6 +215,53 @@ std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions&
     if (plan.stages() == 1 || !plan.degrees.empty() || plan.microbatch * plan.data == costs.batch) continue;
     moved.schedule = schedule;
     offer(moved);
+  }
+  sort_by(moves, [](const RatedPlan& each) { return each.run.step; });
+  return moves;
+}
+
+std::vector<RatedPlan> stage_moves_of(const PlanCosts& costs, const ParallelPlan& plan) {
+  std::vector<RatedPlan> moves;
+  if (plan.schedule != PipelineSchedule::one_f_one_b || plan.slices * plan.context * plan.experts > 1) return moves;
+  ParallelPlan base = plan;
+  if (base.degrees.empty()) {
+    base.degrees.assign(plan.stages(), plan.degrees_of(0));
+    base.microbatch = plan.microbatch * plan.data;
+    base.data = base.tensor = 1;
+    base.sequence = false;
+  }
+  const std::vector<StageDegrees> choices = degrees_of_stages(costs, base.microbatch);
+  const auto offer = [&](ParallelPlan moved) {
+    if (moved.devices() > costs.devices || all_alike(moved.degrees)) return;
+    if (!moved.has_replicas()) moved.zero = 0, moved.bucket = Bytes{0};
+    RatedPlan each{std::move(moved), {}};
+    each.run = run_plan(costs, each.plan);
+    if (each.run.excess(costs.memory) == Bytes{0}) moves.push_back(std::move(each));
+  };
+  each_move_of_degrees(base, choices, offer);
+  for (std::size_t s = 0; s < base.stages(); ++s) {
+    const auto at = static_cast<std::ptrdiff_t>(s);
+    const std::size_t devices = base.degrees[s].devices(), begin = s > 0 ? base.cuts[s - 1] : 0,
+                      end = s < base.cuts.size() ? base.cuts[s] : costs.layers;
+    for (const StageDegrees& one : choices) {
+      ParallelPlan moved = base;
+      moved.degrees[s] = one;
+      if (s + 1 < base.stages() && one.devices() <= devices + base.degrees[s + 1].devices()) {
+        ParallelPlan joined = moved;
+        joined.degrees.erase(joined.degrees.begin() + at + 1);
+        joined.cuts.erase(joined.cuts.begin() + at);
+        if (!joined.recompute.empty()) joined.recompute.erase(joined.recompute.begin() + at + 1);
+        offer(std::move(joined));
+      }
+      moved.degrees.insert(moved.degrees.begin() + at, one);
+      moved.cuts.insert(moved.cuts.begin() + at, begin);
+      if (!moved.recompute.empty()) moved.recompute.insert(moved.recompute.begin() + at, base.recompute[s]);
+      for (const StageDegrees& other : choices) {
+        if (one.devices() + other.devices() != devices) continue;
+        moved.degrees[s + 1] = other;
+        for (moved.cuts[s] = begin + 1; moved.cuts[s] < end; ++moved.cuts[s]) offer(moved);
+      }
+    }
   }
   sort_by(moves, [](const RatedPlan& each) { return each.run.step; });
   return moves;

@@ -55,6 +55,12 @@ RatedPlan improve_plan(const PlanCosts& costs, const PlanSearchOptions& options,
 ///   - another schedule, another ZeRO stage, sequence parallelism on or off.
 std::vector<RatedPlan> moves_of(const PlanCosts& costs, const PlanSearchOptions& options, const ParallelPlan& plan);
 
+/// The 1F1B plans whose stages have different degrees, a move of stages or devices away from the plan (itself 1F1B, of
+/// equal degrees or not), that fit in memory by the estimate, fastest first. The moves are those of
+/// each_move_of_degrees(), a stage split into two that divide its devices, and two neighbouring stages joined on as
+/// many devices or fewer.
+std::vector<RatedPlan> stage_moves_of(const PlanCosts& costs, const ParallelPlan& plan);
+
 /// The plan with seven other bucket sizes, from 5/8 to 14/8 of its own. The size determines what is left for the last
 /// bucket, whose sum and update come after all tasks.
 std::vector<RatedPlan> bucket_sizes_of(const PlanCosts& costs, const ParallelPlan& plan);

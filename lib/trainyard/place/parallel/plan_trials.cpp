@@ -24,6 +24,8 @@ constexpr double kMovedOps = 800'000;
 constexpr std::size_t kOthers = 6;
 constexpr std::int64_t kOtherPercent = 15;
 constexpr double kOtherOps = 100'000;
+/// The best plan's moves of stages and of their devices are tried if their estimates are at most this much longer.
+constexpr std::int64_t kStagePercent = 10;
 /// If kTried or more plans have at most this many ops together, all are simulated, and the best of them improved.
 constexpr double kSmallOps = 100'000;
 /// Limit on the ops of a plan that is tried with many sizes of buckets and, if it is the best, with all moves.
@@ -231,16 +233,29 @@ void PlanTrials::improve(SimulatedPlans& found) {
     }
     return true;
   };
-  const auto try_moves = [&](std::size_t most) {
-    PlanCosts full = costs_;
-    if (costs_.memory && now.spare)  // 2 % more: as simulated, moves may fit
-      full.memory = Bytes{estimated_when_full(now.rated.run, *costs_.memory, *now.spare).count / 50 * 51};
-    std::vector<RatedPlan> moves = moves_of(full, search_, now.rated.plan);
+  // Tries the likeliest of `moves`, at most `most`.
+  const auto try_likeliest = [&](std::vector<RatedPlan> moves, std::size_t most) {
     std::erase_if(moves, [&](const RatedPlan& move) { return !setting_.detail_of(move.plan); });
     const double each = ops_of(now.rated.plan);
     moves.resize(std::min({moves.size(), most, static_cast<std::size_t>(std::max(0.0, left) / each)}));
     left -= each * static_cast<double>(moves.size());
     return !moves.empty() && is_better(simulated(moves));
+  };
+  const auto roomy = [&] {
+    PlanCosts full = costs_;
+    if (costs_.memory && now.spare)  // 2 % more: as simulated, moves may fit
+      full.memory = Bytes{estimated_when_full(now.rated.run, *costs_.memory, *now.spare).count / 50 * 51};
+    return full;
+  };
+  const auto try_moves = [&](std::size_t most) {
+    return try_likeliest(moves_of(roomy(), search_, now.rated.plan), most);
+  };
+  const auto try_stages = [&] {
+    if (!search_.stage_degrees) return false;
+    std::vector<RatedPlan> moves = stage_moves_of(roomy(), now.rated.plan);
+    const Nanoseconds most{now.rated.run.step.count / 100 * (100 + kStagePercent)};
+    std::erase_if(moves, [&](const RatedPlan& move) { return move.run.step > most; });
+    return try_likeliest(std::move(moves), kAllMoves);
   };
   const auto try_sizes = [&](const std::vector<RatedPlan>& sizes) {
     const double ops = ops_of(now.rated.plan) * static_cast<double>(sizes.size());
@@ -291,6 +306,7 @@ void PlanTrials::improve(SimulatedPlans& found) {
     goes_on = try_sizes(bucket_sizes_of(costs_, now.rated.plan)) || goes_on;
     goes_on = try_moves(kAllMoves) || goes_on;
     goes_on = try_sizes(zero_stages_of(costs_, now.rated.plan)) || goes_on;
+    goes_on = try_stages() || goes_on;
   }
 }
 

@@ -67,7 +67,7 @@ class PlanTrials {
   SimulatedPlans search_with_more_zero(const Outcome& found, Nanoseconds promised, Nanoseconds& bound);
   /// Fits the best simulated plans to memory if that is not done yet, and simulates moves from them as long as the step
   /// gets shorter; then likewise the best plans of other degrees or schedules, each within a budget of its own. The
-  /// best plan is also tried with other sizes of buckets.
+  /// best plan is also tried with other sizes of buckets, and with other stages (stage_moves_of).
   void improve(SimulatedPlans& found);
 
  private:
