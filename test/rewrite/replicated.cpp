@@ -226,6 +226,29 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("a gather of weights waits only for readers of its own tensor rank and stage") {
+  const Graph ranks =
+      tensor_parallel(training_graph(make_network("llama2_7b:layers=2,seq=8,hidden=16,heads=2,kv_heads=2,batch=4")),
+                      {2})
+          .graph;
+  Replicate how{.replicas = 2, .collective = Collective::ring, .zero = 3, .bucket = Bytes{1}};
+  how.stages = {"layers.1/rms_norm^1"};
+  const Graph graph = data_parallel(ranks, how).graph;
+  std::size_t waits = 0;
+  for (const OpId op : graph.ops())
+    if (graph.name(op).find("/own@") != std::string_view::npos)
+      for (const OpId earlier : graph.after(op)) {
+        ++waits;
+        CHECK(tensor_rank(graph.colocation_group(earlier)) == tensor_rank(graph.colocation_group(op)));
+        const auto is_early = [&](OpId each) {
+          return graph.colocation_group(each).starts_with("embedding") ||
+                 graph.colocation_group(each).starts_with("layers.0");
+        };
+        CHECK(is_early(earlier) == is_early(op));
+      }
+  CHECK(waits > 0);
+}
+
 TEST_CASE("ops of a part of a batch take as long where their weights are gathered as where they are held") {
   for (const char* network : {"lenet:batch=16", "gpt2:layers=2,hidden=64,heads=4,seq=16,vocabulary=1000,batch=16"}) {
     const Graph whole = training_graph(make_network(network));

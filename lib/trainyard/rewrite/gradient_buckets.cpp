@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "trainyard/core/error.hpp"
@@ -133,6 +132,11 @@ void GradientBuckets::fill_buckets() {
   }
 }
 
+GradientBuckets::Place GradientBuckets::place_of(const Bucket& bucket) const {
+  const Unit& first = first_of(bucket);
+  return {bucket.model, first.stage, tensor_rank(first.group)};
+}
+
 bool GradientBuckets::makes_gradients_alone(OpId op) const {
   const auto made = graph_.outputs(op);
   return std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{use_.is_gradient[tensor]}; });
@@ -143,11 +147,9 @@ void GradientBuckets::find_turns() {
     return units[*std::ranges::max_element(buckets[b].units, {}, [&](std::size_t u) { return units[u].made; })].made;
   };
   const auto makes_alone = [&](TensorId gradient) { return makes_gradients_alone(graph_.producer(gradient)); };
-  std::map<std::tuple<std::string_view, std::size_t, std::size_t>, std::vector<std::size_t>> sequences;
-  for (std::size_t b = 0; b < buckets.size(); ++b) {
-    const Unit& first = first_of(buckets[b]);
-    if (!buckets[b].is_whole) sequences[{buckets[b].model, first.stage, tensor_rank(first.group)}].push_back(b);
-  }
+  std::map<Place, std::vector<std::size_t>> sequences;
+  for (std::size_t b = 0; b < buckets.size(); ++b)
+    if (!buckets[b].is_whole) sequences[place_of(buckets[b])].push_back(b);
   for (auto& [place, sequence] : sequences) {
     sort_by(sequence, made);
     const std::size_t count = sequence.size();
@@ -178,25 +180,23 @@ void GradientBuckets::find_fetches() {
     read.erase(std::unique(read.begin(), read.end()), read.end());
     for (const std::size_t b : read) buckets[b].readers[graph_.phase(op) == Phase::forward ? 0 : 1].push_back(op);
   }
-  std::vector<std::vector<OpId>*> sequence;  // readers of each bucket, by first use
-  std::vector<std::pair<std::size_t, int>> which;
+  std::map<Place, std::vector<std::pair<std::size_t, int>>> sequences;  // buckets and passes, by first use
   for (const int pass : {0, 1}) {
     std::vector<std::size_t> order;
     for (std::size_t b = 0; b < buckets.size(); ++b)
       if (!buckets[b].readers[pass].empty()) order.push_back(b);
     std::ranges::sort(order, {}, [&](std::size_t b) { return position_[buckets[b].readers[pass].front()]; });
-    for (const std::size_t b : order) {
-      sequence.push_back(&buckets[b].readers[pass]);
-      which.emplace_back(b, pass);
+    for (const std::size_t b : order) sequences[place_of(buckets[b])].emplace_back(b, pass);
+  }
+  for (const auto& [place, sequence] : sequences)
+    for (std::size_t i = 2; i < sequence.size(); ++i) {
+      const auto [b, pass] = sequence[i];
+      const auto [earlier, its_pass] = sequence[i - 2];
+      const std::size_t first = position_[buckets[b].readers[pass].front()];
+      // Later readers (of tied weights) may need this bucket themselves.
+      for (const OpId reader : buckets[earlier].readers[its_pass])
+        if (position_[reader] < first) buckets[b].before[pass].push_back(reader);
     }
-  }
-  for (std::size_t i = 2; i < sequence.size(); ++i) {
-    const auto [b, pass] = which[i];
-    const std::size_t first = position_[sequence[i]->front()];
-    // Later readers (of tied weights) may need this bucket themselves.
-    for (const OpId reader : *sequence[i - 2])
-      if (position_[reader] < first) buckets[b].before[pass].push_back(reader);
-  }
 }
 
 }  // namespace trainyard::detail

@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "trainyard/core/id_map.hpp"
@@ -68,6 +69,10 @@ struct GradientBuckets {
   IdMap<OpId, std::size_t> turn;    // bucket whose gradients the op makes after two_before is scattered; or kNone
 
  private:
+  /// Model, stage and tensor rank: the buckets that replicas have on one device.
+  using Place = std::tuple<std::string_view, std::size_t, std::size_t>;
+
+  Place place_of(const Bucket& bucket) const;
   void find_units(const ExpertUse& experts);
   void find_stages();
   void fill_buckets();

@@ -20,8 +20,9 @@ namespace trainyard::detail {
 ///
 /// Gradients are reduced in buckets of at least `bucket` bytes, filled in the order in which the backward pass makes
 /// them. All parameters of a colocation group go into one bucket. Stage 3 gathers weights by these buckets too. The
-/// gather of a bucket waits for the readers of the bucket two before it (in order of first use), so that at most two
-/// are in memory at a time. From stage 1 on, each replica updates its share, at 1/n of the cost.
+/// gather of a bucket waits for the readers of the bucket two before it (in order of first use, of the same pipeline
+/// stage and tensor rank), so that at most two are in memory at a time. From stage 1 on, each replica updates its
+/// share, at 1/n of the cost.
 ///
 /// With m microbatches (a Microbatch rewrite after Replicate), stages 0 and 1 accumulate whole gradients first. From
 /// stage 2 on, each microbatch scatters its own gradients, and replicas accumulate their shares, as in DeepSpeed and in
