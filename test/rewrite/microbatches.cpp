@@ -103,6 +103,16 @@ TEST_CASE("a parameter server sends weights once, however many parts a batch has
   CHECK(inputs_of(graph, "conv1/conv@2~3") == Names{"image@2~3", "conv1/conv/weights~1"});
 }
 
+TEST_CASE("a gather of weights waits for all readers of the previous microbatch, whatever their group") {
+  const Graph whole = training_graph(make_network("lenet:batch=64"));
+  const Graph replicas = data_parallel(whole, {.replicas = 2, .collective = Collective::ring, .zero = 3}).graph;
+  const Graph graph = split_batch(replicas, 2).graph;
+  Names names;
+  for (const OpId earlier : graph.after(op_named(graph, "fetch/forward/0/own@1~2")))
+    names.emplace_back(graph.name(earlier));
+  CHECK(names == Names{"conv1/conv@1~1", "conv2/conv@1~1", "fc1/gemm@1~1", "fc2/gemm@1~1", "fc3/gemm@1~1"});
+}
+
 TEST_CASE("a segment that runs again reads the weights that the backward pass gathers, which wait for nothing of it") {
   const Graph whole = training_graph(make_network("lenet:batch=64"));
   const Graph sharded =

@@ -25,10 +25,10 @@ class Batching {
       : graph_(graph), parts_(parts), at_once_(at_once) {
     if (at_once > 0) find_ends();
     for (const OpId op : graph.ops()) {
-      const auto inputs = graph.inputs(op);
-      const auto is_gathered = [&](TensorId tensor) { return bool{use_.hands_on_weights[graph.producer(tensor)]}; };
-      if (!use_.hands_on_weights[op] && std::any_of(inputs.begin(), inputs.end(), is_gathered))
-        readers_[{graph.colocation_group(op), graph.phase(op)}].push_back(op);
+      for (const TensorId tensor : graph.inputs(op))
+        if (const OpId gather = graph.producer(tensor);
+            graph.phase(op) != Phase::update && use_.hands_on_weights[gather] && !use_.hands_on_weights[op])
+          readers_[{graph.colocation_group(gather), graph.phase(gather)}].push_back(op);
       if (ends_scatter(op)) scattered_[graph.colocation_group(op)].push_back(op);
     }
   }
@@ -107,9 +107,9 @@ class Batching {
                                 [&](OpId reader) { return graph_.phase(reader) == Phase::update; });
            });
   }
-  /// The ops of the previous microbatch that the op waits for. A gather of weights waits for the ops of its group that
-  /// read the weights gathered there. A turn, before gradients that are reduced within the pass, waits for the ends of
-  /// the reduce-scatters of its group.
+  /// The ops of the previous microbatch that the op waits for. A gather of weights waits for the ops that read
+  /// its result. A turn, before gradients that are reduced within the pass, waits for the ends of the reduce-scatters
+  /// of its group.
   std::vector<OpId> waits_for_part_before(OpId op) const {
     if (is_turn(graph_, op) && graph_.after(op).empty()) {
       const auto found = scattered_.find(graph_.colocation_group(op));
@@ -186,7 +186,7 @@ class Batching {
   IdMap<OpId, OpId> end_;  // deepest backward ops: find_ends()
   const ParameterUse use_{graph_};
   IdMap<TensorId, std::string> sum_{graph_.tensor_count()};                  // names of sums, by gradient of an update
-  std::map<std::pair<std::string_view, Phase>, std::vector<OpId>> readers_;  // readers of weights, by group and pass
+  std::map<std::pair<std::string_view, Phase>, std::vector<OpId>> readers_;  // of gathers, by their group and pass
   std::map<std::string_view, std::vector<OpId>> scattered_;                  // ends of reduce-scatters, by group
   MicrobatchGraph result_;
   GraphBuilder builder_{graph_.name()};

@@ -17,10 +17,10 @@ namespace trainyard {
 ///
 /// The copy of microbatch 1 holds parameters and state; a "Variable" of either pass has only this copy. All copies of
 /// ops that touch parameters stay in their group. If replicas gather weights (ZeRO 3), each microbatch gathers them
-/// again, after the ops of the group that read those of the previous microbatch have ended. So the previous microbatch
-/// frees them first, and no microbatch runs far ahead. Gradients that replicas reduce within the backward pass
-/// (is_turn) wait for those of the previous microbatch in the same way. Any other colocation group becomes one group
-/// per microbatch. How small a part of a batch can be is not checked.
+/// again, after the ops that read those of the previous microbatch have ended. So the previous microbatch frees them
+/// first, and no microbatch runs far ahead. Gradients that replicas reduce within the backward pass (is_turn) wait for
+/// those of the previous microbatch in the same way. Any other colocation group becomes one group per microbatch. How
+/// small a part of a batch can be is not checked.
 ///
 /// With `at_once`, microbatches form blocks of `at_once`. The first ops of a microbatch (its data, and ops that read
 /// only weights) wait for the deepest backward op that they lead to, in each microbatch of the previous block. So no
