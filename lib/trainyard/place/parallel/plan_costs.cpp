@@ -125,7 +125,7 @@ struct Working {
 /// is `all` minus the forward tensors of its block that all backward readers have read by then. Ops that make weight
 /// gradients alone may run late, so they never count as having read a tensor.
 IdMap<OpId, Working> working_of_backward(const Graph& graph, const ParameterUse& use, std::size_t blocks,
-                                         const auto& block_of, const auto& makes_weight_gradients) {
+                                         const auto& block_of) {
   IdMap<OpId, Working> working(graph.op_count());
   std::vector<Bytes> gone(blocks, Bytes{0});
   IdMap<TensorId, std::size_t> readers(graph.tensor_count(), 0);
@@ -133,7 +133,7 @@ IdMap<OpId, Working> working_of_backward(const Graph& graph, const ParameterUse&
   for (const TensorId tensor : graph.tensors()) {
     std::size_t ops = 0;
     for (const OpId reader : graph.consumers(tensor))
-      if (graph.phase(reader) == Phase::backward) ops += makes_weight_gradients(reader) ? 2U : 1U;
+      if (graph.phase(reader) == Phase::backward) ops += makes_only_gradients(graph, reader, use.is_gradient) ? 2U : 1U;
     unread.push_back(ops);
   }
   Bytes live{0};
@@ -159,6 +159,54 @@ IdMap<OpId, Working> working_of_backward(const Graph& graph, const ParameterUse&
     }
   }
   return working;
+}
+
+/// Adds to LayerCost::input and ::output the forward tensors that cross blocks, and to ::scores the scores that the
+/// backward pass reads.
+void add_forward_tensors(const Graph& graph, const IdMap<OpId, bool>& scores, const auto& block_of,
+                         std::vector<LayerCost>& blocks) {
+  for (const TensorId made : graph.tensors()) {
+    const OpId maker = graph.producer(made);
+    if (graph.phase(maker) != Phase::forward) continue;
+    const std::size_t first = block_of(maker);
+    std::size_t last = first;
+    bool read_back = false;
+    for (const OpId reader : graph.consumers(made)) {
+      if (graph.phase(reader) == Phase::forward) last = std::max(last, block_of(reader));
+      read_back = read_back || graph.phase(reader) == Phase::backward;
+    }
+    if (scores[maker] && read_back) blocks[first].scores += graph.bytes(made);
+    for (std::size_t b = first; b < last; ++b) {  // from each block to the next
+      blocks[b].output += graph.bytes(made);
+      blocks[b + 1].input += graph.bytes(made);
+    }
+  }
+}
+
+/// Sets LayerCost::backward_memory. LayerCost::scores must be known.
+void add_backward_memory(const Graph& graph, const ParameterUse& use, const IdMap<OpId, bool>& scores,
+                         const auto& block_of, std::vector<LayerCost>& blocks) {
+  const IdMap<OpId, Working> working = working_of_backward(graph, use, blocks.size(), block_of);
+  for (LayerCost& block : blocks) block.backward_memory = BackwardMemory{};
+  std::vector<bool> has_scores(blocks.size(), false);  // has read recomputed scores
+  for (const OpId op : graph.topological_order()) {
+    if (graph.phase(op) != Phase::backward) continue;
+    const std::size_t b = block_of(op);
+    BackwardMemory& block = *blocks[b].backward_memory;
+    for (const TensorId tensor : graph.inputs(op)) has_scores[b] = has_scores[b] || scores[graph.producer(tensor)];
+    block.working = std::max(block.working, working[op].all);
+    block.net = std::max(block.net, working[op].net);
+    block.with_scores = std::max(block.with_scores, working[op].net + (has_scores[b] ? blocks[b].scores : Bytes{0}));
+    for (const TensorId made : graph.outputs(op))
+      if (use.is_gradient[made]) block.largest_gradient = std::max(block.largest_gradient, graph.bytes(made));
+  }
+  for (const TensorId tensor : graph.tensors()) {
+    const auto readers = graph.consumers(tensor);
+    const auto reader =
+        std::ranges::find_if(readers, [&](OpId op) { return makes_only_gradients(graph, op, use.is_gradient); });
+    if (reader != readers.end() && !use.is_gradient[tensor])
+      blocks[block_of(*reader)].backward_memory->for_weights += graph.bytes(tensor);
+  }
 }
 
 }  // namespace
@@ -324,9 +372,8 @@ RepeatedSegments ChainOfBlocks::repeated(const TensorParallelGraph& ranks, const
   for (std::size_t at = 0; at < segments.size(); ++at)
     for (const OpId op : segments[at])
       for (const TensorId tensor : graph.outputs(op)) {
-        const auto readers = graph.consumers(tensor);
-        if (std::any_of(readers.begin(), readers.end(),
-                        [&](OpId reader) { return result.segment[reader].value_or(at) != at; }))
+        if (std::ranges::any_of(graph.consumers(tensor),
+                                [&](OpId reader) { return result.segment[reader].value_or(at) != at; }))
           triggers[at].clear();
       }
   for (const OpId op : graph.ops())
@@ -381,6 +428,30 @@ ChainOfBlocks::Apart ChainOfBlocks::apart_by_block(const Problem& share, const T
   return apart;
 }
 
+std::vector<std::pair<OpId, Nanoseconds>> ChainOfBlocks::exchanges_of_replicas(const Problem& share, LayerDegree degree,
+                                                                               const detail::ExpertUse& experts) const {
+  const Graph& graph = share.graph();
+  const auto time_of = [&](CollectiveKind kind, Bytes bytes, std::size_t count) {
+    std::vector<DeviceId> devices;
+    for (std::size_t i = 0; i < count; ++i) devices.push_back(devices_[i * degree.ranks]);
+    return collective_run(problem_, {kind, bytes}, devices).time;
+  };
+  std::vector<std::pair<OpId, Nanoseconds>> result;
+  for (const detail::ContextCollective& each :
+       detail::ContextUse{graph, degree.context, degree.exchange}.collectives(graph)) {
+    Nanoseconds time = time_of(each.kind, each.bytes, degree.context);
+    if (const Nanoseconds beside = kinds_.front().time(share, each.by); each.beside && beside != Problem::kNever)
+      time = std::max(Nanoseconds{0}, time - Nanoseconds{beside.count / static_cast<std::int64_t>(degree.context)});
+    result.emplace_back(each.by, static_cast<std::int64_t>(each.times) * time);
+  }
+  for (const TensorId tensor : graph.tensors())
+    if (degree.experts > 1 && std::ranges::any_of(graph.consumers(tensor),
+                                                  [&](OpId reader) { return experts.crosses(graph, tensor, reader); }))
+      result.emplace_back(graph.producer(tensor),
+                          time_of(CollectiveKind::all_to_all, graph.bytes(tensor), degree.experts));
+  return result;
+}
+
 ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree degree) const {
   const TensorParallelGraph ranks = first_tensor_rank(
       share_of_batch(problem_.graph(), batch_ / samples * degree.context, degree), parallel_of(degree));
@@ -410,32 +481,11 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
         OpId{static_cast<std::uint32_t>(each.first)}, b,
         std::min(times_.holding(run), around_ring(problem_, {each.kind, each.bytes, degree.ranks}, run)));
   }
-  std::vector<DeviceId> sharing;
-  for (std::size_t c = 0; c < degree.context; ++c) sharing.push_back(devices_[c * degree.ranks]);
-  for (const detail::ContextCollective& each :
-       detail::ContextUse{graph, degree.context, degree.exchange}.collectives(graph)) {
-    Nanoseconds time = collective_run(problem_, {each.kind, each.bytes}, sharing).time;
-    if (const Nanoseconds beside = kinds_.front().time(share, each.by); each.beside && beside != Problem::kNever)
-      time = std::max(Nanoseconds{0}, time - Nanoseconds{beside.count / static_cast<std::int64_t>(degree.context)});
-    time = static_cast<std::int64_t>(each.times) * time;
-    communicates(block_of_op(each.by), graph.phase(each.by), time);
-    exchanges[each.by] += time;
-  }
   const detail::ExpertUse experts{graph};
-  std::vector<DeviceId> exchanging;
-  for (std::size_t e = 0; e < degree.experts; ++e) exchanging.push_back(devices_[e * degree.ranks]);
-  for (const TensorId tensor : graph.tensors()) {
-    const OpId maker = graph.producer(tensor);
-    if (degree.experts == 1 || std::ranges::none_of(graph.consumers(tensor), [&](OpId reader) {
-          return experts.crosses(graph, tensor, reader);
-        }))
-      continue;
-    const Nanoseconds time =
-        collective_run(problem_, {CollectiveKind::all_to_all, graph.bytes(tensor)}, exchanging).time;
-    communicates(block_of_op(maker), graph.phase(maker), time);
-    exchanges[maker] += time;
+  for (const auto& [by, time] : exchanges_of_replicas(share, degree, experts)) {
+    communicates(block_of_op(by), graph.phase(by), time);
+    exchanges[by] += time;
   }
-  const auto makes_weight_gradients = [&](OpId op) { return makes_only_gradients(graph, op, use.is_gradient); };
   RepeatedSegments again = repeated(ranks, nullptr), scores_again = repeated(ranks, &scores);
   for (const OpId op : graph.ops()) {
     LayerCost& block = blocks[block_of_op(op)];
@@ -445,27 +495,8 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
     }
     block.weights += graph.parameter_bytes(op);
     block.state += graph.state_bytes(op);
-    if (graph.phase(op) != Phase::forward) continue;
-    if (scores[op]) {
-      for (const TensorId made : graph.outputs(op)) {
-        const auto readers = graph.consumers(made);
-        if (std::any_of(readers.begin(), readers.end(),
-                        [&](OpId reader) { return graph.phase(reader) == Phase::backward; }))
-          block.scores += graph.bytes(made);
-      }
-    }
-    for (const TensorId made : graph.outputs(op)) {
-      std::size_t last = block_of_op(op);
-      for (const OpId reader : graph.consumers(made))
-        if (graph.phase(reader) == Phase::forward) last = std::max(last, block_of_op(reader));
-      if (last == block_of_op(op)) continue;
-      block.output += graph.bytes(made);
-      for (std::size_t b = block_of_op(op) + 1; b <= last; ++b) {
-        blocks[b].input += graph.bytes(made);
-        if (b < last) blocks[b].output += graph.bytes(made);  // passed on
-      }
-    }
   }
+  add_forward_tensors(graph, scores, block_of_op, blocks);
   const Apart apart = apart_by_block(share, ranks, blocks);
   for (const OpId op : graph.ops()) least.add_op(op, block_of_op(op), apart.at_home[op], use);
   const ChargedOps sums = accumulations_of(graph);
@@ -473,28 +504,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
   for (const OpId op : adding.ops()) least.add_accumulation(sums.to[op], adding.shortest(op));
   for (std::size_t b = 0; b < count_; ++b) blocks[b].saved = apart.held[b];
   for (LayerCost& block : blocks) block.scores = std::min(block.scores, block.saved);
-  const IdMap<OpId, Working> working = working_of_backward(graph, use, count_, block_of_op, makes_weight_gradients);
-  for (LayerCost& block : blocks) block.backward_memory = BackwardMemory{};
-  std::vector<bool> has_scores(count_, false);  // has read recomputed scores
-  for (const OpId op : graph.topological_order()) {
-    if (graph.phase(op) != Phase::backward) continue;
-    const std::size_t b = block_of_op(op);
-    BackwardMemory& block = *blocks[b].backward_memory;
-    const auto read = graph.inputs(op);
-    has_scores[b] = has_scores[b] || std::any_of(read.begin(), read.end(),
-                                                 [&](TensorId tensor) { return scores[graph.producer(tensor)]; });
-    block.working = std::max(block.working, working[op].all);
-    block.net = std::max(block.net, working[op].net);
-    block.with_scores = std::max(block.with_scores, working[op].net + (has_scores[b] ? blocks[b].scores : Bytes{0}));
-    for (const TensorId made : graph.outputs(op))
-      if (use.is_gradient[made]) block.largest_gradient = std::max(block.largest_gradient, graph.bytes(made));
-  }
-  for (const TensorId tensor : graph.tensors()) {
-    const auto readers = graph.consumers(tensor);
-    const auto reader = std::find_if(readers.begin(), readers.end(), makes_weight_gradients);
-    if (reader != readers.end() && !use.is_gradient[tensor])
-      blocks[block_of_op(*reader)].backward_memory->for_weights += graph.bytes(tensor);
-  }
+  add_backward_memory(graph, use, scores, block_of_op, blocks);
   std::vector<std::vector<LayerCost>> likely;  // by kind
   for (const Kind& kind : kinds_) {
     std::vector<LayerCost>& each = likely.emplace_back(blocks);
@@ -513,7 +523,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
         if (again.segment[op]) *block.again += time + exchanges[op];
         if (scores[op]) block.scores_forward += time;
       } else if (graph.phase(op) == Phase::backward) {
-        (makes_weight_gradients(op) ? block.weight_gradient : block.input_gradient) += time;
+        (makes_only_gradients(graph, op, use.is_gradient) ? block.weight_gradient : block.input_gradient) += time;
       }
     }
     for (const OpId op : adding.ops()) each[block_of_op(sums.to[op])].accumulation += kind.time_anywhere(adding, op);
@@ -670,9 +680,9 @@ std::optional<Bytes> ChainOfBlocks::read_forward_alone() const {
   const auto& order = graph.topological_order();
   for (auto at = order.rbegin(); at != order.rend(); ++at) {
     const auto inputs = graph.inputs(*at);
-    const bool begins = graph.phase(*at) == Phase::backward &&
-                        std::none_of(inputs.begin(), inputs.end(),
-                                     [&](TensorId t) { return graph.phase(graph.producer(t)) == Phase::backward; });
+    const bool begins = graph.phase(*at) == Phase::backward && std::ranges::none_of(inputs, [&](TensorId tensor) {
+                          return graph.phase(graph.producer(tensor)) == Phase::backward;
+                        });
     losses += begins;
     if (begins || ahead[*at])
       for (const TensorId tensor : inputs) ahead[graph.producer(tensor)] = true;

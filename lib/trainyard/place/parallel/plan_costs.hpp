@@ -14,6 +14,7 @@
 #include "trainyard/plan/least_step.hpp"
 #include "trainyard/plan/parallel_plan.hpp"
 #include "trainyard/problem/problem.hpp"
+#include "trainyard/rewrite/expert_use.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
 
 namespace trainyard {
@@ -85,6 +86,9 @@ class ChainOfBlocks {
   };
   void find_kinds();  // one for each set of columns in a run of devices
   static IdMap<OpId, Nanoseconds> launches_of_updates(const Problem& problem, const Kind& kind, std::size_t parts);
+  /// Exchanges of replicas that share a sequence or experts: the op that begins each, and its time.
+  std::vector<std::pair<OpId, Nanoseconds>> exchanges_of_replicas(const Problem& share, LayerDegree degree,
+                                                                  const detail::ExpertUse& experts) const;
   struct Apart;
   Apart apart_by_block(const Problem& share, const TensorParallelGraph& ranks, std::vector<LayerCost>& blocks) const;
   static Blocks in_slices(const Blocks& slice, std::size_t slices);
