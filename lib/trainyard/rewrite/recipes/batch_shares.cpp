@@ -158,46 +158,88 @@ std::size_t BatchShares::dimension_of(ValueId input, std::size_t axis) const {
   return at == shape.end() ? 0 : static_cast<std::size_t>(at - shape.begin());
 }
 
+void BatchShares::find_input(const OpRecipe& how) {
+  Cuts cuts = local_.whole();
+  const Value& value = from_.model.values[how.value];
+  for (std::size_t axis = 0; axis < kDivided; ++axis) {
+    if (local_.parts()[axis] == 1 || (axis == BatchAxes::kSamples && is_for_all(how.value))) continue;
+    cuts[axis] = even_cut(value.shape, dimension_of(how.value, axis), local_.parts()[axis]);
+    if (!cuts[axis])
+      refuse("not-executed",
+             fmt::format("the {} of the input '{}', {}, cannot be divided equally among {}",
+                         axis == 0 ? "samples" : "rows", value.name, text_of(value.shape), local_.parts()[axis]),
+             "take a number of replicas and microbatches that divides them");
+  }
+  note(how.value, cuts);
+  make(how.results[0], cuts, how.value);
+}
+
+void BatchShares::find_backward(OpId op) {
+  const OpRecipe& how = from_.ops[op];
+  const std::vector<Cuts> inputs = side(how.node, false);
+  const auto is_cut = [&](const Operand& read) { return any_cut(cuts_of(read)); };
+  if (!nodes_.contains(how.node) && std::ranges::any_of(how.gradients, is_cut))
+    refuse("not-executed", fmt::format("'{}' is not the gradient of an op of the forward pass", graph_.name(op)), "");
+  for (const OpRecipe::Result& result : how.results) {
+    const ValueId of = from_.model.nodes[how.node].inputs[result.position];
+    if (any_cut(inputs[result.position]) && !how.reads[result.position].held.is_none())
+      refuse("not-executed",
+             fmt::format("'{}' makes the gradient of '{}', of which each replica uses only its own rows",
+                         graph_.name(op), from_.model.values[of].name),
+             "set context to 1");
+    make(result, inputs[result.position], of);
+  }
+}
+
+Cuts BatchShares::joined_cuts(const OpRecipe& how) const {
+  Cuts cuts = cuts_of(how.reads[0]);
+  for (MaybeCut& cut : cuts) {
+    if (!how.joined || !cut || cut->dimension != how.joined->dimension) continue;
+    const std::vector<std::int64_t> one = cut->blocks;  // each read has its own blocks
+    for (std::int64_t& block : cut->blocks) block *= how.apart ? 1 : static_cast<std::int64_t>(how.reads.size());
+    for (std::size_t i = 1; how.apart && i < how.reads.size(); ++i)
+      cut->blocks.insert(cut->blocks.end(), one.begin(), one.end());
+  }
+  return cuts;
+}
+
+/// Parts of an array have its cuts, in any order. Only a result that is whole again names its value.
+void BatchShares::find_combination(OpId op) {
+  const OpRecipe& how = from_.ops[op];
+  const bool adds = how.kind == OpRecipe::Kind::sum;
+  Cuts cuts = how.reads.empty() ? local_.whole() : joined_cuts(how);
+  ValueId value = ValueId::none();
+  if (adds && !how.reads.empty() && how.reads[0].parts.empty() && how.reads[0].views.empty() &&
+      !how.reads[0].tensor.is_none())
+    value = like_[how.reads[0].tensor];
+  for (const Operand& read : how.reads) {
+    if (cuts_of(read) == cuts_of(how.reads[0])) continue;
+    if (adds || how.joined)
+      refuse("not-executed", fmt::format("'{}' combines tensors that are divided differently", graph_.name(op)), "");
+    cuts = local_.whole();
+    if (any_cut(cuts_of(read)))
+      refuse("not-executed", fmt::format("'{}' combines divided tensors with whole ones", graph_.name(op)), "");
+  }
+  std::size_t number = how.first;
+  for (const OpRecipe::Result& result : how.results) {
+    const Part part{how.cut, number++, how.of > 0 ? how.of : how.results.size()};
+    const Cuts made = how.cut ? part_of_cuts(cuts, part) : cuts;
+    make(result, made, result.like.is_none() ? value : result.like);
+    if (!result.like.is_none()) note(result.like, made);
+  }
+}
+
 void BatchShares::find(OpId op) {
   using Kind = OpRecipe::Kind;
   const OpRecipe& how = from_.ops[op];
   const Model& model = from_.model;
   switch (how.kind) {
-    case Kind::input: {
-      Cuts cuts = local_.whole();
-      const Value& value = model.values[how.value];
-      for (std::size_t axis = 0; axis < kDivided; ++axis) {
-        if (local_.parts()[axis] == 1 || (axis == BatchAxes::kSamples && is_for_all(how.value))) continue;
-        cuts[axis] = even_cut(value.shape, dimension_of(how.value, axis), local_.parts()[axis]);
-        if (!cuts[axis])
-          refuse("not-executed",
-                 fmt::format("the {} of the input '{}', {}, cannot be divided equally among {}",
-                             axis == 0 ? "samples" : "rows", value.name, text_of(value.shape), local_.parts()[axis]),
-                 "take a number of replicas and microbatches that divides them");
-      }
-      note(how.value, cuts);
-      return make(how.results[0], cuts, how.value);
-    }
+    case Kind::input:
+      return find_input(how);
     case Kind::forward:
       return find_forward(op);
-    case Kind::backward: {
-      const std::vector<Cuts> inputs = side(how.node, false);
-      const Node& node = model.nodes[how.node];
-      const auto is_cut = [&](const Operand& read) { return any_cut(cuts_of(read)); };
-      if (!nodes_.contains(how.node) && std::ranges::any_of(how.gradients, is_cut))
-        refuse("not-executed", fmt::format("'{}' is not the gradient of an op of the forward pass", graph_.name(op)),
-               "");
-      for (const OpRecipe::Result& result : how.results) {
-        const ValueId of = node.inputs[result.position];
-        if (any_cut(inputs[result.position]) && !how.reads[result.position].held.is_none())
-          refuse("not-executed",
-                 fmt::format("'{}' makes the gradient of '{}', of which each replica uses only its own rows",
-                             graph_.name(op), model.values[of].name),
-                 "set context to 1");
-        make(result, inputs[result.position], of);
-      }
-      return;
-    }
+    case Kind::backward:
+      return find_backward(op);
     case Kind::add_gradients: {
       const Cuts cuts = cuts_of(how.reads[0]);
       if (cuts != cuts_of(how.reads[1]))
@@ -224,44 +266,8 @@ void BatchShares::find(OpId op) {
       return;
     }
     case Kind::sum:
-    case Kind::join: {
-      // Parts of an array have its cuts, in any order. Only a result that is whole again names its value.
-      Cuts cuts = local_.whole();
-      ValueId value = ValueId::none();
-      if (!how.reads.empty()) {
-        cuts = cuts_of(how.reads[0]);
-        if (how.joined)  // each read has its own blocks
-          for (MaybeCut& cut : cuts)
-            if (cut && cut->dimension == how.joined->dimension) {
-              std::vector<std::int64_t> one = cut->blocks;
-              for (std::int64_t& block : cut->blocks)
-                block *= how.apart ? 1 : static_cast<std::int64_t>(how.reads.size());
-              for (std::size_t i = 1; how.apart && i < how.reads.size(); ++i)
-                cut->blocks.insert(cut->blocks.end(), one.begin(), one.end());
-            }
-        if (how.reads[0].parts.empty() && how.reads[0].views.empty() && how.kind == Kind::sum &&
-            !how.reads[0].tensor.is_none())
-          value = like_[how.reads[0].tensor];
-      }
-      const Cuts first = how.reads.empty() ? cuts : cuts_of(how.reads[0]);
-      for (const Operand& read : how.reads)
-        if (cuts_of(read) != first) {
-          if (how.kind == Kind::sum || how.joined)
-            refuse("not-executed", fmt::format("'{}' combines tensors that are divided differently", graph_.name(op)),
-                   "");
-          cuts = local_.whole();
-          if (any_cut(cuts_of(read)))
-            refuse("not-executed", fmt::format("'{}' combines divided tensors with whole ones", graph_.name(op)), "");
-        }
-      std::size_t number = how.first;
-      for (const OpRecipe::Result& result : how.results) {
-        const Part part{how.cut, number++, how.of > 0 ? how.of : how.results.size()};
-        const Cuts made = how.cut ? part_of_cuts(cuts, part) : cuts;
-        make(result, made, result.like.is_none() ? value : result.like);
-        if (!result.like.is_none()) note(result.like, made);
-      }
-      return;
-    }
+    case Kind::join:
+      return find_combination(op);
   }
 }
 
@@ -291,6 +297,38 @@ double BatchShares::part_of_loss(const OpRecipe& how) const {
   return part;
 }
 
+std::vector<Part> BatchShares::parts_by(const BatchIndex& index, const Cuts& cuts, const Cuts& has) const {
+  std::vector<Part> parts;
+  for (std::size_t axis = 0; axis < cuts.size(); ++axis)
+    if (cuts[axis] && cuts[axis] != has[axis]) parts.push_back({cuts[axis], index[axis], local_.parts()[axis]});
+  return parts;
+}
+
+ValueId BatchShares::input_share(ValueId input, const BatchIndex& index) {
+  const Cuts& cuts = value_[input];
+  if (!any_cut(cuts)) return input;
+  const auto [at, added] = inputs_.try_emplace({input, index}, ValueId::none());
+  if (added) {
+    at->second = local_.copy(input, cuts, fmt::format("/{}", fmt::join(index, ".")));
+    note_copy(to_, at->second, input, parts_by(index, cuts, local_.whole()), outermost_);
+  }
+  return at->second;
+}
+
+/// Tensor ranks divide the rows of a replica that shares a sequence. Replicas divide the samples of a microbatch.
+std::shared_ptr<const Drawn> BatchShares::drawn_share(const OpRecipe& how, const Cuts& output,
+                                                      const BatchIndex& index) const {
+  const Drawn whole{how.node, from_.model.nodes[how.node].outputs[0], {}};
+  auto drawn = std::make_shared<Drawn>(how.drawn ? *how.drawn : whole);
+  for (std::size_t axis = 0; axis < output.size(); ++axis) {
+    Cuts along = local_.whole();
+    along[axis] = output[axis];
+    for (Part& part : parts_by(index, along, local_.whole()))
+      add_part(drawn->parts, std::move(part), outermost_ || axis == BatchAxes::kRows);
+  }
+  return drawn;
+}
+
 OpRecipe BatchShares::share(OpId op, const BatchIndex& index, const Names& names) {
   using Kind = OpRecipe::Kind;
   OpRecipe how = from_.ops[op];
@@ -298,12 +336,6 @@ OpRecipe BatchShares::share(OpId op, const BatchIndex& index, const Names& names
   const auto form = [&](const Cuts& cuts, ValueId like) { return names.form ? names.form(cuts, like) : cuts; };
   const auto form_of = [&](ValueId value) { return form(value_[value], value); };
   const auto held_form = [&](ValueId value) { return names.held_form ? names.held_form(value) : local_.whole(); };
-  const auto parts_by = [&](const Cuts& cuts, const Cuts& has) {
-    std::vector<Part> parts;
-    for (std::size_t axis = 0; axis < cuts.size(); ++axis)
-      if (cuts[axis] && cuts[axis] != has[axis]) parts.push_back({cuts[axis], index[axis], local_.parts()[axis]});
-    return parts;
-  };
   // Renames what the operand reads, and returns its cuts.
   const auto operand = [&](Operand& of) {
     Cuts cuts = local_.whole();
@@ -341,7 +373,7 @@ OpRecipe BatchShares::share(OpId op, const BatchIndex& index, const Names& names
     const Cuts cuts = operand(how.reads[i]);
     if (i == 0) first = cuts;
     if (held && has_node)
-      for (Part& part : parts_by(inputs[i], cuts)) how.reads[i].parts.push_back(std::move(part));
+      for (Part& part : parts_by(index, inputs[i], cuts)) how.reads[i].parts.push_back(std::move(part));
   }
   for (auto* list : {&how.gradients, &how.outputs})
     for (Operand& each : *list) static_cast<void>(operand(each));
@@ -366,13 +398,7 @@ OpRecipe BatchShares::share(OpId op, const BatchIndex& index, const Names& names
   for (NodeId& slice : how.slices)
     slice = local_.step({ViewStep::Kind::output, slice, 0}, form_of(model.nodes[slice].inputs[0])).node;
   if (how.kind == Kind::input) {
-    const Cuts& cuts = value_[how.value];
-    const auto [at, added] = inputs_.try_emplace({how.value, index}, ValueId::none());
-    if (added && any_cut(cuts)) {
-      at->second = local_.copy(how.value, cuts, fmt::format("/{}", fmt::join(index, ".")));
-      note_copy(to_, at->second, how.value, parts_by(cuts, local_.whole()), outermost_);
-    }
-    if (!at->second.is_none()) how.value = at->second;
+    how.value = input_share(how.value, index);
   } else if (how.kind == Kind::update) {
     how.value = names.held(how.value);
   } else if (how.kind == Kind::view_gradient) {
@@ -380,18 +406,8 @@ OpRecipe BatchShares::share(OpId op, const BatchIndex& index, const Names& names
   } else if (!how.value.is_none()) {
     how.value = local_.value(how.value, form_of(how.value));
   }
-  if (how.kind == Kind::forward && model.nodes[how.node].type == "Dropout" && any_cut(outputs[0])) {
-    const Drawn whole{how.node, model.nodes[how.node].outputs[0], {}};
-    auto drawn = std::make_shared<Drawn>(how.drawn ? *how.drawn : whole);
-    // Tensor ranks divide the rows of a replica that shares a sequence. Replicas divide the samples of a microbatch.
-    for (std::size_t axis = 0; axis < outputs[0].size(); ++axis) {
-      Cuts along = local_.whole();
-      along[axis] = outputs[0][axis];
-      for (Part& part : parts_by(along, local_.whole()))
-        add_part(drawn->parts, std::move(part), outermost_ || axis == BatchAxes::kRows);
-    }
-    how.drawn = std::move(drawn);
-  }
+  if (how.kind == Kind::forward && model.nodes[how.node].type == "Dropout" && any_cut(outputs[0]))
+    how.drawn = drawn_share(how, outputs[0], index);
   if (has_node) how.node = local_.node(how.node, inputs, outputs);
   for (OpRecipe::Store& store : how.stores) store.parameter = names.held(store.parameter);
   return how;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -80,7 +81,16 @@ class BatchShares {
   /// Whether all samples have the input in common, such as positions [1, rows].
   bool is_for_all(ValueId input) const;
   std::size_t dimension_of(ValueId input, std::size_t axis) const;
+  void find_input(const OpRecipe& how);
   void find_forward(OpId op);
+  void find_backward(OpId op);
+  void find_combination(OpId op);
+  /// Cuts of what the op reads, end to end if it joins.
+  Cuts joined_cuts(const OpRecipe& how) const;
+  /// Parts of a share by the cuts that an array of cuts `has` does not have.
+  std::vector<Part> parts_by(const BatchIndex& index, const Cuts& cuts, const Cuts& has) const;
+  ValueId input_share(ValueId input, const BatchIndex& index);
+  std::shared_ptr<const Drawn> drawn_share(const OpRecipe& how, const Cuts& output, const BatchIndex& index) const;
   bool is_loss(const OpRecipe& how) const;
   double part_of_loss(const OpRecipe& how) const;
 
