@@ -379,6 +379,11 @@ TEST_CASE("two ranks that share the sequence have half of each layer, and all of
         "the sequence cannot be divided equally among 4 ranks that exchange rows by all-gather: set context to one of: "
         "1, 2");
   CHECK(refusal(costs, {.context = 2, .exchange = ContextExchange::all_to_all}) ==
+        "the sequence or the number of heads cannot be divided equally among 2 ranks that exchange rows by all-to-all: "
+        "use context 1, or exchange all-gather");
+  PlanCosts scores = costs;
+  scores.layer_degrees = {{1}};
+  CHECK(refusal(scores, {.context = 2, .exchange = ContextExchange::all_to_all}) ==
         "the network has no attention op whose sequence 2 ranks could share by all-to-all: use context 1, or "
         "use a network whose attention is one op: for networks of the zoo, set fused=1 (gpt2:fused=1)");
   costs.layer_degrees.push_back({2});
@@ -898,7 +903,7 @@ TEST_CASE("a plan that cannot be is refused by name, with the nearest that can")
   CHECK(refusal(costs, {.tensor = 2, .cuts = {2}, .microbatch = 2, .slices = 2}) ==
         "microbatches can be sliced only in a plan of one stage, and this plan has 2: use 1 slice");
   CHECK(refusal(costs, {.tensor = 2, .microbatch = 4, .slices = 3}) ==
-        "microbatches of 4 samples cannot be divided equally into 3 slices: use 2 slices");
+        "microbatches of 4 samples cannot be divided equally into 3 slices: use slices 2");
   CHECK(
       refusal(costs, {.tensor = 2, .slices = 0}) ==
       "the degrees, microbatches, slices and chunks of a plan must be at least 1: use 1 for each that divides nothing");

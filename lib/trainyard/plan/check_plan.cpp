@@ -152,7 +152,7 @@ void check_slices(const ParallelPlan& plan) {
     refuse_plan("/slices",
                 fmt::format("microbatches of {} cannot be divided equally into {} slices",
                             counted(plan.microbatch, "sample"), plan.slices),
-                "use " + counted(nearest_divisor(plan.microbatch, plan.slices), "slice"));
+                fmt::format("use slices {}", nearest_divisor(plan.microbatch, plan.slices)));
 }
 
 void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
@@ -161,20 +161,23 @@ void check_ranks(const PlanCosts& costs, LayerDegree tensor) {
     refuse_plan("/sequence", "sequence parallelism needs at least 2 tensor ranks, and there is one",
                 "use more ranks, or no sequence parallelism");
   std::set<std::size_t> ranks, contexts{1};
+  std::set<ContextExchange> exchanges;  // by which ranks could share the sequence
   for (const LayerDegree& degree : costs.layer_degrees) {
     ranks.insert(degree.ranks);
+    if (degree.context > 1) exchanges.insert(degree.exchange);
     if (degree.exchange == tensor.exchange) contexts.insert(degree.context);
   }
   if (tensor.context > 1 && !contexts.contains(tensor.context))
     refuse_plan("/context",
-                contexts.size() < 2
+                exchanges.empty()
                     ? fmt::format("the network has no attention op whose sequence {} ranks could share by {}",
                                   tensor.context, name_of(tensor.exchange))
                     : fmt::format("the sequence{} cannot be divided equally among {} ranks that exchange rows by {}",
                                   tensor.exchange == ContextExchange::all_to_all ? " or the number of heads" : "",
                                   tensor.context, name_of(tensor.exchange)),
-                contexts.size() < 2 ? fmt::format("use context 1, or {}", kTakeFusedAttention)
-                                    : fmt::format("set context to one of: {}", fmt::join(contexts, ", ")));
+                exchanges.empty()     ? fmt::format("use context 1, or {}", kTakeFusedAttention)
+                : contexts.size() > 1 ? fmt::format("set context to one of: {}", fmt::join(contexts, ", "))
+                                      : fmt::format("use context 1, or exchange {}", name_of(*exchanges.begin())));
   if (!ranks.contains(tensor.ranks))
     refuse_plan("/tensor", fmt::format("the layers cannot be divided equally among {} ranks", tensor.ranks),
                 fmt::format("set tensor to one of: {}", fmt::join(ranks, ", ")));
