@@ -253,17 +253,21 @@ class NodeRule {
     }
   }
   void convolution() {
-    const std::int64_t groups = node_.integer("group", 1);
+    const bool grouped = node_.integer("group", 1) > 1;
+    const auto part_of_groups = [&](const Cut& cut, const Shape& other) {  // each group alone
+      if (cut.blocks.size() > 1 || node_.integer("group", 1) % static_cast<std::int64_t>(parts_) != 0)
+        refuse("its groups cannot be divided equally");
+      return std::vector<std::int64_t>{other[1] / static_cast<std::int64_t>(parts_)};
+    };
     if (outer_) {
+      if (grouped) need(0, 1, part_of_groups(*outer_, shape(0)));
       need(1, 0, outer_->blocks);
       if (given(2)) need(2, 0, outer_->blocks);
       out() = Cut{1, outer_->blocks};
     } else if (in(0) && in(0)->dimension == 1) {
       use(0);
-      if (groups > 1) {  // each group alone
-        if (in(0)->blocks.size() > 1 || groups % static_cast<std::int64_t>(parts_) != 0)
-          refuse("its groups cannot be divided equally among the ranks");
-        const std::vector<std::int64_t> blocks{result()[1] / static_cast<std::int64_t>(parts_)};
+      if (grouped) {
+        const std::vector<std::int64_t> blocks = part_of_groups(*in(0), result());
         need(1, 0, blocks);
         if (given(2)) need(2, 0, blocks);
         out() = Cut{1, blocks};
