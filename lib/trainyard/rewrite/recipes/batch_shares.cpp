@@ -65,9 +65,20 @@ void BatchShares::note(ValueId value, const Cuts& cuts) {
   if (!value.is_none()) value_[value] = cuts;
 }
 
+Cuts BatchShares::note_views(const std::vector<ViewStep>& views, Cuts cuts) {
+  for (const ViewStep& view : views) {
+    const Node& of = from_.model.nodes[view.node];
+    const bool shows = view.kind == ViewStep::Kind::output;
+    if (shows) note(of.inputs[0], cuts);
+    cuts = local_.seen(view, cuts);
+    if (shows) note(of.outputs[view.index], cuts);
+  }
+  return cuts;
+}
+
 void BatchShares::make(const OpRecipe::Result& result, const Cuts& cuts, ValueId value) {
   for (const Operand& part : result.parts) {
-    tensor_[part.tensor] = local_.seen(part.views, cuts);
+    tensor_[part.tensor] = note_views(part.views, cuts);
     like_[part.tensor] = value.is_none() ? value : value_after(from_.model, part.views, value);
   }
 }
@@ -84,13 +95,7 @@ void BatchShares::find_forward(OpId op) {
   std::vector<Cuts> inputs;
   for (std::size_t i = 0; i < how.reads.size(); ++i) {
     inputs.push_back(cuts_of(how.reads[i]));
-    Cuts seen = how.reads[i].tensor.is_none() ? local_.whole() : tensor_[how.reads[i].tensor];
-    for (const ViewStep& view : how.reads[i].views) {
-      const Node& of = model.nodes[view.node];
-      if (view.kind == ViewStep::Kind::output) note(of.inputs[0], seen);
-      seen = local_.seen(view, seen);
-      if (view.kind == ViewStep::Kind::output) note(of.outputs[view.index], seen);
-    }
+    note_views(how.reads[i].views, how.reads[i].tensor.is_none() ? local_.whole() : tensor_[how.reads[i].tensor]);
     if (i < node.inputs.size() && any_cut(inputs.back())) note(node.inputs[i], inputs.back());
   }
   auto& rules = nodes_[how.node];
@@ -244,6 +249,7 @@ void BatchShares::find(OpId op) {
       const Cuts cuts = cuts_of(how.reads[0]);
       if (cuts != cuts_of(how.reads[1]))
         refuse("not-executed", fmt::format("'{}' adds gradients that are divided differently", graph_.name(op)), "");
+      note(how.value, cuts);  // no forward op makes the value on ranks that divide only its gradient by rows
       return make(how.results[0], cuts, how.value);
     }
     case Kind::slice_gradient:

@@ -71,6 +71,8 @@ class BatchShares {
   /// Cuts of a part of an array that has these cuts.
   Cuts part_of_cuts(Cuts cuts, const Part& part) const;
   void note(ValueId value, const Cuts& cuts);
+  /// Notes the cuts of the values that the views show, of an array with these cuts. Returns those of the last.
+  Cuts note_views(const std::vector<ViewStep>& views, Cuts cuts);
   void make(const OpRecipe::Result& result, const Cuts& cuts, ValueId value);
   void find(OpId op);
   ValueId whole_input(ValueId input) const;

@@ -169,6 +169,25 @@ TEST_CASE("ranks that share the sequence between products, or a vocabulary, comp
   }
 }
 
+TEST_CASE("gradients that ranks divide by rows, and values seen through slices, are divided into microbatches") {
+  // Four ranks cannot divide two heads: in the decoder, they divide only the sum of gradients by rows.
+  CHECK(as_on_one_device(
+      "t5_small:batch=4,seq=8,targets=4,layers=1,hidden=16,heads=2,head_width=4,inner=16,"
+      "vocabulary=20",
+      {TensorParallel{.ranks = 4, .collective = Collective::whole, .sequence = true}, Microbatch{4}}, "4xcpu-core"));
+  // Keys and values are slices of one product.
+  const TrainingStep latent = training_step(
+      make_network("deepseek_v3:batch=8,seq=4,layers=1,hidden=16,heads=2,head_width=4,rotary=4,query_rank=8,kv_rank=8,"
+                   "dense=1,inner=16,vocabulary=20"));
+  const Rewritten parts{latent, {Microbatch{8}}, "2xcpu-core"};
+  CHECK(parts.agrees(1));
+  for (const OpId op : parts.problem.ops())
+    if (const OpRecipe& how = parts.recipe.ops[op]; how.kind == OpRecipe::Kind::slice_gradient) {
+      CAPTURE(parts.problem.graph().name(op));
+      CHECK(parts.recipe.model.values[how.value].shape.front() == 1);  // of 8 samples
+    }
+}
+
 TEST_CASE("replicas that share a sequence compute what one device computes, by every exchange") {
   for (const ContextExchange exchange :
        {ContextExchange::all_gather, ContextExchange::all_to_all, ContextExchange::ring})
@@ -329,6 +348,29 @@ TEST_CASE("ops in parts compute what one op computes, in both passes") {
   CHECK(executed == 6);  // scores, their product with values, logits
   CHECK(as_on_one_device("lenet:batch=4", {Replicate{.replicas = 2}, SplitOp{"conv2/conv@1", SplitDimension::batch, 2},
                                            SplitOp{"fc1/gemm@2", SplitDimension::batch, 2}}));
+}
+
+TEST_CASE("the channels of a convolution in groups are split together with those that they read") {
+  zoo::LayerBuilder net{"groups"};
+  net.at("a");
+  const ValueId x = net.conv(net.input("x", {4, 3, 6, 6}), {.channels = 8, .kernel = {3, 3}});
+  net.at("b");
+  const ValueId y = net.conv(x, {.channels = 16, .kernel = {3, 3}, .groups = 4, .bias = true});
+  net.at("c");
+  const TrainingStep step =
+      training_step(std::move(net).finish({net.gemm(net.flatten(y), 5)}), {.granularity = Granularity::fine});
+  const auto split = [&](const char* op, std::size_t parts) {
+    return Rewritten{step, {SplitOp{op, SplitDimension::channel, parts}}, "2xcpu-core"}.agrees(1);
+  };
+  for (const std::size_t parts : {2U, 4U})
+    for (const char* op : {"b/conv", "b/conv/grad_w", "b/conv/grad_b"}) {
+      CAPTURE(op);
+      CAPTURE(parts);
+      CHECK(split(op, parts));
+    }
+  CHECK_THROWS_WITH_AS(split("b/conv", 8), doctest::Contains("its groups cannot be divided equally"), InputError);
+  // Each part makes the gradient of its own channels, and the graph adds up gradients of all of them.
+  CHECK_THROWS_WITH_AS(split("b/conv/grad_x", 2), doctest::Contains("is a sum of its parts"), InputError);
 }
 
 TEST_CASE("stages of different degrees add up gradients of tied weights, and compute what one device computes") {
