@@ -76,6 +76,15 @@ Cuts BatchShares::note_views(const std::vector<ViewStep>& views, Cuts cuts) {
   return cuts;
 }
 
+void BatchShares::note_viewed(ValueId value, ValueId view, const Operand& gradient) {
+  if (any_cut(value_[value])) return;
+  const Shape &whole = from_.model.values[value].shape, &part = from_.model.values[view].shape;
+  Cuts cuts = cuts_of(gradient);
+  for (MaybeCut& cut : cuts)
+    if (cut && (whole.size() != part.size() || whole[cut->dimension] != part[cut->dimension])) cut.reset();
+  note(value, cuts);
+}
+
 void BatchShares::make(const OpRecipe::Result& result, const Cuts& cuts, ValueId value) {
   for (const Operand& part : result.parts) {
     tensor_[part.tensor] = note_views(part.views, cuts);
@@ -253,9 +262,14 @@ void BatchShares::find(OpId op) {
       return make(how.results[0], cuts, how.value);
     }
     case Kind::slice_gradient:
+      note_viewed(how.value, model.nodes[how.slices[0]].outputs[0], how.reads[0]);
       return make(how.results[0], value_[how.value], how.value);
-    case Kind::view_gradient:
-      return make(how.results[0], value_[model.nodes[how.node].inputs[0]], model.nodes[how.node].inputs[0]);
+    case Kind::view_gradient: {
+      const Node& node = model.nodes[how.node];
+      for (std::size_t i = 0; node.type == "Split" && i < how.reads.size(); ++i)
+        if (!how.reads[i].is_none()) note_viewed(node.inputs[0], node.outputs[i], how.reads[i]);
+      return make(how.results[0], value_[node.inputs[0]], node.inputs[0]);
+    }
     case Kind::update:
       return;
     case Kind::rest:

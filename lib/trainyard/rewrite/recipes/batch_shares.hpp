@@ -73,6 +73,8 @@ class BatchShares {
   void note(ValueId value, const Cuts& cuts);
   /// Notes the cuts of the values that the views show, of an array with these cuts. Returns those of the last.
   Cuts note_views(const std::vector<ViewStep>& views, Cuts cuts);
+  /// Notes the cuts of a value that no forward op has seen, from the gradient of a view of it, such as a slice.
+  void note_viewed(ValueId value, ValueId view, const Operand& gradient);
   void make(const OpRecipe::Result& result, const Cuts& cuts, ValueId value);
   void find(OpId op);
   ValueId whole_input(ValueId input) const;

@@ -175,6 +175,9 @@ TEST_CASE("gradients that ranks divide by rows, and values seen through slices, 
       "t5_small:batch=4,seq=8,targets=4,layers=1,hidden=16,heads=2,head_width=4,inner=16,"
       "vocabulary=20",
       {TensorParallel{.ranks = 4, .collective = Collective::whole, .sequence = true}, Microbatch{4}}, "4xcpu-core"));
+  // Attention is whole on each rank, with the gradient of the packed queries, keys and values.
+  CHECK(as_on_one_device("gpt2:batch=8,seq=4,positions=4,layers=1,hidden=4,heads=2,vocabulary=24",
+                         {TensorParallel{.ranks = 4}, Microbatch{2}}, "4xcpu-core"));
   // Keys and values are slices of one product.
   const TrainingStep latent = training_step(
       make_network("deepseek_v3:batch=8,seq=4,layers=1,hidden=16,heads=2,head_width=4,rotary=4,query_rank=8,kv_rank=8,"
