@@ -4,12 +4,12 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 python=${1:-/usr/bin/python3} # Debian's python has the packages for the build
 folder=$(mktemp -d)
-built=build-wheel # beside `build`, so that ccache finds compiled objects
-rm -rf $built
-trap 'rm -rf "$folder" $built' EXIT
+built=$PWD/build-wheel # beside `build`, so that ccache finds compiled objects
+rm -rf "$built"
+trap 'rm -rf "$folder" "$built"' EXIT
 
 "$python" -m venv --system-site-packages "$folder/venv"
-"$folder/venv/bin/pip" wheel --quiet --no-build-isolation --no-deps --config-settings builddir=$built --wheel-dir "$folder" .
+"$folder/venv/bin/pip" wheel --quiet --no-build-isolation --no-deps --config-settings builddir="$built" --wheel-dir "$folder" .
 # The wheel holds the module only: no headers, no static library, no program.
 "$python" - "$folder"/trainyard-*.whl <<'CHECK'
 import sys, zipfile
