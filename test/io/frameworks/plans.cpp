@@ -149,6 +149,8 @@ TEST_CASE("what Megatron cannot say of a plan is named") {
             .cuts = {2, 4, 7}, .chunks = 2, .microbatch = 1, .schedule = PipelineSchedule::interleaved, .zero = 1});
   CHECK(megatron_of({.tensor = 2, .microbatch = 2, .slices = 2}, kGround).lost ==
         std::vector<std::string>{"the 2 slices of each microbatch"});
+  CHECK(megatron_of({.cuts = {4}, .chunks = 2, .microbatch = 1, .schedule = PipelineSchedule::interleaved}, kGround)
+            .lost == std::vector<std::string>{"2 stages on one rank: Megatron makes them one"});
   PlanGround images = kGround;
   images.blocks = {"stem", "layer1.0", "layer1.1", "layer2.0", "layer2.1", "head"};
   CHECK_THROWS_WITH_AS(megatron_of({.cuts = {2}}, images),

@@ -415,6 +415,8 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
   add_lost_slices_and_order(plan, said.lost);
 
   const auto own = plan.chunks > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
+  if (row == 1 && plan.stages() > 1)
+    said.lost.push_back(fmt::format("{} stages on one rank: Megatron makes them one", plan.stages()));
   if (row > 1 && plan.schedule != own)
     said.lost.push_back(fmt::format("the order of tasks ({}): Megatron uses {}", name_of(plan.schedule), name_of(own)));
   if (is_folded(plan.schedule)) said.lost.emplace_back("which rank has which stage: Megatron assigns them in turn");
