@@ -52,8 +52,8 @@ class Entries {
       std::uint64_t row = 0;
       const auto read = std::from_chars(line.data(), line.data() + line.size(), row);
       const std::size_t first = line.find('\t'), second = line.find('\t', first + 1);
-      if (read.ec != std::errc{} || read.ptr != line.data() + first || row >= rows ||
-          second == std::string_view::npos || second + 1 == line.size())
+      if (second == std::string_view::npos || second + 1 == line.size() || read.ec != std::errc{} ||
+          read.ptr != line.data() + first || row >= rows)
         refuse("no-sweep", fmt::format("line {} of '{}' is no row of this study", number, journal.string()),
                "remove the line from the journal: --resume runs its row again");
       if (row >= entries_.size()) entries_.resize(row + 1);
