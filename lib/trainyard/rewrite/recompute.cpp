@@ -38,7 +38,7 @@ class Recomputation {
                  "name each forward op at most once");
         if (graph.phase(op) != Phase::forward)
           refuse("recompute", fmt::format("op '{}' is not in the forward pass", graph.name(op)),
-                 "name each forward op at most once");
+                 "name ops of the forward pass");
         if (graph.type(op) != kVariableType) segment_[op] = s;
       }
     find_gradients();

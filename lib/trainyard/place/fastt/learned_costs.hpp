@@ -36,9 +36,8 @@ struct StepProfile {
 
 /// Cost models that FastT learns during training (section 4 of the paper):
 ///
-///     op           the mean of the times measured for its name on the device, or on any device of the same (named)
-///     kind transfer     least squares t = a + b bytes over all transfers measured from one device to another; a, b >=
-///     0:
+///     op           the mean of the times measured for its name on the device, or on any device of its (named) kind
+///     transfer     least squares t = a + b bytes over all transfers measured from one device to another; a, b >= 0:
 ///                  with one size only, or a negative a, through the origin; with a negative b, the mean
 ///     not measured takes no time, so that a planner tries it
 class LearnedCosts {
