@@ -68,7 +68,7 @@ ParallelPlan random_plan(Random& random, const PlanCosts& costs, std::optional<s
   if (row == 1 && tensor.communicates() && plan.microbatch % 2 == 0 && random.chance(0.3)) plan.slices = 2;
   if (random.chance(0.5))
     for (std::size_t s = 0; s < plan.stages(); ++s)
-      plan.recompute.emplace_back(static_cast<StageRecompute>(random.below(3)),
+      plan.recompute.emplace_back(static_cast<StageRecompute>(random.below(4)),
                                   random.chance(0.5) ? StageRecomputation::kAll : 1 + random.below(costs.layers));
   if (row == 1 || plan.schedule != PipelineSchedule::one_f_one_b || plan.experts * plan.context > 1) return plan;
   if (!random.chance(0.5)) return plan;

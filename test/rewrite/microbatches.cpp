@@ -190,6 +190,20 @@ TEST_CASE("of a segment that runs again the backward pass reads the copies, once
   REQUIRE(found.graph.after(again).size() == 1);
   CHECK(found.graph.name(found.graph.after(again).front()) == "loss'");
   CHECK(found.original[again] == OpId{1});
+  // If c also runs again, its copy reads that of b. The first backward op that reads the segment waits for it.
+  const Graph full =
+      recompute(graph, std::vector<std::vector<OpId>>{{OpId{1}}}, std::vector<std::vector<OpId>>{{OpId{2}}}).graph;
+  CHECK(full.op_count() == graph.op_count() + 2);
+  CHECK(inputs_of(full, "c/again") == Names{"b/again"});
+  const auto waits = [&](const char* name) {
+    Names names;
+    for (const OpId earlier : full.after(op_named(full, name))) names.emplace_back(full.name(earlier));
+    return names;
+  };
+  CHECK(waits("c'") == Names{"c/again"});
+  CHECK(waits("b'").empty());
+  CHECK(waits("c/again").empty());
+  CHECK(inputs_of(full, "c'") == Names{"loss'", "b/again"});
 }
 
 namespace {

@@ -80,6 +80,7 @@ struct Microbatch {
 /// A segment of forward ops, by name, that the backward pass recomputes (rewrite/recompute.hpp).
 struct Recompute {
   std::vector<std::string> ops;
+  std::vector<std::string> also = {};  // run again with them, although nothing reads their results
 
   friend bool operator==(const Recompute&, const Recompute&) = default;
 };

@@ -152,7 +152,8 @@ class PlanEvents {
     Bytes largest{0}, at_once{0}, all{0};
     for_buckets(stage, [&](std::size_t, const LayerCost& layer, const std::optional<Gradients>& bucket) {
       // Weights gathered to recompute a block stay for its backward pass, so a whole layer is held at once.
-      if (plan_.recomputing(StageRecompute::blocks) > 0) at_once = std::max(at_once, layer.weights);
+      if (plan_.recomputing(StageRecompute::blocks) + plan_.recomputing(StageRecompute::full) > 0)
+        at_once = std::max(at_once, layer.weights);
       if (!bucket) return;
       const Nanoseconds additions = time_of_additions(device, *bucket), sum = time_of_sum(device, *bucket) - additions;
       shares.last_scatter = weights ? sum : Nanoseconds{sum.count / 2};
@@ -417,6 +418,7 @@ Bytes held_of(const LayerCost& cost, StageRecompute recompute) {
 Nanoseconds again_of(const LayerCost& cost, StageRecompute recompute) {
   return recompute == StageRecompute::no          ? Nanoseconds{0}
          : recompute == StageRecompute::attention ? cost.scores_forward
+         : recompute == StageRecompute::full      ? cost.forward
                                                   : cost.again.value_or(cost.forward);
 }
 
@@ -442,8 +444,10 @@ std::string describe(const ParallelPlan& plan) {
                               plan.slices > 1 ? fmt::format(" in {} slices", plan.slices) : ""));
   if (plan.zero > 0) parts.push_back(fmt::format("ZeRO {}", plan.zero));
   if (plan.bucket > Bytes{0}) parts.push_back(fmt::format("buckets of {}", format_bytes(plan.bucket)));
-  for (const StageRecompute what : {StageRecompute::blocks, StageRecompute::attention}) {
-    const std::string attention = what == StageRecompute::attention ? "attention of " : "";
+  for (const StageRecompute what : {StageRecompute::blocks, StageRecompute::full, StageRecompute::attention}) {
+    const char* recomputing = what == StageRecompute::attention ? "recomputing attention of"
+                              : what == StageRecompute::full    ? "fully recomputing"
+                                                                : "recomputing";
     std::size_t whole = 0, some = 0, least = StageRecomputation::kAll, most = 0;
     for (const StageRecomputation& each : plan.recompute) {
       if (each.what != what) continue;
@@ -455,12 +459,10 @@ std::string describe(const ParallelPlan& plan) {
       least = std::min(least, each.layers);
       most = std::max(most, each.layers);
     }
-    if (whole > 0)
-      parts.push_back(fmt::format("recomputing {}{} of {}", attention, whole, counted(plan.stages(), "stage")));
+    if (whole > 0) parts.push_back(fmt::format("{} {} of {}", recomputing, whole, counted(plan.stages(), "stage")));
     if (some > 0)
-      parts.push_back(fmt::format("recomputing {}{}{} of {} of {}", attention,
-                                  most > least ? fmt::format("{} to ", least) : "", counted(most, "layer"), some,
-                                  counted(plan.stages(), "stage")));
+      parts.push_back(fmt::format("{} {}{} of {} of {}", recomputing, most > least ? fmt::format("{} to ", least) : "",
+                                  counted(most, "layer"), some, counted(plan.stages(), "stage")));
   }
   if (plan.order != DeviceOrder::given) parts.push_back(fmt::format("devices {}", name_of(plan.order)));
   return fmt::format("{}", fmt::join(parts, ", "));

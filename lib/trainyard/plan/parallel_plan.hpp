@@ -18,8 +18,10 @@
 namespace trainyard {
 
 /// What is recomputed before the backward pass: nothing; the scores of attention alone (attention_scores); each block
-/// of layers (block_of) from its input; the whole stage from its input. Plan search never chooses `stages`.
-enum class StageRecompute : std::uint8_t { no, attention, blocks, stages };
+/// of layers (block_of) from its input; each block, and in numbered ones ("h.3") also the ops whose results the backward
+/// pass does not read, as Megatron-LM and DeepSpeed do; the whole stage from its input. Plan search never chooses `full`
+/// and `stages`.
+enum class StageRecompute : std::uint8_t { no, attention, blocks, full, stages };
 
 /// Recomputation of a stage: its first `layers` layers (all of them if it has no more) recompute `what`.
 struct StageRecomputation {
@@ -175,7 +177,7 @@ struct LayerCost {
   Nanoseconds rank_sums = {};                    // once a step: sums gradients that are partial on each tensor rank
   Bytes expert_weights = {}, expert_state = {};  // part of `weights` and `state`: experts that replicas divide
   Nanoseconds launches = {};                     // launches of the update's kernels; sharding does not reduce them
-  std::optional<Nanoseconds> again = {};         // forward time that full recomputation repeats; none: `forward`
+  std::optional<Nanoseconds> again = {};         // forward time that recomputation of blocks repeats; none: `forward`
   Nanoseconds exchanged = {};                    // part of `forward` and `input_gradient`: waits for other ranks
   std::optional<BackwardMemory> backward_memory = {};  // known for all layers or for none
   /// Weights shared with the earlier layer `tied_to`, and their state. A device without that layer holds copies.

@@ -300,8 +300,9 @@ std::string plan_json(const Run& run) {
     const StageRecomputation again = plan.recompute.empty() ? StageRecomputation{} : plan.recompute[s];
     if (again.what == StageRecompute::no) return "null";
     const bool attention = again.what == StageRecompute::attention;
-    if (again.layers == StageRecomputation::kAll) return attention ? R"("attention")" : R"("all")";
-    return fmt::format(R"("{}the first {}")", attention ? "attention of " : "", again.layers);
+    const char* full = again.what == StageRecompute::full ? " in full" : "";
+    if (again.layers == StageRecomputation::kAll) return attention ? R"("attention")" : fmt::format(R"("all{}")", full);
+    return fmt::format(R"("{}the first {}{}")", attention ? "attention of " : "", again.layers, full);
   };
   return fmt::format(
       R"({{"text":{},"data":{},"context":{},"experts":{},"tensor":{},"row":{},"stages":{},"cuts":{},"recompute":{},)"

@@ -223,15 +223,16 @@ class PendingSplits {
   std::map<OpId, std::vector<OpSpec>> by_;
 };
 
+struct Segments {
+  std::vector<std::vector<OpId>> ops, also;
+};
 /// The segments of the consecutive Recompute rewrites from `number` on. Moves `number` to the last of them.
-std::vector<std::vector<OpId>> take_segments(const Graph& graph, std::span<const Rewrite> rewrites,
-                                             std::size_t& number) {
+Segments take_segments(const Graph& graph, std::span<const Rewrite> rewrites, std::size_t& number) {
   const OpIndex index{graph};
   IdMap<OpId, bool> taken(graph.op_count(), false);
-  std::vector<std::vector<OpId>> segments;
-  for (;; ++number) {
-    segments.emplace_back();
-    for (const std::string& name : std::get<Recompute>(rewrites[number]).ops) {
+  Segments segments;
+  const auto take = [&](const std::vector<std::string>& names, std::vector<OpId>& ops) {
+    for (const std::string& name : names) {
       const OpId op = index.at(name, pointer_to(number));
       if (graph.phase(op) != Phase::forward || taken[op])
         refuse_at(
@@ -241,8 +242,13 @@ std::vector<std::vector<OpId>> take_segments(const Graph& graph, std::span<const
                 : fmt::format("op '{}' is not in the forward pass, so it cannot run again for the backward pass", name),
             "name each forward op at most once");
       taken[op] = true;
-      segments.back().push_back(op);
+      ops.push_back(op);
     }
+  };
+  for (;; ++number) {
+    const Recompute& again = std::get<Recompute>(rewrites[number]);
+    take(again.ops, segments.ops.emplace_back());
+    take(again.also, segments.also.emplace_back());
     if (number + 1 == rewrites.size() || !std::holds_alternative<Recompute>(rewrites[number + 1])) return segments;
   }
 }
@@ -327,7 +333,7 @@ Graph apply_rewrites(const Graph& graph, std::span<const Rewrite> rewrites, Chec
       current = with_meshes(current, *meshes, number, made);
     } else if (std::holds_alternative<Recompute>(rewrite)) {
       const auto segments = take_segments(current, rewrites, number);
-      current = made_at(number, [&] { return recompute(current, segments).graph; });
+      current = made_at(number, [&] { return recompute(current, segments.ops, segments.also).graph; });
     } else if (std::holds_alternative<Offload>(rewrite)) {
       const auto tensors = take_offloads(rewrites, number);
       current = made_at(number, [&] { return offload(current, tensors); });

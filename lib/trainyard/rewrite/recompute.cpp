@@ -28,18 +28,19 @@ constexpr std::size_t kTogether = 64;  // segments per pass, one bit each
 
 class Recomputation {
  public:
-  Recomputation(const Graph& graph, std::span<const std::vector<OpId>> segments)
-      : graph_(graph), begin_(segments.size(), kNever), triggers_(segments.size()), readers_(segments.size()) {
+  Recomputation(const Graph& graph, std::span<const std::vector<OpId>> segments,
+                std::span<const std::vector<OpId>> also)
+      : graph_(graph),
+        begin_(segments.size(), kNever),
+        triggers_(segments.size()),
+        readers_(segments.size()),
+        first_readers_(segments.size()) {
     for (std::size_t s = 0; s < segments.size(); ++s)
-      for (const OpId op : segments[s]) {
-        check_id("unknown-op", "an op of a segment", op.index(), graph.op_count(), "ops");
-        if (segment_[op] != kNoSegment)
-          refuse("recompute", fmt::format("op '{}' is listed twice to run again", graph.name(op)),
-                 "name each forward op at most once");
-        if (graph.phase(op) != Phase::forward)
-          refuse("recompute", fmt::format("op '{}' is not in the forward pass", graph.name(op)),
-                 "name ops of the forward pass");
-        if (graph.type(op) != kVariableType) segment_[op] = s;
+      for (const OpId op : segments[s]) add(op, s);
+    for (std::size_t s = 0; s < also.size(); ++s)
+      for (const OpId op : also[s]) {
+        add(op, s);
+        also_[op] = segment_[op] == s;
       }
     find_gradients();
     find_gathered();
@@ -54,20 +55,21 @@ class Recomputation {
   RepeatedOps repeated() && { return {std::move(again_), std::move(triggers_)}; }
 
   RecomputingGraph run() {
-    check_waits();
+    const std::map<OpId, std::vector<std::string>> ends = ends_before_readers();
+    check_waits(ends);
     for (const OpId op : graph_.ops()) {
       OpView& view = copy_.start(op);
       if (graph_.phase(op) == Phase::backward)
-        for (std::size_t i = 0; i < view.inputs.size(); ++i) {
-          const TensorId tensor = graph_.inputs(op)[i];
-          if (again_[graph_.producer(tensor)] && !is_checkpoint(tensor)) copy_.append(view.inputs[i], kAgain);
-        }
+        for (std::size_t i = 0; i < view.inputs.size(); ++i)
+          if (is_recomputed(graph_.inputs(op)[i])) copy_.append(view.inputs[i], kAgain);
       if (const auto at = until_.find(op); at != until_.end()) {
         std::set<OpId> passed, waits;
         add_waits(op, at->second, passed, waits);
         view.after.clear();
         for (const OpId earlier : waits) view.after.emplace_back(graph_.name(earlier));
       }
+      if (const auto at = ends.find(op); at != ends.end())
+        for (const std::string& end : at->second) view.after.emplace_back(end);
       builder_.add_view(view);
       result_.original.push_back(op);
     }
@@ -82,6 +84,17 @@ class Recomputation {
     TensorId tensor;
     std::vector<OpId> waiting;  // ops of the gather that wait for others, on any replica
   };
+
+  void add(OpId op, std::size_t segment) {
+    check_id("unknown-op", "an op of a segment", op.index(), graph_.op_count(), "ops");
+    if (segment_[op] != kNoSegment)
+      refuse("recompute", fmt::format("op '{}' is listed twice to run again", graph_.name(op)),
+             "name each forward op at most once");
+    if (graph_.phase(op) != Phase::forward)
+      refuse("recompute", fmt::format("op '{}' is not in the forward pass", graph_.name(op)),
+             "name ops of the forward pass");
+    if (graph_.type(op) != kVariableType) segment_[op] = segment;
+  }
 
   template <class Text>
   static std::string copy_of(const Text& name) {
@@ -121,7 +134,7 @@ class Recomputation {
         if (graph_.colocation_group(waiting) == graph_.colocation_group(graph_.producer(again.tensor)))
           own_gather_.emplace(again.tensor, waiting);
     for (const OpId op : ops) {
-      if (segment_[op] == kNoSegment) continue;
+      if (segment_[op] == kNoSegment || also_[op]) continue;
       for (const TensorId tensor : graph_.outputs(op))
         for (const OpId reader : graph_.consumers(tensor))
           if (graph_.phase(reader) == Phase::backward)
@@ -205,8 +218,8 @@ class Recomputation {
 
   void find_copies() {
     again_ = IdMap<OpId, bool>(graph_.op_count(), false);
-    for (auto& readers : readers_) readers.clear();
-    for (auto& triggers : triggers_) triggers.clear();
+    for (auto* lists : {&readers_, &triggers_, &first_readers_})
+      for (auto& each : *lists) each.clear();
     find_copied();
     for (std::size_t s = 0; s < triggers_.size(); s += kTogether) find_triggers(s);
   }
@@ -219,17 +232,25 @@ class Recomputation {
     return false;
   }
 
-  /// Marks, in reverse topological order, the ops read by the backward pass or by a copy of their own segment.
+  /// Whether backward ops read the tensor from a copy.
+  bool is_recomputed(TensorId tensor) const {
+    const OpId maker = graph_.producer(tensor);
+    return again_[maker] && !also_[maker] && !is_checkpoint(tensor);
+  }
+
+  /// Marks `also` and, in reverse topological order, the ops read by the backward pass or by a copy of their own
+  /// segment.
   void find_copied() {
     const auto& order = graph_.topological_order();
     for (auto at = order.rbegin(); at != order.rend(); ++at) {
       const OpId op = *at;
       if (segment_[op] == kNoSegment) continue;
+      again_[op] = also_[op];
       for (const TensorId tensor : graph_.outputs(op)) {
         const bool stays = is_checkpoint(tensor);
         for (const OpId reader : graph_.consumers(tensor)) {
           if (graph_.phase(reader) == Phase::backward) {
-            if (stays) continue;
+            if (stays || also_[op]) continue;
             again_[op] = true;
             readers_[segment_[op]].push_back(reader);
           } else if (again_[reader] && segment_[reader] == segment_[op] && !gathered(tensor)) {
@@ -237,7 +258,7 @@ class Recomputation {
           }
         }
       }
-      if (graph_.collective(op))
+      if (graph_.collective(op) && !also_[op])
         again_[op] = std::ranges::any_of(
             graph_.before(op), [&](OpId member) { return again_[member] && segment_[member] == segment_[op]; });
     }
@@ -285,6 +306,7 @@ class Recomputation {
       for (const TensorId tensor : graph_.inputs(reader)) offer(graph_.producer(tensor));
       for (const OpId earlier : graph_.after(reader))
         if (!is_turn(graph_, earlier)) offer(earlier);
+      if (std::ranges::none_of(all_before(reader), is_behind)) first_readers_[segment].push_back(reader);
     }
     if (triggers.empty())
       for (const OpId op : graph_.ops())
@@ -308,8 +330,24 @@ class Recomputation {
       return again_[maker] && segment_[maker] == segment_[op] && !gathered(tensor);
     });
   }
-  void check_waits() const {
+  /// By the first backward ops that read a segment: the copies of `also` that end it.
+  std::map<OpId, std::vector<std::string>> ends_before_readers() const {
+    std::map<OpId, std::vector<std::string>> ends;
+    for (const OpId op : graph_.ops()) {
+      if (!also_[op]) continue;
+      const std::size_t own = segment_[op];
+      const auto is_own = [&](OpId later) { return again_[later] && segment_[later] == own; };
+      bool last = std::ranges::none_of(graph_.before(op), is_own);
+      for (const TensorId tensor : graph_.outputs(op))
+        last = last && std::ranges::none_of(graph_.consumers(tensor), is_own);
+      if (!last) continue;
+      for (const OpId reader : first_readers_[own]) ends[reader].push_back(copy_of(graph_.name(op)));
+    }
+    return ends;
+  }
+  void check_waits(const std::map<OpId, std::vector<std::string>>& ends) const {
     std::size_t waits = 0;
+    for (const auto& [reader, copies] : ends) waits += copies.size();
     for (const OpId op : graph_.ops())
       if (again_[op] && is_first(op)) waits += triggers_[segment_[op]].size();
     if (waits > limits::kMostRewrittenReads)
@@ -350,14 +388,16 @@ class Recomputation {
   const Graph& graph_;
   IdMap<OpId, std::size_t> segment_{graph_.op_count(), kNoSegment};
   IdMap<OpId, bool> again_{graph_.op_count(), false};  // has a copy
+  IdMap<OpId, bool> also_{graph_.op_count(), false};   // has a copy that backward ops do not read
   IdMap<OpId, bool> of_gradients_{graph_.op_count(), false};
-  std::map<TensorId, Gathered> gathered_;    // by weights as the forward pass gathers them
-  std::map<TensorId, OpId> own_gather_;      // by weights of the backward pass: the waiting op on their replica
-  std::map<OpId, std::size_t> until_;        // by waiting op: the level from which on it waits for none
-  IdMap<OpId, std::size_t> level_;           // number of ops on the longest path to the op
-  std::vector<std::size_t> begin_;           // by segment: the lowest level of backward ops that read its results
-  std::vector<std::vector<OpId>> triggers_;  // by segment
-  std::vector<std::vector<OpId>> readers_;   // by segment: backward ops that read its results
+  std::map<TensorId, Gathered> gathered_;         // by weights as the forward pass gathers them
+  std::map<TensorId, OpId> own_gather_;           // by weights of the backward pass: the waiting op on their replica
+  std::map<OpId, std::size_t> until_;             // by waiting op: the level from which on it waits for none
+  IdMap<OpId, std::size_t> level_;                // number of ops on the longest path to the op
+  std::vector<std::size_t> begin_;                // by segment: the lowest level of backward ops that read its results
+  std::vector<std::vector<OpId>> triggers_;       // by segment
+  std::vector<std::vector<OpId>> readers_;        // by segment: backward ops that read its results
+  std::vector<std::vector<OpId>> first_readers_;  // those that depend on no other of them
   RecomputingGraph result_;
   GraphBuilder builder_{graph_.name()};
   OpCopy copy_{graph_};
@@ -365,14 +405,15 @@ class Recomputation {
 
 }  // namespace
 
-RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments) {
+RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments,
+                           std::span<const std::vector<OpId>> also) {
   if (std::ranges::all_of(segments, [](const std::vector<OpId>& segment) { return segment.empty(); }))
     return {graph, IdMap<OpId, OpId>{{graph.ops().begin(), graph.ops().end()}}};
-  return Recomputation{graph, segments}.run();
+  return Recomputation{graph, segments, also}.run();
 }
 
 RepeatedOps repeated_ops(const Graph& graph, std::span<const std::vector<OpId>> segments) {
-  return Recomputation{graph, segments}.repeated();
+  return Recomputation{graph, segments, {}}.repeated();
 }
 
 void leave_results(const Graph& graph, std::vector<OpId>& segment, const std::function<bool(OpId)>& own) {

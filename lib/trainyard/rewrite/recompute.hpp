@@ -19,10 +19,11 @@ namespace trainyard {
 /// recomputed its results.
 ///
 /// An op has no copy if the backward pass does not read it, not even through other ops, or if it holds weights
-/// ("Variable"). Copies wait for the gradients that enter the segment from the rest of the backward pass or, without
-/// any, for the segment's last forward ops. If replicas gather weights (ZeRO 3), copies read them from the backward
-/// pass's own gather. This gather then waits only until the segment's backward pass begins, as with
-/// FSDP(checkpoint(block)).
+/// ("Variable"). Ops in `also` are the exception: they run again with the segment although nothing reads their copies,
+/// as in frameworks that repeat the whole forward pass of a block, and the backward pass begins after them. Copies wait
+/// for the gradients that enter the segment from the rest of the backward pass or, without any, for the segment's last
+/// forward ops. If replicas gather weights (ZeRO 3), copies read them from the backward pass's own gather. This gather
+/// then waits only until the segment's backward pass begins, as with FSDP(checkpoint(block)).
 ///
 /// T. Chen, B. Xu, C. Zhang, C. Guestrin: Training deep nets with sublinear memory cost. arXiv 1604.06174, 2016.
 struct RecomputingGraph {
@@ -31,9 +32,11 @@ struct RecomputingGraph {
 };
 /// Suffix of a copy and of the tensors that it makes.
 inline constexpr const char* kAgain = "/again";
-/// Segments must be disjoint sets of forward ops. Otherwise recompute() and repeated_ops() throw InputError
-/// ("unknown-op", "recompute"). recompute() also throws "too-large" if its copies would wait for too many ops.
-RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments);
+/// Segments, with `also` (by segment; empty: none), must be disjoint sets of forward ops. Otherwise recompute() and
+/// repeated_ops() throw InputError ("unknown-op", "recompute"). recompute() also throws "too-large" if its copies would
+/// wait for too many ops.
+RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments,
+                           std::span<const std::vector<OpId>> also = {});
 /// The ops that recompute() copies and, by segment, the ops that its copies wait for.
 struct RepeatedOps {
   IdMap<OpId, bool> has_copy;

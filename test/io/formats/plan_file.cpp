@@ -128,6 +128,16 @@ TEST_CASE("stages with degrees of their own come back from the file, chunks of a
   ParallelPlan longer = plan;
   longer.recompute[3] = {StageRecompute::attention, 3};
   CHECK(plan_file(longer, blocks).plan.recompute[3] == StageRecompute::attention);
+  ParallelPlan full = plan;
+  full.recompute[1] = StageRecompute::full;
+  full.recompute[3] = {StageRecompute::full, 1};
+  const std::string text = written(plan_file(full, blocks, 64));
+  CHECK(contains(text, R"("recompute": "full"})"));
+  CHECK(contains(text, R"("recompute": {"full": 1}})"));
+  CHECK(plan_over(parse_plan(text, "plan.json"), blocks) == full);
+  CHECK(
+      describe(full).ends_with("recomputing 1 layer of 1 of 4 stages, fully recomputing 1 of 4 stages, "
+                               "fully recomputing 1 layer of 1 of 4 stages"));
 }
 
 TEST_CASE("stages that all have the same degrees are a plan of these degrees") {

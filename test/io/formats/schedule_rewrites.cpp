@@ -81,6 +81,7 @@ TEST_CASE("each kind of rewrite has its text in the file, with what differs from
       {Microbatch{8}, R"({"microbatches": 8})"},
       {TensorParallel{2}, R"({"tensor": 2})"},
       {Recompute{{"conv1/conv", "conv1/relu"}}, R"({"recompute": ["conv1/conv", "conv1/relu"]})"},
+      {Recompute{{"conv1/conv"}, {"conv1/relu"}}, R"({"recompute": ["conv1/conv"], "also": ["conv1/relu"]})"},
   };
   for (const Case& each : cases) {
     CAPTURE(each.text);

@@ -116,7 +116,7 @@ TEST_CASE("a plan that Megatron can say comes back from its arguments") {
       .cuts = {2, 4, 6},
       .chunks = 2,
       .microbatch = 1,
-      .recompute = {StageRecompute::blocks, StageRecompute::blocks, StageRecompute::blocks, StageRecompute::blocks},
+      .recompute = {StageRecompute::full, StageRecompute::full, StageRecompute::full, StageRecompute::full},
       .schedule = PipelineSchedule::interleaved,
       .zero = 1};
   CHECK(megatron_of(interleaved, kGround).lost.empty());
@@ -191,11 +191,15 @@ TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, e
           rest,
       "train.sh", kGround);
   CHECK(block.notes.empty());
-  CHECK(block.file.plan.recompute == std::vector<StageRecomputation>(2, {StageRecompute::blocks, 2}));
+  CHECK(block.file.plan.recompute == std::vector<StageRecomputation>(2, {StageRecompute::full, 2}));
   ParallelPlan said = block.file.plan;
   said.cuts = {4};
   CHECK(contains(megatron_of(said, kGround).text,
                  "--recompute-granularity full --recompute-method block --recompute-num-layers 2"));
+  CHECK(megatron_of(said, kGround).lost.empty());
+  said.recompute.assign(2, StageRecompute::blocks);
+  CHECK(contains(megatron_of(said, kGround).text, "--recompute-granularity full --recompute-method uniform"));
+  CHECK(contains(megatron_of(said, kGround).lost.front().c_str(), "Megatron also repeats ops"));
   said.recompute[1] = StageRecompute::no;
   CHECK(contains(megatron_of(said, kGround).lost.front().c_str(), "recomputation of 1 of 2 stages"));
   const ForeignPlan context =

@@ -564,6 +564,46 @@ TEST_CASE("attention computed again takes less time than blocks, and leaves less
   CHECK(costs.layer(1, 2, {2}).scores.count == costs.layer(1, 2, {1}).scores.count / 2);
 }
 
+TEST_CASE("a block recomputed in full repeats its forward pass, otherwise only what the backward pass reads") {
+  // Llama has no dropout, so the backward pass reads neither the last product of a layer nor the sum behind it.
+  const Problem problem{
+      training_graph(make_network("llama2_7b:batch=4,seq=64,layers=3,hidden=64,heads=4,kv_heads=4,inner=128,"
+                                  "vocabulary=100")),
+      make_cluster(preset_cluster("4xA100")), CostModel::roofline()};
+  struct Work {
+    std::int64_t forward = 0, again = 0;  // FLOPs
+  };
+  const auto of_layers = [](const Graph& graph) {
+    Work work;
+    for (const OpId op : graph.ops()) {
+      if (!graph.layer(op).starts_with("layers.")) continue;
+      if (graph.phase(op) == Phase::forward) work.forward += graph.flops(op).count;
+      if (graph.name(op).ends_with("/again")) work.again += graph.flops(op).count;
+    }
+    return work;
+  };
+  for (const std::size_t tensor : {1u, 2u})
+    for (const std::size_t zero : {0u, 3u}) {
+      CAPTURE(tensor);
+      CAPTURE(zero);
+      ParallelPlan plan{.data = 4 / tensor, .tensor = tensor, .sequence = tensor > 1, .microbatch = 1, .zero = zero};
+      const auto placed = [&](StageRecompute what) {
+        plan.recompute = {what};
+        return place_by_plan(problem, plan, {.batch = 4});
+      };
+      const Schedule blocks = placed(StageRecompute::blocks), full = placed(StageRecompute::full);
+      const Problem rewritten = apply_rewrites(problem, full.rewrites);
+      const Work whole = of_layers(rewritten.graph()),
+                 read = of_layers(apply_rewrites(problem, blocks.rewrites).graph());
+      CHECK(whole.again == whole.forward);
+      // On each of three layers, the product of 128 x 64 and the sum of 64 features; 4 x 64 rows in all.
+      CHECK(whole.again - read.again == 3 * 4 * 64 * (2 * 128 * 64 + 64));
+      CHECK(simulate(problem, full).makespan > simulate(problem, blocks).makespan);
+      for (const OpId op : rewritten.graph().ops())
+        CHECK_FALSE(rewritten.graph().name(op).starts_with("head/linear/again"));
+    }
+}
+
 TEST_CASE("blocks are computed again by replicas that share a sequence, whatever they exchange") {
   // In a ring, keys and values of the backward pass come from a neighbour that has recomputed its own block.
   const Problem problem{

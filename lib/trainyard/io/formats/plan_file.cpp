@@ -42,13 +42,14 @@ DeviceOrder read_order(const JsonValue& value, FindingList& findings) {
   return DeviceOrder::given;
 }
 
-/// Reads true, false, "attention", a number of blocks, or {"attention": number of blocks}.
+/// Reads true, false, "attention", "full", a number of blocks, {"attention": number}, or {"full": number}.
 StageRecomputation read_recompute(const JsonValue& value, FindingList& findings) {
   if (value.kind() == JsonKind::string) {
     if (value.text() == "attention") return StageRecompute::attention;
-    findings.add(
-        value.begin_offset(), "recompute", fmt::format("unknown recomputation \"{}\"", value.text()),
-        "give true for all blocks of the stage, a number of blocks, or \"attention\" for only their attention scores");
+    if (value.text() == "full") return StageRecompute::full;
+    findings.add(value.begin_offset(), "recompute", fmt::format("unknown recomputation \"{}\"", value.text()),
+                 "give true for all blocks of the stage, a number of blocks, \"attention\" for only their attention "
+                 "scores, or \"full\" for all their ops, as Megatron-LM does");
     return StageRecompute::no;
   }
   if (value.kind() == JsonKind::number) {
@@ -59,10 +60,12 @@ StageRecomputation read_recompute(const JsonValue& value, FindingList& findings)
   if (value.kind() == JsonKind::object) {
     ObjectReader reader{value, "what a stage recomputes", findings};
     std::int64_t blocks = 0;
-    if (const auto attention = reader.required("attention"))
-      read_count(*attention, blocks, "layers", "recompute", findings);
+    const auto full = reader.get("full");
+    if (const auto count = full ? full : reader.required("attention"))
+      read_count(*count, blocks, "layers", "recompute", findings);
     reader.check_unknown_keys();
-    return {StageRecompute::attention, static_cast<std::size_t>(std::max<std::int64_t>(blocks, 0))};
+    return {full ? StageRecompute::full : StageRecompute::attention,
+            static_cast<std::size_t>(std::max<std::int64_t>(blocks, 0))};
   }
   bool again = false;
   read(value, again, findings);
@@ -70,9 +73,10 @@ StageRecomputation read_recompute(const JsonValue& value, FindingList& findings)
 }
 
 std::string text_of(const StageRecomputation& recompute) {
-  const bool attention = recompute.what == StageRecompute::attention;
-  if (recompute.layers == StageRecomputation::kAll) return attention ? "\"attention\"" : "true";
-  return attention ? fmt::format("{{\"attention\": {}}}", recompute.layers) : fmt::to_string(recompute.layers);
+  const bool all = recompute.layers == StageRecomputation::kAll;
+  if (recompute.what == StageRecompute::blocks) return all ? "true" : fmt::to_string(recompute.layers);
+  const char* what = recompute.what == StageRecompute::full ? "full" : "attention";
+  return all ? fmt::format("\"{}\"", what) : fmt::format("{{\"{}\": {}}}", what, recompute.layers);
 }
 
 bool recomputes(const ParallelPlan& plan) { return plan.recomputing(StageRecompute::no) < plan.recompute.size(); }

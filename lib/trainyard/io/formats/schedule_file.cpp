@@ -276,6 +276,7 @@ std::vector<Rewrite> read_rewrites(const JsonValue& list, FindingList& findings)
     } else if (const auto ops = reader.get("recompute")) {
       Recompute again;
       read(*ops, again.ops, findings);
+      if (const auto also = reader.get("also")) read(*also, again.also, findings);
       rewrites.emplace_back(std::move(again));
     } else {
       rewrites.emplace_back(read_split(reader, findings));
@@ -367,6 +368,10 @@ void append_rewrite(std::string& out, const StageMeshes& meshes) {
 void append_rewrite(std::string& out, const Recompute& again) {
   out += "{\"recompute\": ";
   append_names(out, again.ops);
+  if (!again.also.empty()) {
+    out += ", \"also\": ";
+    append_names(out, again.also);
+  }
   out += '}';
 }
 

@@ -37,6 +37,8 @@ ForeignPlan parse_own(std::string_view text, const std::string& name, const Plan
                                                counted(plan.recompute[s].layers, "block"), blocks),
                         .help = plan.recompute[s].what == StageRecompute::attention
                                     ? "give \"attention\" to recompute the scores of all blocks"
+                                : plan.recompute[s].what == StageRecompute::full
+                                    ? "give \"full\" to recompute all blocks in full"
                                     : "give true to recompute all blocks",
                         .pointer = fmt::format("/stages/{}/recompute", s)});
   }

@@ -13,6 +13,7 @@
 #include "trainyard/core/error.hpp"
 #include "trainyard/io/frameworks/megatron_layout.hpp"
 #include "trainyard/io/input_text.hpp"
+#include "trainyard/place/kit/layers.hpp"
 
 namespace trainyard {
 namespace {
@@ -143,14 +144,6 @@ struct DecoderLayers {
   std::size_t count() const { return end - begin; }
 };
 
-/// The block's name without the number at its end: "h." for "h.11"; empty if it has none.
-std::string_view stem_of(std::string_view block) {
-  std::size_t digits = 0;
-  while (digits < block.size() && block[block.size() - 1 - digits] >= '0' && block[block.size() - 1 - digits] <= '9')
-    ++digits;
-  return digits == 0 ? std::string_view{} : block.substr(0, block.size() - digits);
-}
-
 /// The runs of numbered blocks, with their stems.
 std::vector<std::pair<std::string_view, DecoderLayers>> numbered_runs(const std::vector<std::string>& blocks) {
   std::vector<std::pair<std::string_view, DecoderLayers>> runs;
@@ -239,9 +232,9 @@ void read_recompute(const Arguments& given, ParallelPlan& plan, std::vector<std:
   const std::string granularity =
       given.has("recompute-activations") ? "selective" : given.word("recompute-granularity", {"full", "selective"});
   if (granularity == "full" && given.word("recompute-method", {"uniform", "block"}) == "block") {
-    plan.recompute.assign(plan.stages(), {StageRecompute::blocks, given.count("recompute-num-layers").value_or(1)});
+    plan.recompute.assign(plan.stages(), {StageRecompute::full, given.count("recompute-num-layers").value_or(1)});
   } else if (granularity == "full") {
-    plan.recompute.assign(plan.stages(), StageRecompute::blocks);
+    plan.recompute.assign(plan.stages(), StageRecompute::full);
     if (given.count("recompute-num-layers").value_or(1) > 1)
       notes.emplace_back(
           "--recompute-num-layers: a plan recomputes each layer from its own inputs, not several layers together");
@@ -402,15 +395,20 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
   const bool alike = std::ranges::all_of(
       plan.recompute, [&](const StageRecomputation& each) { return each == plan.recompute.front(); });
   const bool whole = alike && !plan.recompute.empty() && plan.recompute.front().layers == StageRecomputation::kAll;
-  if (whole && plan.recompute.front().what == StageRecompute::blocks)
+  const auto what = alike && !plan.recompute.empty() ? plan.recompute.front().what : StageRecompute::no;
+  const bool blocks = what == StageRecompute::blocks || what == StageRecompute::full;
+  if (blocks && whole)
     text += " \\\n  --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
-  else if (alike && !whole && plan.recomputing(StageRecompute::blocks) > 0)
+  else if (blocks)
     text += fmt::format(" \\\n  --recompute-granularity full --recompute-method block --recompute-num-layers {}",
                         plan.recompute.front().layers);
-  else if (whole && plan.recompute.front().what == StageRecompute::attention)
+  else if (whole && what == StageRecompute::attention)
     text += " \\\n  --recompute-granularity selective";
   else
     add_lost_recompute(plan, said.lost);
+  if (what == StageRecompute::blocks)
+    said.lost.emplace_back(
+        "what recomputation leaves out: Megatron also repeats ops that the backward pass does not read");
   text += "\n";
   add_lost_slices_and_order(plan, said.lost);
 

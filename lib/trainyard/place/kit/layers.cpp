@@ -32,6 +32,13 @@ OpId first_reader(const Graph& graph, OpId op, const IdMap<OpId, std::size_t>& p
 
 std::string_view block_of(std::string_view layer) { return layer.substr(0, layer.find('/')); }
 
+std::string_view stem_of(std::string_view block) {
+  std::size_t digits = 0;
+  while (digits < block.size() && block[block.size() - 1 - digits] >= '0' && block[block.size() - 1 - digits] <= '9')
+    ++digits;
+  return digits == 0 ? std::string_view{} : block.substr(0, block.size() - digits);
+}
+
 Layers find_layers(const Graph& graph) {
   const auto& order = graph.topological_order();
   IdMap<OpId, std::size_t> position(graph.op_count());

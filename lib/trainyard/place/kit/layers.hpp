@@ -31,4 +31,7 @@ Layers find_layers(const Graph& graph);
 /// The block of a layer, the name up to the first slash: "mixed_5b" for "mixed_5b/branch3x3".
 std::string_view block_of(std::string_view layer);
 
+/// The block's name without the number at its end: "h." for "h.11"; empty if it has none.
+std::string_view stem_of(std::string_view block);
+
 }  // namespace trainyard

@@ -29,7 +29,7 @@ void archive_fields(Archive& archive, StageMeshes& meshes) {
 }
 template <class Archive>
 void archive_fields(Archive& archive, Recompute& recompute) {
-  archive(recompute.ops);
+  archive(recompute.ops, recompute.also);
 }
 template <class Archive>
 void archive_fields(Archive& archive, Offload& away) {

@@ -286,6 +286,19 @@ class Planning {
     ranks.original = std::move(original);
   }
 
+  /// Divides the ops of segments with `also` between both: `again` keeps those that the backward pass reads.
+  static void keep_apart(const Graph& graph, std::vector<std::vector<OpId>>& again,
+                         std::vector<std::vector<OpId>>& also) {
+    if (std::ranges::all_of(also, [](const auto& segment) { return segment.empty(); })) return;
+    const IdMap<OpId, bool> has_copy = repeated_ops(graph, again).has_copy;
+    for (std::size_t s = 0; s < again.size(); ++s) {
+      if (also[s].empty()) continue;
+      std::erase_if(also[s], [&](OpId op) { return has_copy[op]; });
+      std::erase_if(again[s], [&](OpId op) { return !has_copy[op]; });
+      if (again[s].empty()) also[s].clear();
+    }
+  }
+
   PlannedGraph rewritten() {
     PlannedGraph planned;
     const RankedGraph copies = plan_.degrees.empty() ? on_ranks(planned.rewrites) : on_meshes(planned.rewrites);
@@ -308,15 +321,22 @@ class Planning {
       if (at == again.size()) again.emplace_back();
       again[at].push_back(op);
     }
-    for (const auto& [part, at] : number)
-      leave_results(copies.graph, again[at], [&, own = part](OpId reader) { return part_of(reader) == own; });
-    std::erase_if(again, [](const auto& segment) { return segment.empty(); });
-    for (const auto& segment : again) {
-      Recompute named;
-      for (const OpId op : segment) named.ops.emplace_back(copies.graph.name(op));
-      planned.rewrites.emplace_back(std::move(named));
+    std::vector<std::vector<OpId>> also(again.size());  // run again too, though the backward pass does not read them
+    for (const auto& [part, at] : number) {
+      const auto is_own = [&, own = part](OpId op) { return part_of(op) == own; };
+      const bool full = plan_.recompute[layers_.of[copies.original[again[at].front()]]] == StageRecompute::full;
+      if (full && !stem_of(std::get<2>(part)).empty()) also[at] = again[at];
+      leave_results(copies.graph, again[at], is_own);
     }
-    const RecomputingGraph recomputing = recompute(copies.graph, again);
+    keep_apart(copies.graph, again, also);
+    const auto names = [&](const std::vector<OpId>& ops) {
+      std::vector<std::string> list;
+      for (const OpId op : ops) list.emplace_back(copies.graph.name(op));
+      return list;
+    };
+    for (std::size_t s = 0; s < again.size(); ++s)
+      if (!again[s].empty()) planned.rewrites.emplace_back(Recompute{names(again[s]), names(also[s])});
+    const RecomputingGraph recomputing = recompute(copies.graph, again, also);
     checkpoint_();
     const std::size_t parts = plan_.microbatches * plan_.slices, at_once = by_priority() ? plan_.slices : 0;
     if (parts > 1) {

@@ -499,7 +499,7 @@ std::vector<Rewrite> random_layout(const TrainingStep& step, std::size_t devices
       if (graph.phase(op) == Phase::forward && graph.parameter_bytes(op).count == 0 && !graph.collective(op) &&
           graph.type(op) != "Input" && graph.type(op) != "Relay" && graph.type(op) != "Reduce" &&
           graph.type(op) != "Variable" && random.below(4) == 0)
-        again.ops.emplace_back(graph.name(op));
+        (random.below(4) == 0 ? again.also : again.ops).emplace_back(graph.name(op));
     if (!again.ops.empty()) layout.emplace_back(std::move(again));
   }
   return layout;
