@@ -428,9 +428,16 @@ TEST_CASE("replicas that hold different experts add up the rest alone, and hold 
   const ParallelPlan four{.data = 4, .microbatch = 1, .experts = 2};
   CHECK(run_plan(costs, four).step == Nanoseconds{600 + 14 + 108 + 2000 + 24});
   for (const ParallelPlan& plan : {two, sharing, four}) CHECK(plan_bound(costs, plan) <= run_plan(costs, plan).step);
-  CHECK(refusal(costs, {.data = 4, .zero = 1, .experts = 2}) ==
-        "ZeRO 1 is not modelled if replicas hold the same experts (2 replicas for each expert): use ZeRO stage 0, or "
-        "experts 4");
+  // Two replicas divide the 48 bytes of state of their experts, and four the other 64.
+  ParallelPlan pairs = four;
+  pairs.zero = 1;
+  CHECK(run_plan(costs, pairs).step == run_plan(costs, four).step);
+  CHECK(run_plan(costs, four).peaks == std::vector{Bytes{112 + 112 + 40}});
+  CHECK(run_plan(costs, pairs).peaks == std::vector{Bytes{112 + 16 + 24 + 40}});
+  CHECK(plan_bound(costs, pairs) <= run_plan(costs, pairs).step);
+  CHECK(refusal(costs, {.data = 4, .zero = 2, .experts = 2}) ==
+        "ZeRO 2 is not modelled if replicas hold the same experts (2 replicas for each expert): use ZeRO stage 0 or 1, "
+        "or experts 4");
   CHECK(refusal(costs, {.data = 4, .experts = 4}) ==
         "the experts cannot be divided equally among 4 replicas: set experts to one of: 1, 2");
   costs.memory = Bytes{280};  // too little for all experts of both layers

@@ -134,6 +134,45 @@ TEST_CASE("a mixture has two all-to-alls in each pass, and its experts' gradient
   }
 }
 
+TEST_CASE("with ZeRO 1, two replicas divide the state of the experts that they hold, and all four that of the rest") {
+  const Graph whole = mixture(4);
+  std::int64_t shared = 0, of_experts = 0;
+  for (const OpId op : whole.ops())
+    (std::string{whole.name(op)}.find("/experts") == std::string::npos ? shared : of_experts) +=
+        whole.parameter_bytes(op).count;
+  const std::string of_four = std::to_string(shared) + " of 4", of_two = std::to_string(of_experts / 2) + " of 2";
+  const Graph pairs = spread(whole, 4, 2, Collective::whole, 1);
+  CHECK(collectives(pairs) == std::map<std::string, int>{{"all-to-all 1024 of 2", 2 * 2 * 4},
+                                                         {"reduce-scatter " + of_four, 1},
+                                                         {"all-gather " + of_four, 1},
+                                                         {"reduce-scatter " + of_two, 2},
+                                                         {"all-gather " + of_two, 2}});
+  for (const Collective collective : {Collective::whole, Collective::ring}) {
+    const Graph graph = spread(whole, 4, 2, collective, 1);
+    std::map<char, std::int64_t> weights, state;  // by replica, the last character of names
+    for (const OpId op : graph.ops()) {
+      weights[graph.name(op).back()] += graph.parameter_bytes(op).count;
+      state[graph.name(op).back()] += graph.state_bytes(op).count;
+    }
+    std::int64_t all = 0;
+    for (const char replica : {'1', '2', '3', '4'}) {
+      CHECK(weights[replica] == shared + of_experts / 2);
+      // Adam has two numbers per parameter.
+      CHECK(static_cast<double>(state[replica]) ==
+            doctest::Approx(static_cast<double>(2 * (shared / 4 + of_experts / 4))).epsilon(0.001));
+      all += state[replica];
+    }
+    CHECK(all == 2 * (shared + of_experts));
+    // Replicas 2 and 4 update halves of the 4 x 16 x 24 numbers that they both hold, 1 and 3 of the others.
+    const OpId update = op_named(graph, "layers.1/experts.weight/update@4");
+    CHECK(graph.flops(update).value ==
+          doctest::Approx(graph.flops(op_named(graph, "layers.1/experts.weight/update@1")).value));
+    CHECK(inputs_of(graph, "layers.1/experts.weight/update@4").front().starts_with("reduce-scatter/"));
+    CHECK(inputs_of(graph, "layers.1/experts.weight/update@4").front().ends_with(".1/sum@2"));
+    CHECK(inputs_of(graph, "layers.1/experts.weight/update@1").front().ends_with(".0/sum@1"));
+  }
+}
+
 TEST_CASE("as sends, each rank of an all-to-all keeps its part and sends one to each other") {
   const Graph four = spread(mixture(4), 4, 4, Collective::ring);
   // A sample's 16 rows of 64 bytes: 256 bytes to each rank, including the sender.
@@ -190,8 +229,8 @@ TEST_CASE("experts are refused where they cannot be shared") {
         "experts: the graph has no experts to divide among replicas");
   CHECK(code(graph, {.replicas = 2, .experts = 2}) ==
         "experts: with a parameter server, replicas cannot hold different experts");
-  CHECK(code(graph, {.replicas = 4, .collective = Collective::ring, .zero = 1, .experts = 2}) ==
-        "experts: ZeRO 1 is not modelled if several replicas, here 2, hold the same experts");
+  CHECK(code(graph, {.replicas = 4, .collective = Collective::ring, .zero = 2, .experts = 2}) ==
+        "experts: ZeRO 2 is not modelled if several replicas, here 2, hold the same experts");
 }
 
 TEST_CASE("tensor parallelism divides the products of experts, and neither their router nor their tokens") {

@@ -100,7 +100,7 @@ class LeastStep {
       weights += layer.weights - layer.expert_weights;
       all.push_back(m * (passes.back() + number(layer.weight_gradient)) + (m - 1) * number(layer.accumulation));
       resident += static_cast<double>(layer.weights.count) * copies;
-      resident += static_cast<double>(layer.expert_state.count);
+      resident += static_cast<double>(layer.expert_state.count) / static_cast<double>(shards.expert_state);
       state += static_cast<double>((layer.state - layer.expert_state).count);
       saved += layer.saved;
       of_ops.add(layer, work.scores_again, work.again);

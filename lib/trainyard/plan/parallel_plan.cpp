@@ -215,7 +215,7 @@ class PlanEvents {
   Nanoseconds time_of_update(std::size_t device, const Gradients& weights) const {
     const std::size_t kind = degrees_[device].kind;
     Nanoseconds time = weights.launches + costs_.update(weights.dense, plan_.shards(device).state, kind);
-    if (weights.experts > Bytes{0}) time += costs_.update(weights.experts, 1, kind);
+    if (weights.experts > Bytes{0}) time += costs_.update(weights.experts, plan_.shards(device).expert_state, kind);
     return time;
   }
   Bytes bucket() const { return plan_.bucket > Bytes{0} ? plan_.bucket : costs_.bucket; }
@@ -382,7 +382,7 @@ class PlanEvents {
       in_transit = std::max(in_transit, each.gathered + (by_layer ? Bytes{0} : each.to_scatter));
     }
     run_.peaks[device] = dense + (several ? 2 : 1) * weights.experts + in_transit +
-                         shared_state(state, expert_state, shards.state) + most + working;
+                         shared_state(state, expert_state, shards) + most + working;
   }
 
   const PlanCosts& costs_;

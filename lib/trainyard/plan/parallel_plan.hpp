@@ -18,9 +18,9 @@
 namespace trainyard {
 
 /// What is recomputed before the backward pass: nothing; the scores of attention alone (attention_scores); each block
-/// of layers (block_of) from its input; each block, and in numbered ones ("h.3") also the ops whose results the backward
-/// pass does not read, as Megatron-LM and DeepSpeed do; the whole stage from its input. Plan search never chooses `full`
-/// and `stages`.
+/// of layers (block_of) from its input; each block, and in numbered ones ("h.3") also the ops whose results the
+/// backward pass does not read, as Megatron-LM and DeepSpeed do; the whole stage from its input. Plan search never
+/// chooses `full` and `stages`.
 enum class StageRecompute : std::uint8_t { no, attention, blocks, full, stages };
 
 /// Recomputation of a stage: its first `layers` layers (all of them if it has no more) recompute `what`.
@@ -67,9 +67,13 @@ enum class DeviceOrder : std::uint8_t { given, best_first, best_last };
 std::string_view name_of(DeviceOrder order);
 
 /// Number of replicas that divide a stage's optimizer state (ZeRO 1 and above), gradients (2 and above), weights (3).
+/// If groups of `experts` replicas hold different experts, the replicas with the same experts divide their state.
 struct Shards {
-  Shards(std::size_t zero, std::size_t replicas)
-      : state(zero >= 1 ? replicas : 1), gradients(zero >= 2 ? replicas : 1), weights(zero >= 3 ? replicas : 1) {}
+  Shards(std::size_t zero, std::size_t replicas, std::size_t experts = 1)
+      : state(zero >= 1 ? replicas : 1),
+        gradients(zero >= 2 ? replicas : 1),
+        weights(zero >= 3 ? replicas : 1),
+        expert_state(state > 1 ? replicas / experts : 1) {}
 
   /// Time to accumulate a microbatch's gradients, or a replica's share of them; `whole` is the time for all.
   Nanoseconds accumulation(Nanoseconds whole) const {
@@ -80,7 +84,7 @@ struct Shards {
     return 1 / static_cast<double>(weights) + (with_gradients ? 1 / static_cast<double>(gradients) : 0);
   }
 
-  std::size_t state, gradients, weights;
+  std::size_t state, gradients, weights, expert_state;
 };
 
 /// A plan that trains a chain of layers on many devices. The batch is divided into d shares; c context ranks divide
@@ -129,7 +133,7 @@ struct ParallelPlan {
     return replicas() > 1 || std::ranges::any_of(degrees, [](const StageDegrees& each) { return each.data > 1; });
   }
   /// ZeRO shards of the stages of device i in the row.
-  Shards shards(std::size_t i = 0) const { return {zero, degrees.empty() ? replicas() : degrees[i].data}; }
+  Shards shards(std::size_t i = 0) const { return {zero, degrees.empty() ? replicas() : degrees[i].data, experts}; }
   /// Samples of a microbatch that a replica of device i in the row computes.
   std::size_t samples_of(std::size_t i) const { return degrees.empty() ? microbatch : microbatch / degrees[i].data; }
   /// First of the devices that device i in the row stands for.

@@ -131,7 +131,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
     of_experts += layer.expert_weights;
     resident += copies * static_cast<double>(layer.weights.count);
     state += static_cast<double>((layer.state - layer.expert_state).count);
-    resident += static_cast<double>(layer.expert_state.count);
+    resident += static_cast<double>(layer.expert_state.count) / static_cast<double>(shards.expert_state);
     saved += static_cast<double>(layer.saved.count);
     releases.add(layer);
   }
@@ -158,7 +158,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
     end += least;
   }
   end += costs.update(weights - of_experts, shards.state, 0);
-  if (of_experts > Bytes{0}) end += costs.update(of_experts, 1, 0);
+  if (of_experts > Bytes{0}) end += costs.update(of_experts, shards.expert_state, 0);
   const auto parts = static_cast<double>(m), row = static_cast<double>(p);
   const double passes = splits_backward(like.schedule) ? whole : whole + gradients;
   const double fill = least_fill(std::move(forward), p);

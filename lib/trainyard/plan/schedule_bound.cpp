@@ -87,8 +87,9 @@ class BoundOfSchedule {
     if (rules.own_sums.empty()) sums_.of_stage = 0;
     const std::vector<StageRecompute> levels = recompute_levels(costs, layers);
     const auto number = [](auto quantity) { return static_cast<double>(quantity.count); };
-    const auto held = [&](Bytes all, Bytes of_experts, std::size_t shards) {
-      return number(all - of_experts) / static_cast<double>(shards) + number(of_experts);
+    const auto held = [&](Bytes all, Bytes of_experts, std::size_t shards, std::size_t expert_shards = 1) {
+      return number(all - of_experts) / static_cast<double>(shards) +
+             number(of_experts) / static_cast<double>(expert_shards);
     };
     const Shards shards = like.shards();
     for (const LayerCost& layer : layers) {
@@ -99,7 +100,7 @@ class BoundOfSchedule {
                                     : dense * number(layer.weights - layer.expert_weights) +
                                           experts * number(layer.expert_weights) + number(layer.launches),
                        .resident = held(layer.weights, layer.expert_weights, shards.weights) +
-                                   held(layer.state, layer.expert_state, shards.state),
+                                   held(layer.state, layer.expert_state, shards.state, shards.expert_state),
                        .gradients = held(layer.weights, layer.expert_weights, shards.gradients)};
       for (const StageRecompute level : levels)
         times.levels.push_back({number(again_of(layer, level)), number(held_of(layer, level))});
@@ -247,7 +248,7 @@ class BoundOfSchedule {
     if (with_sums && like_.replicas() > 1)
       dense += least([&](std::size_t i) { return sum_behind(costs_, like_, i, weights); });
     if (of_experts > Bytes{0}) {
-      experts = costs_.update(of_experts, 1, 0);
+      experts = costs_.update(of_experts, like_.shards().expert_state, 0);
       if (with_sums && like_.replicas() > like_.experts)
         experts += least([&](std::size_t i) { return costs_.expert_all_reduce(like_, i, of_experts); });
     }

@@ -26,10 +26,13 @@ inline Bytes sent_bytes(Bytes bytes, std::size_t have, std::size_t take) {
   return take < have ? Bytes{bytes.count * static_cast<std::int64_t>(have) / static_cast<std::int64_t>(take)} : bytes;
 }
 
-/// Optimizer state that each of `shards` replicas holds: its rounded share of the dense state, and its experts' state.
-inline Bytes shared_state(Bytes state, Bytes of_experts, std::size_t shards) {
-  const auto parts = static_cast<std::int64_t>(shards);
-  return Bytes{(2 * (state - of_experts).count + parts) / (2 * parts)} + of_experts;
+/// Optimizer state that a replica holds: its rounded shares of the dense state and of its experts' state.
+inline Bytes shared_state(Bytes state, Bytes of_experts, const Shards& shards) {
+  const auto share = [](Bytes whole, std::size_t replicas) {
+    const auto parts = static_cast<std::int64_t>(replicas);
+    return Bytes{(2 * whole.count + parts) / (2 * parts)};
+  };
+  return share(state - of_experts, shards.state) + share(of_experts, shards.expert_state);
 }
 
 /// Peak memory of a backward task, beyond the activations of all microbatches in flight at its start. When the task
@@ -123,7 +126,7 @@ struct StageCost {
                             : several || !backward_memory ? weights + peak.later
                                                           : peak.only;
     return share(shards.weights) + gradients + 2 * copied_weights +
-           shared_state(state + copied_state, expert_state, shards.state) + static_cast<std::int64_t>(in_flight) * held;
+           shared_state(state + copied_state, expert_state, shards) + static_cast<std::int64_t>(in_flight) * held;
   }
 
  private:

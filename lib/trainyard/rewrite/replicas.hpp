@@ -35,6 +35,12 @@ class Replicas {
   std::string name_in(std::size_t bucket, std::string_view what) const;
   std::string fetch_name(Phase phase, std::size_t bucket) const;
 
+  /// Number of slices of the bucket's weights. Replica r has slice r % slices, as its rank r / slices.
+  std::size_t slices(const Bucket& bucket) const { return bucket.of_experts ? spread_ : 1; }
+  std::string slice_name(std::size_t bucket, std::string_view what, std::size_t slice) const;
+  /// Name of what a bucket's collective `what` makes in a step on a replica.
+  std::string step_name(std::size_t bucket, std::string_view what, std::string_view step, std::size_t replica) const;
+
   bool is_whole() const { return options_.collective == Collective::whole; }
   bool folds() const { return options_.fold > 0; }
   /// Distance in devices from a replica that is built to the next one.
@@ -58,7 +64,11 @@ class Replicas {
   /// `members`: the replicas that are the ranks of the collective.
   void add(const CollectiveOps& collective, const std::vector<std::size_t>& members, OpId original,
            ReplicaCollective note);
-  void add(const CollectiveOps& collective, const Bucket& bucket, ReplicaCollective::Of of);
+  /// A collective of `members` that is not of gradients.
+  void add(const CollectiveOps& collective, const Bucket& bucket, const std::vector<std::size_t>& members,
+           ReplicaCollective::Of of);
+  /// The replicas that are built and have this slice of the bucket.
+  std::vector<std::size_t> members_of(const Bucket& bucket, std::size_t slice = 0) const;
   /// The copy of an op for a replica.
   OpSpec copy(OpId op, std::size_t replica) const;
   /// Whether copies of the op differ only in their share of the batch and in their names.
@@ -75,7 +85,8 @@ class Replicas {
   void add_gradients(std::size_t bucket);
   template <class Fill>
   std::vector<ArrayParts> gather_shares(CollectiveOps& ops, const Bucket& bucket,
-                                        const std::vector<OutputSpec>& outputs, const Fill& fill);
+                                        const std::vector<std::size_t>& members, const std::vector<OutputSpec>& outputs,
+                                        const Fill& fill);
   void gather_weights(std::size_t bucket);
   void fetch_weights(std::size_t bucket);
 

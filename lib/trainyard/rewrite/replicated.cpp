@@ -46,6 +46,19 @@ std::string Replicas::copy_of(std::string_view name, std::size_t replica) {
 std::string Replicas::name_in(std::size_t bucket, std::string_view what) const {
   return fmt::format("{}{}/{}", buckets_.buckets[bucket].model, what, first_bucket_ + bucket);
 }
+std::string Replicas::slice_name(std::size_t bucket, std::string_view what, std::size_t slice) const {
+  return name_in(bucket, what) + (buckets_.buckets[bucket].of_experts ? fmt::format(".{}", slice) : "");
+}
+std::string Replicas::step_name(std::size_t bucket, std::string_view what, std::string_view step,
+                                std::size_t replica) const {
+  const std::size_t apart = slices(buckets_.buckets[bucket]);
+  return copy_of(fmt::format("{}/{}", slice_name(bucket, what, replica % apart), step), replica / apart);
+}
+std::vector<std::size_t> Replicas::members_of(const Bucket& bucket, std::size_t slice) const {
+  std::vector<std::size_t> members;
+  for (std::size_t r = slice; r < made_; r += slices(bucket)) members.push_back(r);
+  return members;
+}
 std::string Replicas::fetch_name(Phase phase, std::size_t bucket) const {
   return name_in(bucket, phase == Phase::forward ? "fetch/forward" : "fetch/backward");
 }
@@ -117,17 +130,16 @@ void Replicas::add(const CollectiveOps& collective, const std::vector<std::size_
   for (std::size_t i = 0; i < collective.ops().size(); ++i)
     add(collective.ops()[i], members[collective.op_ranks()[i]], original);
 }
-/// Adds a collective of all replicas that is not of gradients.
-void Replicas::add(const CollectiveOps& collective, const Bucket& bucket, ReplicaCollective::Of of) {
-  std::vector<std::size_t> all(made_);
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  add(collective, all, buckets_.first_of(bucket).first,
+void Replicas::add(const CollectiveOps& collective, const Bucket& bucket, const std::vector<std::size_t>& members,
+                   ReplicaCollective::Of of) {
+  add(collective, members, buckets_.first_of(bucket).first,
       {of, CollectiveKind::all_gather, 0, 0, 0, buckets_.gradients(bucket)});
 }
 
 OpSpec Replicas::copy(OpId op, std::size_t replica) const {
   OpSpec spec = spec_of(graph_, op);
   const bool update = graph_.phase(op) == Phase::update;
+  const std::size_t apart = has_share_of_experts(op) ? spread_ : 1, part = replica / apart, parts = n_ / apart;
   if (!update) take_share(spec, graph_, op, use_, replica % parts_, parts_);
   if (has_share_of_experts(op)) take_experts(spec, graph_, op, use_, {replica % spread_, spread_}, parts_);
   if (context_.is_attention(op)) take_all_rows(spec, op, replica);
@@ -147,27 +159,26 @@ OpSpec Replicas::copy(OpId op, std::size_t replica) const {
       shared = shared || (update && sums_shares(graph_.producer(tensor)));
       continue;
     }
-    read(copy_of(name_in(bucket, "reduce-scatter") + "/sum", replica));
+    read(step_name(bucket, "reduce-scatter", "sum", replica));
     // The shares of other replicas stay until the update, although it does not read them.
     const bool holds = zero_ == 1 && bucket == buckets_.of(op);
-    if (holds && is_whole()) read(copy_of(name_in(bucket, "reduce-scatter") + "/ready", replica));
-    for (std::size_t part = 0; holds && !is_whole() && part < n_; ++part)
-      if (part != replica)
-        read(fmt::format("{}:{}", copy_of(name_in(bucket, "reduce-scatter") + "/gather", replica), part));
+    if (holds && is_whole()) read(step_name(bucket, "reduce-scatter", "ready", replica));
+    for (std::size_t other = 0; holds && !is_whole() && other < parts; ++other)
+      if (other != part) read(fmt::format("{}:{}", step_name(bucket, "reduce-scatter", "gather", replica), other));
     shared = true;
   }
   spec.inputs = std::move(inputs);
-  if (shared) take_part_of_work(spec, replica, n_);
+  if (shared) take_part_of_work(spec, part, parts);
   for (const OpId holder : use_.reads[op])
     if (is_sharded(holder)) {
       const std::string whole = copy_of(fetch_name(graph_.phase(op), buckets_.of(holder)), replica);
       if (std::ranges::find(spec.inputs, whole) == spec.inputs.end()) spec.inputs.push_back(whole);
     }
   if (is_sharded(op)) spec.parameter_bytes = Bytes{0};
-  if (shares_state(op)) spec.state_bytes = Bytes{share_of(spec.state_bytes.count, replica, n_)};
+  if (shares_state(op)) spec.state_bytes = Bytes{share_of(spec.state_bytes.count, part, parts)};
   for (OutputSpec& output : spec.outputs) {
     output.name = copy_of(output.name, replica);
-    if (sums_shares(op)) output.bytes = Bytes{share_of(output.bytes.count, replica, n_)};
+    if (sums_shares(op)) output.bytes = Bytes{share_of(output.bytes.count, part, parts)};
   }
   if (buckets_.turn[op] != kNone) spec.after.push_back(turn_name(buckets_.turn[op]));
   for (std::string& earlier : spec.after) earlier = copy_of(earlier, replica);
@@ -216,24 +227,25 @@ OpId Replicas::last_maker(const std::vector<TensorId>& gradients) const {
 /// them.
 void Replicas::add_gradients(std::size_t b) {
   const Bucket& bucket = buckets_.buckets[b];
-  const std::size_t apart = bucket.of_experts ? spread_ : 1;
+  const std::size_t apart = slices(bucket);
   const bool shared = is_shared(b), each_microbatch = shared && zero_ >= 2;
   const CollectiveKind kind = shared ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   const std::vector<TensorId> gradients = buckets_.gradients(bucket);
   const std::vector<OpSpec> prototypes = ranks(b, each_microbatch ? Phase::backward : Phase::update);
   const OpId original = each_microbatch ? last_maker(gradients) : buckets_.first_of(bucket).first;
   for (std::size_t slice = 0; slice < (folds() ? 1 : apart); ++slice) {
-    const std::string name =
-        name_in(b, trainyard::name_of(kind)) + (bucket.of_experts ? fmt::format(".{}", slice) : "");
+    const std::string name = slice_name(b, trainyard::name_of(kind), slice);
     const Bytes bytes{share_of(bucket.bytes.count, slice, apart)};
-    std::vector<std::size_t> members;
+    const std::vector<std::size_t> members = members_of(bucket, slice);
+    std::vector<std::size_t> ranks(members.size());
+    std::iota(ranks.begin(), ranks.end(), std::size_t{0});
     std::vector<OpSpec> their;
     Names inputs;
     std::vector<OutputSpec> sums;
-    for (std::size_t r = slice; r < made_; r += apart) {
-      members.push_back(r);
+    for (const std::size_t r : members) {
       their.push_back(prototypes[r]);
-      sums.push_back({copy_of(name + "/sum", r), shared ? Bytes{share_of(bytes.count, r, n_)} : bytes});
+      sums.push_back({copy_of(name + "/sum", shared ? r / apart : r),
+                      shared ? Bytes{share_of(bytes.count, r / apart, n_ / apart)} : bytes});
       inputs.emplace_back();
       for (const TensorId tensor : gradients) inputs.back().push_back(copy_of(graph_.name(tensor), r));
     }
@@ -251,9 +263,9 @@ void Replicas::add_gradients(std::size_t b) {
     if (is_whole()) {
       parts = whole(ops, kind, bytes, inputs, sums, apart);
     } else if (shared) {
-      for (const std::size_t r : members) parts.push_back(ops.divide(r, "gather", inputs[r], bytes, n_));
-      const ArrayParts own = ops.reduce_scatter("step", members, parts);
-      for (const std::size_t r : members) ops.join(r, "sum", {own[r]});
+      for (const std::size_t i : ranks) parts.push_back(ops.divide(i, "gather", inputs[i], bytes, ranks.size()));
+      const ArrayParts own = ops.reduce_scatter("step", ranks, parts);
+      for (const std::size_t i : ranks) ops.join(i, "sum", {own[i]});
     } else {
       parts = ops.all_reduce(options_.collective, inputs, bytes, options_.per_node);
     }
@@ -268,53 +280,64 @@ void Replicas::add_gradients(std::size_t b) {
   }
 }
 
-/// All-gathers each replica's share of a bucket's weights. `fill` says what the op that sends a share waits for.
-/// `outputs`: names and sizes of the results of a whole collective, by replica.
+/// All-gathers the shares of a bucket's weights, or of a slice of them, among `members`. `fill` says what the op that
+/// sends a share waits for. `outputs`: names and sizes of the results of a whole collective, by member.
 template <class Fill>
 std::vector<ArrayParts> Replicas::gather_shares(CollectiveOps& ops, const Bucket& bucket,
+                                                const std::vector<std::size_t>& members,
                                                 const std::vector<OutputSpec>& outputs, const Fill& fill) {
+  const std::size_t apart = slices(bucket);
+  const Bytes bytes{share_of(bucket.parameters.count, members.front() % apart, apart)};
   ArrayParts parts;
-  std::vector<std::size_t> members;
-  for (std::size_t r = 0; r < made_; ++r) {
-    members.push_back(r);
-    OpSpec& own = ops.relay(r, "own");
+  std::vector<std::size_t> ranks;
+  for (const std::size_t r : members) {
+    ranks.push_back(r / apart);
+    OpSpec& own = ops.relay(r / apart, "own");
     fill(own, r);
-    parts.push_back({own.name, Bytes{share_of(bucket.parameters.count, r, n_)}});
+    parts.push_back({own.name, Bytes{share_of(bytes.count, r / apart, n_ / apart)}});
     own.outputs = {{own.name, parts.back().bytes}};
   }
-  if (!is_whole()) return ops.all_gather("step", members, parts);
+  if (!is_whole()) return ops.all_gather("step", ranks, parts);
   std::vector<std::vector<std::string>> inputs;
   for (const ArrayPart& part : parts) inputs.push_back({part.tensor});
-  return whole(ops, CollectiveKind::all_gather, bucket.parameters, inputs, outputs);
+  return whole(ops, CollectiveKind::all_gather, bytes, inputs, outputs, apart);
 }
 
 /// Stages 1 and 2: gathers the shares of updated weights once all updates of a bucket have ended.
 void Replicas::gather_weights(std::size_t b) {
   const Bucket& bucket = buckets_.buckets[b];
   if (bucket.parameters.count == 0) return;
-  CollectiveOps ops{name_in(b, "all-gather"), ranks(b, Phase::update)};
-  std::vector<OutputSpec> in_place;  // parameters are held for the whole step
-  for (std::size_t r = 0; r < made_; ++r)
-    in_place.push_back({copy_of(name_in(b, "all-gather") + "/done", r), Bytes{0}});
-  const auto all = gather_shares(ops, bucket, in_place, [&](OpSpec& own, std::size_t r) {
-    for (const std::size_t unit : bucket.units)
-      for (const OpId update : buckets_.units[unit].updates) own.after.push_back(copy_of(graph_.name(update), r));
-  });
-  // Gathered weights belong to every group, so that the next step waits for them.
-  for (std::size_t r = 0; r < made_; ++r)
-    for (const std::size_t unit : bucket.units) {
-      OpSpec& done = ops.relay(r, fmt::format("whole/{}", buckets_.units[unit].group));
-      done.colocate = copy_of(buckets_.units[unit].group, r);
-      for (std::size_t i = 0; i < all[r].size(); ++i)
-        // An op that passes a part on has the name of its tensor.
-        if (i != r || is_whole()) done.after.push_back(all[r][i].tensor);
+  const std::vector<OpSpec> prototypes = ranks(b, Phase::update);
+  for (std::size_t slice = 0; slice < (folds() ? 1 : slices(bucket)); ++slice) {
+    const std::vector<std::size_t> members = members_of(bucket, slice);
+    std::vector<OpSpec> their;
+    std::vector<OutputSpec> in_place;  // parameters are held for the whole step
+    for (const std::size_t r : members) {
+      their.push_back(prototypes[r]);
+      in_place.push_back({step_name(b, "all-gather", "done", r), Bytes{0}});
     }
-  add(ops, bucket, ReplicaCollective::Of::weights);
+    CollectiveOps ops{slice_name(b, "all-gather", slice), std::move(their)};
+    const auto all = gather_shares(ops, bucket, members, in_place, [&](OpSpec& own, std::size_t r) {
+      for (const std::size_t unit : bucket.units)
+        for (const OpId update : buckets_.units[unit].updates) own.after.push_back(copy_of(graph_.name(update), r));
+    });
+    // Gathered weights belong to every group, so that the next step waits for them.
+    for (std::size_t rank = 0; rank < members.size(); ++rank)
+      for (const std::size_t unit : bucket.units) {
+        OpSpec& done = ops.relay(rank, fmt::format("whole/{}", buckets_.units[unit].group));
+        done.colocate = copy_of(buckets_.units[unit].group, members[rank]);
+        for (std::size_t i = 0; i < all[rank].size(); ++i)
+          // An op that passes a part on has the name of its tensor.
+          if (i != rank || is_whole()) done.after.push_back(all[rank][i].tensor);
+      }
+    add(ops, bucket, members, ReplicaCollective::Of::weights);
+  }
 }
 
 /// Stage 3: the shares of weights that replicas hold, and the all-gathers that make the weights whole for each pass.
 void Replicas::fetch_weights(std::size_t b) {
   const Bucket& bucket = buckets_.buckets[b];
+  const std::vector<std::size_t> all_members = members_of(bucket);
   std::vector<std::string> shares;
   CollectiveOps held{name_in(b, "fetch/share"), ranks(b, Phase::forward)};
   for (std::size_t r = 0; r < made_; ++r) {
@@ -324,20 +347,21 @@ void Replicas::fetch_weights(std::size_t b) {
     share.outputs = {{share.name, Bytes{share_of(bucket.parameters.count, r, n_)}, true}};
     shares.push_back(share.name);
   }
-  add(held, bucket, ReplicaCollective::Of::share);
+  add(held, bucket, all_members, ReplicaCollective::Of::share);
   for (const int pass : {0, 1}) {
     if (bucket.readers[pass].empty()) continue;
     const Phase phase = pass == 0 ? Phase::forward : Phase::backward;
     CollectiveOps ops{fetch_name(phase, b), ranks(b, phase)};
     std::vector<OutputSpec> gathered;
     for (std::size_t r = 0; r < made_; ++r) gathered.push_back({copy_of(fetch_name(phase, b), r), bucket.parameters});
-    const auto all = gather_shares(ops, bucket, gathered, [&](OpSpec& own, std::size_t r) {
+    const auto all = gather_shares(ops, bucket, all_members, gathered, [&](OpSpec& own, std::size_t r) {
       own.inputs = {shares[r]};
       for (const OpId earlier : bucket.before[pass]) own.after.push_back(copy_of(graph_.name(earlier), r));
     });
     if (!is_whole())
       for (std::size_t r = 0; r < n_; ++r) ops.join(r, "whole", all[r], {gathered[r]});
-    add(ops, bucket, pass == 0 ? ReplicaCollective::Of::fetch_forward : ReplicaCollective::Of::fetch_backward);
+    add(ops, bucket, all_members,
+        pass == 0 ? ReplicaCollective::Of::fetch_forward : ReplicaCollective::Of::fetch_backward);
   }
 }
 
@@ -361,11 +385,11 @@ void check_experts(const Graph& graph, const Replicate& options) {
     if (count % e != 0)
       refuse("experts", fmt::format("{} cannot be divided equally among {} replicas", counted(count, "expert"), e),
              "take a number of replicas that divides the experts");
-  if (options.zero > 0 && e != options.replicas)
+  if (options.zero > 1 && e != options.replicas)
     refuse("experts",
            fmt::format("ZeRO {} is not modelled if several replicas, here {}, hold the same experts", options.zero,
                        options.replicas / e),
-           "take stage 0, or set experts to the number of replicas");
+           "take stage 0 or 1, or set experts to the number of replicas");
   if (options.collective == Collective::hierarchical && e != options.replicas)
     refuse("experts", "gradients of experts cannot be added hierarchically", "take the ring, or whole collectives");
   if (options.fold > 0 && options.classes.size() > 1)

@@ -66,11 +66,12 @@ class ReplicatedRecipe {
     std::vector<ValueId> values;
     std::vector<std::size_t> begins;  // first element of each value, and the end
     bool shared = false;              // each replica has its part of the sum
+    std::size_t apart = 1;            // distance between replicas that have parts of one sum
     std::size_t size() const { return begins.back(); }
-    void add(const Model& model, ValueId value) {
+    void add(ValueId value, std::size_t elements) {
       if (begins.empty()) begins.push_back(0);
       values.push_back(value);
-      begins.push_back(begins.back() + count_of(model, value));
+      begins.push_back(begins.back() + elements);
     }
     /// First element of part `index` of `of` parts, and the element after its last.
     std::pair<std::size_t, std::size_t> part(std::size_t index, std::size_t of) const {
@@ -174,18 +175,10 @@ class ReplicatedRecipe {
     for (std::size_t c = 0; c < made_.collectives.size(); ++c) {
       const ReplicaCollective& each = made_.collectives[c];
       if (each.of != ReplicaCollective::Of::gradients) continue;
-      Bundle bundle{.shared = each.kind == CollectiveKind::reduce_scatter};
-      for (const TensorId tensor : each.tensors) {
-        bundle_of_[tensor] = {bundles_.size(), bundle.values.size()};
-        const auto value = updated.find(tensor);  // none: a term that tensor ranks add up first
-        if (bundle.shared && value != updated.end()) place_[value->second] = bundle_of_[tensor];
-        bundle.add(from_.model, value != updated.end() ? value->second : gradient_shape(tensor));
-      }
-      bundles_.push_back(std::move(bundle));
-      sums_.emplace_back();
+      if (!bundle_of_.contains(each.tensors.front())) add_bundle(each, updated);
       for (std::size_t i = 0; i < each.members; ++i) {
-        const auto outputs = made_.graph.outputs(OpId{each.first + each.count - each.members + i});
-        sums_.back().push_back(*outputs.begin());
+        const OpId op{each.first + each.count - each.members + i};
+        sums_[bundle(each)][made_.replica[op]] = *made_.graph.outputs(op).begin();
       }
     }
     for (const OpId op : graph_.ops())
@@ -198,6 +191,21 @@ class ReplicatedRecipe {
       for (std::size_t i = 0; i < each.members; ++i)
         by_replica.push_back(*made_.graph.outputs(OpId{each.first + each.count - each.members + i}).begin());
     }
+  }
+
+  /// Experts' gradients have a collective for each slice, and one bundle for the slice of any replica.
+  void add_bundle(const ReplicaCollective& each, const std::map<TensorId, ValueId>& updated) {
+    const bool of_experts = is_of_experts(graph_.producer(each.tensors.front()));
+    Bundle bundle{.shared = each.kind == CollectiveKind::reduce_scatter, .apart = of_experts ? options_.experts : 1};
+    for (const TensorId tensor : each.tensors) {
+      bundle_of_[tensor] = {bundles_.size(), bundle.values.size()};
+      const auto value = updated.find(tensor);  // none: a term that tensor ranks add up first
+      const ValueId like = value != updated.end() ? value->second : gradient_shape(tensor);
+      if (bundle.shared && value != updated.end()) place_[value->second] = bundle_of_[tensor];
+      bundle.add(like, count_of(result_.model, like) / (value != updated.end() ? bundle.apart : 1));
+    }
+    bundles_.push_back(std::move(bundle));
+    sums_.emplace_back(n_, TensorId::none());
   }
 
   /// The gradient that an update reads. For a sum over tied copies: the term of the update's own copy, of which
@@ -487,7 +495,7 @@ class ReplicatedRecipe {
   /// The elements of a parameter that are in the replica's share of its bundle, and their place in that share.
   Range share(std::pair<std::size_t, std::size_t> place, std::size_t replica) const {
     const Bundle& bundle = bundles_[place.first];
-    return range(bundle, place.second, bundle.part(replica, n_));
+    return range(bundle, place.second, bundle.part(replica / bundle.apart, n_ / bundle.apart));
   }
   static Range range(const Bundle& bundle, std::size_t number, std::pair<std::size_t, std::size_t> part) {
     const std::size_t begin = bundle.begins[number], end = bundle.begins[number + 1];
@@ -540,6 +548,7 @@ class ReplicatedRecipe {
     using Of = ReplicaCollective::Of;
     if (each.of == Of::exchange) return exchange(each);
     const Bundle& all = bundles_[bundle(each)];
+    const std::size_t parts = n_ / all.apart;
     std::map<TensorId, std::size_t> part_of;  // part that each tensor with weights has
     for (std::size_t i = 0; i < each.count; ++i) {
       const OpId op{each.first + i};
@@ -553,11 +562,11 @@ class ReplicatedRecipe {
       const TensorId made = how.results[0].parts[0].tensor;
       if (how.kind == OpRecipe::Kind::rest) {  // the share that the replica holds
         how.kind = OpRecipe::Kind::join;
-        how.first = replica;
-        how.of = n_;
+        how.first = replica / all.apart;
+        how.of = parts;
         for (const ValueId value : all.values)
           how.reads.push_back({.held = own(value, replica), .updated = each.of == Of::weights});
-        part_of[made] = replica;
+        part_of[made] = how.first;
         continue;
       }
       if (each.of != Of::weights) continue;
@@ -565,7 +574,7 @@ class ReplicatedRecipe {
         store(how, all, replica, {0, all.size()});
       } else if (const auto at = part_of.find(how.reads[0].tensor); at != part_of.end()) {
         const std::size_t part = part_of[made] = at->second;
-        if (part != replica) store(how, all, replica, all.part(part, n_));
+        if (part != replica / all.apart) store(how, all, replica, all.part(part, parts));
       }
     }
   }

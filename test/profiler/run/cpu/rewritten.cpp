@@ -230,6 +230,11 @@ TEST_CASE("replicas that hold different experts compute what one device computes
       CAPTURE(experts);
       CHECK(as_on_one_device(kTinyMixture, {Replicate{.replicas = 4, .collective = collective, .experts = experts}},
                              "4xcpu-core", experts));
+      for (const Bytes bucket : {Bytes{1}, Bytes{1000}, Bytes{1 << 20}})
+        CHECK(as_on_one_device(
+            kTinyMixture,
+            {Replicate{.replicas = 4, .collective = collective, .zero = 1, .bucket = bucket, .experts = experts}},
+            "4xcpu-core", experts));
     }
   CHECK(as_on_one_device(
       kTinyMixture,
@@ -474,7 +479,7 @@ std::vector<Rewrite> random_layout(const TrainingStep& step, std::size_t devices
     Replicate replicate{.replicas = replicas, .collective = collective, .bucket = Bytes{1 << (8 + random.below(10))}};
     const std::size_t kind = random.below(4);
     if (kind == 0 && has_experts) {
-      replicate.experts = replicas;
+      replicate.experts = any_of(std::array<std::size_t, 2>{2, replicas});
     } else if (kind == 0 && shares_sequence) {
       replicate.context = any_of(std::array<std::size_t, 2>{2, replicas});
       replicate.exchange =
@@ -485,6 +490,7 @@ std::vector<Rewrite> random_layout(const TrainingStep& step, std::size_t devices
       replicate.per_node = 2;
     }
     if (kind != 1) replicate.zero = random.below(4);
+    if (replicate.experts > 1 && replicate.experts < replicas) replicate.zero %= 2;
     if (ties && step.graph.find_op("head/bias/update")) replicate.zero = 0;  // ZeRO is refused here
     layout.emplace_back(replicate);
   }
