@@ -440,6 +440,12 @@ TEST_CASE("replicas that hold different experts add up the rest alone, and hold 
         "or experts 4");
   CHECK(refusal(costs, {.data = 4, .experts = 4}) ==
         "the experts cannot be divided equally among 4 replicas: set experts to one of: 1, 2");
+  // With all experts on each replica, ZeRO 1 divides their state too: 80 of weights, 80 of gradients, 160 / 4 of state.
+  costs.memory = Bytes{210};
+  LayerTables tables{costs};
+  CHECK(LeastMemory{costs, tables}.may_hold({.data = 4, .microbatch = 1, .zero = 1}));
+  costs.memory = Bytes{180};
+  CHECK_FALSE(LeastMemory{costs, tables}.may_hold({.data = 4, .microbatch = 1, .zero = 1}));
   costs.memory = Bytes{280};  // too little for all experts of both layers
   const PlanSearchResult found =
       search_plans(costs, {.most_zero = 0, .allowed = [](const ParallelPlan& plan) { return plan.stages() == 1; }});
