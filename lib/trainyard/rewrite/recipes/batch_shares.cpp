@@ -1,7 +1,6 @@
 #include "trainyard/rewrite/recipes/batch_shares.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cassert>
@@ -329,7 +328,7 @@ ValueId BatchShares::input_share(ValueId input, const BatchIndex& index) {
   if (!any_cut(cuts)) return input;
   const auto [at, added] = inputs_.try_emplace({input, index}, ValueId::none());
   if (added) {
-    at->second = local_.copy(input, cuts, fmt::format("/{}", fmt::join(index, ".")));
+    at->second = local_.copy(input, cuts, "");
     note_copy(to_, at->second, input, parts_by(index, cuts, local_.whole()), outermost_);
   }
   return at->second;

@@ -14,11 +14,11 @@
 namespace trainyard::detail {
 namespace {
 
-[[noreturn]] void refuse_node(const Node& node, const std::string& why) {
+[[noreturn]] void refuse_node(const Node& node, const std::string& why, const char* help = kPredicted) {
   refuse("not-executed",
          fmt::format("executing '{}' ({}) in parts is not supported: {}", node.name.empty() ? node.type : node.name,
                      node.type, why),
-         kPredicted);
+         help);
 }
 
 std::int64_t total(const std::vector<std::int64_t>& blocks) {
@@ -221,7 +221,10 @@ class NodeRule {
     const Cut cut{dimension, blocks};
     if (in(input) && *in(input) != cut) refuse("its operands are divided differently");
     if (total(blocks) * static_cast<std::int64_t>(parts_) != shape(input)[dimension])
-      refuse("an operand and the divided dimension differ in length");
+      refuse_node(node_,
+                  fmt::format("dimension {} of {} cannot be divided equally among {}", dimension, text_of(shape(input)),
+                              parts_),
+                  kLargerBatch);
     in(input) = cut;
     use(input);
   }

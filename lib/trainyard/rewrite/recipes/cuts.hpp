@@ -13,6 +13,8 @@ using MaybeCut = std::optional<Cut>;
 
 /// The remedy for computations that are not executed.
 inline constexpr const char* kPredicted = "`trainyard simulate` can still predict this step";
+/// The remedy for arrays with too few rows to be divided.
+inline constexpr const char* kLargerBatch = "take a larger batch, or fewer parts: ranks, replicas, microbatches";
 
 /// Cut of an array of this shape along a dimension, in one block. Nothing if the parts would not be equal.
 MaybeCut even_cut(const Shape& shape, std::size_t dimension, std::size_t parts);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/model/op_kind.hpp"
 
@@ -37,7 +38,7 @@ ValueId LocalModel::value(ValueId id, const Cuts& cuts) {
         refuse(
             "not-executed",
             fmt::format("'{}', {}, cannot be divided equally among {}", local.name, text_of(local.shape), parts_[axis]),
-            "take a number that divides them");
+            kLargerBatch);
       extent /= static_cast<std::int64_t>(parts_[axis]);
     }
   local.role = Value::Role::activation;  // it only provides a shape
@@ -133,8 +134,9 @@ Cut LocalModel::within(const Cut& cut, const Cuts& cuts) const {
       for (std::int64_t& block : local.blocks) {
         if (block % static_cast<std::int64_t>(parts_[axis]) != 0)
           refuse("not-executed",
-                 fmt::format("{} rows that ranks share cannot be divided again among {}", block, parts_[axis]),
-                 "take a number that divides them");
+                 fmt::format("a rank's share of {} cannot be divided again among {} replicas or microbatches",
+                             counted(block, "row"), parts_[axis]),
+                 kLargerBatch);
         block /= static_cast<std::int64_t>(parts_[axis]);
       }
   return local;

@@ -548,4 +548,27 @@ TEST_CASE("a step of replicas whose gradients do not count as shares of the mean
 TEST_CASE("samples that replicas cannot divide are refused by name") {
   CHECK_THROWS_WITH_AS(as_on_one_device("lenet:batch=3", {Replicate{.replicas = 2}}),
                        doctest::Contains("samples of the input"), InputError);
+  // Each of 2 replicas has 1 of 2 samples, which 2 microbatches cannot share.
+  CHECK_THROWS_WITH_AS(as_on_one_device("lenet:batch=2", {Replicate{.replicas = 2}, Microbatch{2}}),
+                       doctest::Contains("the input 'image', 1x1x28x28, "), InputError);
+}
+
+TEST_CASE("ranks that have too few samples for replicas are refused as such") {
+  const auto refused = [](const std::string& network, const std::vector<Rewrite>& rewrites) {
+    try {
+      as_on_one_device(network, rewrites);
+    } catch (const InputError& error) {
+      return std::string{error.what()} + ": " + error.findings()[0].help;
+    }
+    return std::string{};
+  };
+  const std::string remedy = ": take a larger batch, or fewer parts: ranks, replicas, microbatches";
+  // Each of 2 ranks has 1 of 2 rows of the loss.
+  CHECK(refused("lenet:batch=2", {TensorParallel{2}, Replicate{.replicas = 2}}) ==
+        "a rank's share of 1 row cannot be divided again among 2 replicas or microbatches" + remedy);
+  // Each of 4 ranks has 2 of 8 rows between products.
+  CHECK(
+      refused("lenet:batch=8", {TensorParallel{.ranks = 4, .sequence = true}, Replicate{.replicas = 4}}) ==
+      "executing 'fc1/relu' (Relu) in parts is not supported: dimension 0 of 2x120 cannot be divided equally among 4" +
+          remedy);
 }
