@@ -136,6 +136,17 @@ TEST_CASE("the page of a comparison without rows says why, whatever the placers'
   CHECK(out.str().find("<b>") == std::string::npos);
 }
 
+TEST_CASE("the page of a comparison says beneath its rows which placers were skipped, and why") {
+  Comparison comparison = apart_and_together();
+  comparison.model = "pair";
+  comparison.skipped = {{"pesto", "no <i>memory"}, {"dsc", "too many ops"}};
+  std::ostringstream out;
+  write_page(comparison, out);
+  const std::string on = " gave no schedule for pair on " + comparison.problem.cluster().name() + ": ";
+  CHECK(out.str().find("notes\">pesto" + on + "no &lt;i&gt;memory\ndsc" + on + "too many ops\n</p>") !=
+        std::string::npos);
+}
+
 TEST_CASE("several comparisons have one table: step times of each case, and the geometric mean over the best") {
   std::vector<Comparison> all{apart_and_together(), apart_and_together()};
   all[0].model = "long", all[1].model = "short";

@@ -285,9 +285,8 @@ void write_csv(std::span<const Comparison> comparisons, std::ostream& out) {
 
 void write_page(std::span<const Comparison> comparisons, std::ostream& out) {
   PageInput page;
-  std::string reasons;
   for (const Comparison& comparison : comparisons) {
-    reasons += skipped_text(comparison, detail::html_text);
+    page.notes += skipped_text(comparison);
     for (const ComparisonRow& row : comparison.rows) {
       page.runs.push_back(&row.run);
       page.models.push_back(comparison.model);
@@ -298,7 +297,7 @@ void write_page(std::span<const Comparison> comparisons, std::ostream& out) {
   out << fmt::format(
       "<!doctype html>\n<html lang=\"en\"><meta "
       "charset=\"utf-8\"><title>{0}</title>\n<h1>{0}</h1>\n<pre>{1}</pre></html>\n",
-      kTitle, reasons);
+      kTitle, detail::html_text(page.notes));
 }
 
 }  // namespace trainyard

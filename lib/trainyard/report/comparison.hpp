@@ -39,8 +39,8 @@ void write_chart(std::span<const Comparison> comparisons, std::ostream& out);
 /// have been made with the same options.
 void write_csv(std::span<const Comparison> comparisons, std::ostream& out);
 
-/// Writes one page of all rows (report/page.hpp). Rows that keep their run (CompareOptions::keep_runs) are drawn. If
-/// there are no rows, the page lists the skipped placers and their reasons.
+/// Writes one page of all rows (report/page.hpp). Rows that keep their run (CompareOptions::keep_runs) are drawn.
+/// Skipped placers and their reasons stand beneath the table, or alone if there are no rows.
 void write_page(std::span<const Comparison> comparisons, std::ostream& out);
 
 inline void write_csv(const Comparison& comparison, std::ostream& out) { write_csv({&comparison, 1}, out); }

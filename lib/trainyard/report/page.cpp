@@ -165,6 +165,9 @@ void write_page(const PageInput& input, std::ostream& out) {
     if (name == "facts") return facts_line(input);
     if (name == "table") return detail::comparison_table(input);
     if (name == "bound") return detail::html_text(detail::footnote(best));
+    if (name == "notes")
+      return input.notes.empty() ? ""
+                                 : fmt::format("<p class=\"bounds soft notes\">{}</p>", detail::html_text(input.notes));
     if (name == "kind") return std::string{kind_of(input)};
     if (name == "noscript_run") return detail::html_text(detail::run_label(input, opened));
     if (name == "drawing") {

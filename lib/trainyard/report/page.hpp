@@ -56,6 +56,7 @@ struct PageInput {
   std::vector<std::string> models = {};
   /// Comparisons of predicted runs with measurements.
   std::vector<PageValidation> validations = {};
+  std::string notes = {};    // lines beneath the comparison, such as why a placer has no row; may be empty
   std::string ranking = {};  // sentence on how well the order of several placements was predicted; may be empty
 };
 
