@@ -69,7 +69,8 @@ class WorkloadReader {
     if (const auto color = object.get("colorClass"); color && color->kind() != JsonKind::null)
       node.color = count(color, "colors");
     if (!index_.try_emplace(node.id, workload_.nodes.size()).second)
-      findings_.add(value.begin_offset(), "duplicate-name", fmt::format("node {} is listed twice", node.id));
+      findings_.add(value.begin_offset(), "duplicate-name", fmt::format("node {} is listed twice", node.id),
+                    "keep one");
     workload_.nodes.push_back(std::move(node));
     cost_known_.push_back(false);
   }
@@ -95,7 +96,8 @@ class WorkloadReader {
     if (!value || !read_count(*value, id, "ids", "number", findings_)) return std::nullopt;
     const auto at = index_.find(id);
     if (at != index_.end()) return at->second;
-    findings_.add(value->begin_offset(), "unknown-node", fmt::format("there is no node {}", id));
+    findings_.add(value->begin_offset(), "unknown-node", fmt::format("there is no node {}", id),
+                  "name one by its \"id\" in \"nodes\"");
     return std::nullopt;
   }
 

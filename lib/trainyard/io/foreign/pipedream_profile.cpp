@@ -74,7 +74,7 @@ class LayerProfileReader {
                            "a layer has three parts with ' -- ' between them, an edge begins with a tab");
     ProfiledLayer layer{.name = std::string{parts[0]}, .type = std::string{parts[1]}};
     if (!index_.try_emplace(layer.name, profile_.layers.size()).second)
-      findings_.add(offset(line), "duplicate-name", fmt::format("layer '{}' is listed twice", layer.name));
+      findings_.add(offset(line), "duplicate-name", fmt::format("layer '{}' is listed twice", layer.name), "keep one");
     const std::string_view numbers = parts[2];
     layer.forward = milliseconds(numbers, "forward_compute_time");
     layer.backward = milliseconds(numbers, "backward_compute_time");

@@ -82,7 +82,8 @@ class StgReader {
       const auto from = number(words[i], kMostTasks);
       if (!from) return;
       if (*from >= tasks)
-        return findings_.add(offset(words[i]), "unknown-task", fmt::format("there is no task {}", *from));
+        return findings_.add(offset(words[i]), "unknown-task", fmt::format("there is no task {}", *from),
+                             fmt::format("name one from 0 to {}", tasks - 1));
       op.after.push_back(fmt::format("t{}", *from));
     }
     builder_.add(std::move(op));

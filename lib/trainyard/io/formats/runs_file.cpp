@@ -67,7 +67,8 @@ class RunsReader {
     fields.name("schedule", run.name);
     fields.name("key", run.key);
     if (!run.key.empty() && !keys_.insert(run.key).second)
-      findings_.add(row.begin_offset(), "duplicate-name", fmt::format("the schedule '{}' already has a run", run.name));
+      findings_.add(row.begin_offset(), "duplicate-name", fmt::format("the schedule '{}' already has a run", run.name),
+                    "keep one");
     fields.number("loss", run.loss);
     fields.flag("outputs_agree", run.outputs_agree);
     fields.given_time("clock_skew_ns", run.clock_skew);
@@ -79,7 +80,8 @@ class RunsReader {
     if (const auto steps = fields.object().required("steps", JsonKind::array)) {
       for (const JsonValue each : steps->children()) run.steps.push_back(read_step(each, run.transfers.size()));
       if (run.steps.empty())
-        findings_.add(steps->begin_offset(), "size", fmt::format("the run of '{}' has no steps", run.name));
+        findings_.add(steps->begin_offset(), "size", fmt::format("the run of '{}' has no steps", run.name),
+                      "measure it again, or remove the run");
     }
     fields.end();
     return run;

@@ -60,7 +60,8 @@ class TimelineReader {
       reader.check_unknown_keys();
       if (!id) continue;
       if (given[*id])
-        findings_.add(name->begin_offset(), "duplicate-name", fmt::format("the op '{}' is listed twice", name->text()));
+        findings_.add(name->begin_offset(), "duplicate-name", fmt::format("the op '{}' is listed twice", name->text()),
+                      "keep one");
       given[*id] = 1;
       timeline.ops[*id] = span;
       if (placement && on) (*placement)[*id] = *on;
@@ -68,8 +69,8 @@ class TimelineReader {
     }
     for (const OpId id : problem_.ops()) {
       if (given[id]) continue;
-      findings_.add(rows.begin_offset(), "missing-op",
-                    fmt::format("the op '{}' is missing", problem_.graph().name(id)));
+      findings_.add(rows.begin_offset(), "missing-op", fmt::format("the op '{}' is missing", problem_.graph().name(id)),
+                    "a timeline has a row for each op of its graph: add it");
       break;
     }
   }
@@ -117,14 +118,15 @@ class TimelineReader {
       if (!id) continue;
       if (given[*id])
         findings_.add(name->begin_offset(), "duplicate-name",
-                      fmt::format("the device '{}' is listed twice", name->text()));
+                      fmt::format("the device '{}' is listed twice", name->text()), "keep one");
       given[*id] = 1;
       timeline.devices[*id] = std::move(use);
     }
     for (const DeviceId id : problem_.devices())
       if (!given[id])
         findings_.add(rows.begin_offset(), "missing-device",
-                      fmt::format("the device '{}' is missing", problem_.cluster().device(id).name));
+                      fmt::format("the device '{}' is missing", problem_.cluster().device(id).name),
+                      "a timeline has a row for each device of its cluster: add it");
   }
 
   OutOfMemory read_out_of_memory(const JsonValue& value, const Timeline& timeline) {

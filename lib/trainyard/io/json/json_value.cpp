@@ -210,7 +210,7 @@ std::optional<JsonValue> parse_json(std::string_view text, JsonTree& tree, Findi
   tree.nodes.clear();
   tree.unescaped.clear();
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    findings.add(0, "json", "the file is empty");
+    findings.add(0, "json", "the file is empty", "check that it is the right file");
     return std::nullopt;
   }
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
@@ -220,7 +220,8 @@ std::optional<JsonValue> parse_json(std::string_view text, JsonTree& tree, Findi
   if (!TreeBuilder{text, tree, findings, stream}.build()) return std::nullopt;
   const JsonValue root{tree, 0};
   if (root.kind() != JsonKind::object) {
-    findings.add(root.begin_offset(), "type", "the file must hold one JSON object");
+    findings.add(root.begin_offset(), "type", "the file must hold one JSON object",
+                 "begin it with { and end it with }");
     return std::nullopt;
   }
   return root;
