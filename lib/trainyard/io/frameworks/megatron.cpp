@@ -391,6 +391,11 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
   }
   text += fmt::format(" \\\n  --micro-batch-size {} --global-batch-size {}", plan.microbatch, ground.batch.value_or(1));
   if (plan.zero > 0) text += " \\\n  --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather";
+  if (plan.zero > 1)  // Megatron requires the last two with its FSDP
+    text += fmt::format(
+        " \\\n  --use-megatron-fsdp --data-parallel-sharding-strategy {} --no-gradient-accumulation-fusion "
+        "--ckpt-format fsdp_dtensor",
+        plan.zero == 2 ? "optim_grads" : "optim_grads_params");
   if (plan.bucket > Bytes{0}) text += fmt::format(" --ddp-bucket-size {}", gradients_of(plan.bucket));
   const bool alike = std::ranges::all_of(
       plan.recompute, [&](const StageRecomputation& each) { return each == plan.recompute.front(); });
@@ -418,7 +423,6 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
   if (row > 1 && plan.schedule != own)
     said.lost.push_back(fmt::format("the order of tasks ({}): Megatron uses {}", name_of(plan.schedule), name_of(own)));
   if (is_folded(plan.schedule)) said.lost.emplace_back("which rank has which stage: Megatron assigns them in turn");
-  if (plan.zero > 1) said.lost.push_back(fmt::format("ZeRO {}: the command gives only stage 1", plan.zero));
   return said;
 }
 

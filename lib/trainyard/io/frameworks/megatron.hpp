@@ -37,9 +37,9 @@ namespace trainyard {
 /// network is not such a chain.
 ForeignPlan parse_megatron(std::string_view text, const std::string& name, const PlanGround& ground);
 
-/// The plan as a command for torchrun. Cuts within the embedding or the loss move to its border. Other schedules,
-/// folded stages, ZeRO beyond stage 1, and recomputation that differs between stages are lost. Throws InputError
-/// ("megatron-network").
+/// The plan as a command for torchrun. ZeRO 2 and 3 are Megatron's FSDP. Cuts within the embedding or the loss move to
+/// its border. Other schedules, folded stages, and recomputation that differs between stages are lost. Throws
+/// InputError ("megatron-network").
 SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground);
 
 }  // namespace trainyard
