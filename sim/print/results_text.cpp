@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,48 +13,11 @@
 #include "trainyard/core/counted.hpp"
 #include "trainyard/core/units.hpp"
 #include "trainyard/report/run_text.hpp"
-#include "trainyard/report/table.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/tensor_parallel.hpp"
 
 namespace trainyard::program {
 namespace {
-
-constexpr std::size_t kMostDevices = 32;  // lines of the device table; --json lists all
-
-std::string device_table(const Run& run, const TextFormat& format) {
-  using Align = TextTable::Align;
-  TextTable table{{{"device"},
-                   {"ops", Align::right, 1},
-                   {"busy", Align::right, 3},
-                   {"of step", Align::right},
-                   {"exposed comm", Align::right, 2},
-                   {"peak memory", Align::right},
-                   {"at", Align::right, 4}}};
-  table.fit(format);
-  IdMap<DeviceId, std::int64_t> ops(run.problem.device_count(), 0);
-  for (const OpId op : run.problem.ops()) ++ops[run.schedule.placement[op]];
-  std::size_t shown = 0, left = 0;
-  for (const DeviceId device : run.problem.devices()) {
-    if (run.summary.fold.devices > 1 && run.summary.images[device] == 0) continue;  // represented by another device
-    if (shown == kMostDevices) {
-      ++left;
-      continue;
-    }
-    ++shown;
-    const DeviceUse& use = run.timeline.devices[device];
-    const auto& capacity = run.problem.cluster().device(device).memory;
-    const double share = run.timeline.makespan.count > 0 ? seconds(use.busy) / seconds(run.timeline.makespan) : 0;
-    table.add_row({device_label(run, device), with_separators(ops[device]), format_time(use.busy), percent(share),
-                   format_time(use.exposed_communication),
-                   format_bytes(use.peak) + (capacity ? " of " + format_bytes(*capacity) : "") +
-                       (use.out_of_memory ? " (over)" : ""),
-                   format_time(use.peak_at)});
-  }
-  std::string text = table.text();
-  if (left > 0) text += fmt::format(" ... and {} more devices (--json lists all)\n", left);
-  return text;
-}
 
 /// Breakdown of the device's peak memory.
 std::string peak_parts(const Run& run, DeviceId device, const OutOfMemory& oom) {
@@ -76,8 +38,6 @@ std::string holding_text(const Graph& graph, const Holding& holding) {
                      format_bytes(holding.bytes));
 }
 
-Nanoseconds rounded(double ns) { return Nanoseconds{static_cast<std::int64_t>(std::floor(ns + 0.5))}; }
-
 /// How the steady step time was determined.
 std::string steady_reason(const SteadyState& steady) {
   switch (steady.from) {
@@ -94,24 +54,16 @@ std::string steady_reason(const SteadyState& steady) {
   return "load of the busiest device";
 }
 
-void add_noise_rows(TextTable& table, const NoiseResult& noise) {
-  table.add_row({"with noise",
-                 fmt::format("mean {}, deviation {}", format_time(rounded(noise.mean_ns)), percent(noise.deviation))});
-  table.add_row({"", fmt::format("p50 {}, p95 {}, p99 {} ({})", format_time(noise.p50), format_time(noise.p95),
-                                 format_time(noise.p99), counted(noise.samples.size(), "sample"))});
-}
-
-void add_step_rows(TextTable& table, const StepTimes& steps) {
-  const auto count = static_cast<std::int64_t>(steps.ends.size());
-  table.add_row(
-      {"steady step time", fmt::format("{} ({})", format_time(steps.steady.step_time), steady_reason(steps.steady))});
+TextRows step_rows(const StepTimes& steps) {
   std::string tied =
       fmt::format("{}, tied by {}", format_time(steps.timeline.makespan), counted(steps.ties, "update dependency"));
   if (steps.ties != 1) tied = tied.substr(0, tied.rfind(' ')) + " dependencies";
-  table.add_row({counted(count, "step"), tied});
   Bytes peak{};
   for (const DeviceUse& use : steps.timeline.devices) peak = std::max(peak, use.peak);
-  table.add_row({"", fmt::format("largest peak {}{}", format_bytes(peak), steps.timeline.fits() ? "" : " (over)")});
+  return {
+      {"steady step time", fmt::format("{} ({})", format_time(steps.steady.step_time), steady_reason(steps.steady))},
+      {counted(steps.ends.size(), "step"), tied},
+      {"", fmt::format("largest peak {}{}", format_bytes(peak), steps.timeline.fits() ? "" : " (over)")}};
 }
 
 }  // namespace
@@ -139,52 +91,11 @@ GraphFacts facts_of(const LoadedModel& model) {
 }
 
 std::string run_text(const RunResult& run, const TextFormat& format) {
-  const std::string who = run.placer.empty() ? "The schedule" : run.placer;
-  std::string text = problem_title(run.model, run.problem, run.ops) + "\n\n";
-  TextTable table{{{""}, {""}}};
-  table.fit(format);
-  if (run.load_bound)
-    table.add_row({"largest load", fmt::format("{} (at least {}: {})", format_time(run.summary.max_load),
-                                               format_time(run.load_bound->value), run.load_bound->name)});
-  if (run.completions) {
-    const Completions& all = *run.completions;
-    table.add_row(
-        {"sum of completions", fmt::format("{} (at least {})", format_time(all.total), format_time(all.bound))});
-    if (all.models.size() > 1)
-      for (const auto& [name, time] : all.models) table.add_row({"", fmt::format("{} {}", format_time(time), name)});
-  }
-  table.add_row({"step time", format_time(run.summary.makespan)});
-  if (run.schedule.parallel) table.add_row({"plan", describe(*run.schedule.parallel)});
-  if (const auto bound = run.schedule.plan_bound) {
-    const double gap = relative_gap(run.summary.makespan, bound->simulated);
-    table.add_row(
-        {"plan bound", fmt::format("{} ({}; no plan is estimated below {})", format_time(bound->simulated),
-                                   gap < 0 ? fmt::format("this schedule is {} below it", percent(-gap))
-                                           : fmt::format("no plan saves more than {} of the step", percent(gap)),
-                                   format_time(bound->estimated))});
-  }
-  if (run.summary.fold.devices > 1)
-    table.add_row(
-        {"fold", fmt::format("{} of {} devices of each stage are simulated; the others do the same",
-                             with_separators(run.summary.fold.made), with_separators(run.summary.fold.devices))});
-  if (run.noise) add_noise_rows(table, *run.noise);
-  if (run.steps) add_step_rows(table, *run.steps);
-  if (run.steps_noise) add_noise_rows(table, *run.steps_noise);
-  table.add_row({"lower bound", fmt::format("{} ({})", format_time(run.summary.bound.value),
-                                            bound_name(run.summary.bound, run.schedule))});
-  table.add_row({"busy", percent(run.summary.busy) + " of device time"});
-  table.add_row({"exposed communication", format_time(run.summary.exposed_communication)});
-  table.add_row({"transfers",
-                 fmt::format("{}, {}", with_separators(run.summary.transfers), format_bytes(run.summary.transferred))});
-  table.add_row({"peak memory", fmt::format("{}, on {}{}", peak_text(run.problem, run.summary),
-                                            run.problem.cluster().device(run.summary.tightest).name,
-                                            run.summary.fits ? "" : " (does not fit)")});
-  if (run.search_seconds)
-    table.add_row(
-        {"search", fmt::format("{} ({})", format_time(nanoseconds_from_seconds(*run.search_seconds)), run.placer)});
-  text += table.text() + "\n" + device_table(run, format) + "\n";
-  text += wrapped(sentence(run, who), format.paragraph());
-  return text + wrapped(sources_text(run.summary), format.paragraph());
+  TextRows rows;
+  if (run.steps) rows = step_rows(*run.steps);
+  if (run.steps_noise)
+    for (std::vector<std::string>& row : noise_rows(*run.steps_noise)) rows.push_back(std::move(row));
+  return run_text(run, format, problem_title(run.model, run.problem, run.ops), rows);
 }
 
 std::vector<std::string> unused_warnings(const Run& run) {

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sstream>
+#include <string>
+
 #include "study/chain.hpp"
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/study/run.hpp"
@@ -18,6 +21,22 @@ TEST_CASE("a sentence says how far a run is from its bound, and which device and
         "heft: no other schedule is more than 50.0 % shorter (bound: critical path). The busiest device is gpu1 (30.0 "
         "% busy); the most "
         "loaded link, l01 (gpu0 -> gpu1), carries 10 B and is busy 50.0 % of the step.");
+}
+
+TEST_CASE("a run prints as its table, its devices and what bounds it, with rows of one's own") {
+  const Run run = run_schedule(chain(), placed({0, 1}), LowerBound{"critical path", 10_ns});
+  std::ostringstream out;
+  out << run;
+  CHECK(out.str() == run_text(run));
+  CHECK(out.str().starts_with("chain on row: 2 ops, 1 tensor, 3 devices\n\n step time  "));
+  CHECK(out.str().find(" lower bound  ") != std::string::npos);
+  CHECK(out.str().find("\n gpu1 ") != std::string::npos);
+  CHECK(out.str().find("The schedule: no other schedule is more than 50.0 % shorter") != std::string::npos);
+  CHECK(run_text(run, {}, "mine", {{"energy", "3 J"}}).starts_with("mine\n\n"));
+  CHECK(run_text(run, {}, "mine", {{"energy", "3 J"}}).find(" energy  ") != std::string::npos);
+  Run numbers = run;  // as of a row that is not kept
+  numbers.schedule.placement = {};
+  CHECK(run_text(numbers).find("\n gpu1 ") == std::string::npos);
 }
 
 TEST_CASE("a run that reaches its bound is optimal, and nothing on a link is said so") {

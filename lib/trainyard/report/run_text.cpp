@@ -4,14 +4,61 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
+#include <ostream>
+#include <utility>
 #include <variant>
 
 #include "trainyard/core/counted.hpp"
+#include "trainyard/core/id_map.hpp"
 #include "trainyard/core/printable.hpp"
 #include "trainyard/core/units.hpp"
+#include "trainyard/plan/parallel_plan.hpp"
 #include "trainyard/report/table.hpp"
 
 namespace trainyard {
+namespace {
+
+constexpr std::size_t kMostDevices = 32;  // lines of the device table
+
+std::string device_table(const Run& run, const TextFormat& format) {
+  using Align = TextTable::Align;
+  TextTable table{{{"device"},
+                   {"ops", Align::right, 1},
+                   {"busy", Align::right, 3},
+                   {"of step", Align::right},
+                   {"exposed comm", Align::right, 2},
+                   {"peak memory", Align::right},
+                   {"at", Align::right, 4}}};
+  table.fit(format);
+  IdMap<DeviceId, std::int64_t> ops(run.problem.device_count(), 0);
+  for (const OpId op : run.problem.ops()) ++ops[run.schedule.placement[op]];
+  std::size_t shown = 0, left = 0;
+  for (const DeviceId device : run.problem.devices()) {
+    if (run.summary.fold.devices > 1 && run.summary.images[device] == 0) continue;  // represented by another device
+    if (shown == kMostDevices) {
+      ++left;
+      continue;
+    }
+    ++shown;
+    const DeviceUse& use = run.timeline.devices[device];
+    const auto& capacity = run.problem.cluster().device(device).memory;
+    const double share = run.timeline.makespan.count > 0 ? seconds(use.busy) / seconds(run.timeline.makespan) : 0;
+    table.add_row({device_label(run, device), with_separators(ops[device]), format_time(use.busy), percent(share),
+                   format_time(use.exposed_communication),
+                   format_bytes(use.peak) + (capacity ? " of " + format_bytes(*capacity) : "") +
+                       (use.out_of_memory ? " (over)" : ""),
+                   format_time(use.peak_at)});
+  }
+  std::string text = table.text();
+  if (left > 0) text += fmt::format(" ... and {} more devices\n", left);
+  return text;
+}
+
+Nanoseconds rounded(double ns) { return Nanoseconds{static_cast<std::int64_t>(std::floor(ns + 0.5))}; }
+
+}  // namespace
 
 std::string problem_title(std::string_view model, const Problem& problem, std::size_t whole) {
   const auto now = static_cast<std::int64_t>(problem.op_count());
@@ -95,5 +142,64 @@ std::string sentence(const Run& run, const std::string& who) {
                             channel_title(run.problem.cluster().channel(*summary.fullest)), format_bytes(use.bytes),
                             percent(summary.fullest_share));
 }
+
+TextRows noise_rows(const NoiseResult& noise) {
+  return {{"with noise",
+           fmt::format("mean {}, deviation {}", format_time(rounded(noise.mean_ns)), percent(noise.deviation))},
+          {"", fmt::format("p50 {}, p95 {}, p99 {} ({})", format_time(noise.p50), format_time(noise.p95),
+                           format_time(noise.p99), counted(noise.samples.size(), "sample"))}};
+}
+
+std::string run_text(const Run& run, const TextFormat& format, const std::string& title, const TextRows& rows) {
+  const std::string who = run.placer.empty() ? "The schedule" : run.placer;
+  std::string text = (title.empty() ? problem_title(run.problem.graph().name(), run.problem) : title) + "\n\n";
+  TextTable table{{{""}, {""}}};
+  table.fit(format);
+  if (run.load_bound)
+    table.add_row({"largest load", fmt::format("{} (at least {}: {})", format_time(run.summary.max_load),
+                                               format_time(run.load_bound->value), run.load_bound->name)});
+  if (run.completions) {
+    const Completions& all = *run.completions;
+    table.add_row(
+        {"sum of completions", fmt::format("{} (at least {})", format_time(all.total), format_time(all.bound))});
+    if (all.models.size() > 1)
+      for (const auto& [name, time] : all.models) table.add_row({"", fmt::format("{} {}", format_time(time), name)});
+  }
+  table.add_row({"step time", format_time(run.summary.makespan)});
+  if (run.schedule.parallel) table.add_row({"plan", describe(*run.schedule.parallel)});
+  if (const auto bound = run.schedule.plan_bound) {
+    const double gap = relative_gap(run.summary.makespan, bound->simulated);
+    table.add_row(
+        {"plan bound", fmt::format("{} ({}; no plan is estimated below {})", format_time(bound->simulated),
+                                   gap < 0 ? fmt::format("this schedule is {} below it", percent(-gap))
+                                           : fmt::format("no plan saves more than {} of the step", percent(gap)),
+                                   format_time(bound->estimated))});
+  }
+  if (run.summary.fold.devices > 1)
+    table.add_row(
+        {"fold", fmt::format("{} of {} devices of each stage are simulated; the others do the same",
+                             with_separators(run.summary.fold.made), with_separators(run.summary.fold.devices))});
+  if (run.noise)
+    for (std::vector<std::string>& row : noise_rows(*run.noise)) table.add_row(std::move(row));
+  for (const std::vector<std::string>& row : rows) table.add_row(row);
+  table.add_row({"lower bound", fmt::format("{} ({})", format_time(run.summary.bound.value),
+                                            bound_name(run.summary.bound, run.schedule))});
+  table.add_row({"busy", percent(run.summary.busy) + " of device time"});
+  table.add_row({"exposed communication", format_time(run.summary.exposed_communication)});
+  table.add_row({"transfers",
+                 fmt::format("{}, {}", with_separators(run.summary.transfers), format_bytes(run.summary.transferred))});
+  table.add_row({"peak memory", fmt::format("{}, on {}{}", peak_text(run.problem, run.summary),
+                                            run.problem.cluster().device(run.summary.tightest).name,
+                                            run.summary.fits ? "" : " (does not fit)")});
+  if (run.search_seconds)
+    table.add_row(
+        {"search", fmt::format("{} ({})", format_time(nanoseconds_from_seconds(*run.search_seconds)), run.placer)});
+  text += table.text() + "\n";
+  if (run.schedule.placement.size() == run.problem.op_count()) text += device_table(run, format) + "\n";
+  text += wrapped(sentence(run, who), format.paragraph());
+  return text + wrapped(sources_text(run.summary), format.paragraph());
+}
+
+std::ostream& operator<<(std::ostream& out, const Run& run) { return out << run_text(run); }
 
 }  // namespace trainyard

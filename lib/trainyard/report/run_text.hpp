@@ -1,15 +1,31 @@
 #pragma once
 
 #include <cstddef>
+#include <iosfwd>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/timeline.hpp"
+#include "trainyard/report/table.hpp"
+#include "trainyard/simulate/noise.hpp"
 #include "trainyard/study/run.hpp"
 
 namespace trainyard {
+
+/// Rows of a table, by cell.
+using TextRows = std::vector<std::vector<std::string>>;
+
+/// The output of `trainyard simulate`: title, table of the run, lower bound, one line for each of the first devices,
+/// bottleneck, and the sources of the times. Runs of which only numbers are kept (CompareOptions::keep_runs) have no
+/// lines of devices. `title` is problem_title() if empty. `rows` are further rows of two cells, above the lower bound.
+std::string run_text(const Run& run, const TextFormat& format = {}, const std::string& title = {},
+                     const TextRows& rows = {});
+std::ostream& operator<<(std::ostream& out, const Run& run);
+/// Mean, deviation and percentiles of steps with noise, as rows of two cells.
+TextRows noise_rows(const NoiseResult& noise);
 
 /// "resnet50 on 4xV100: 1,184 ops, 1,402 tensors, 4 devices". For a problem with rewrites, and with `whole` the number
 /// of ops before them (0: unknown): "513 ops, rewritten into 1,184, ...".
