@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "calibrate/link_fit.hpp"
 #include "calibrate/op_table.hpp"
 #include "calibrate/timing_overhead.hpp"
 #include "calibrate/type_fits.hpp"
@@ -14,6 +15,9 @@
 
 namespace trainyard::calibrate {
 namespace {
+
+/// Largest accepted relative residual of a link fit, at any size. A larger one is a fault.
+constexpr double kMostResidual = 0.25;
 
 /// Links of all profiles; a link measured several times becomes one entry with all its sizes.
 std::vector<LinkMeasurement> joined_links(std::span<const Profile> profiles) {
@@ -79,7 +83,7 @@ void fill_head(Calibration& calibration, std::span<const Profile> profiles, std:
 
 }  // namespace
 
-Result fit_profiles(std::span<const Profile> measured, const Options& options) {
+Result fit_profiles(std::span<const Profile> measured, std::uint64_t seed) {
   const bool empty = std::ranges::all_of(
       measured, [](const Profile& profile) { return profile.ops.empty() && profile.links.empty(); });
   if (empty)
@@ -107,13 +111,13 @@ Result fit_profiles(std::span<const Profile> measured, const Options& options) {
       continue;
     }
     try {
-      CalibratedLink fitted = fit_link(link, options.links, result.notes);
+      CalibratedLink fitted = fit_link(link, seed, result.notes);
       fitted.from_kind = kind_in(profiles, fitted.from);
       fitted.to_kind = kind_in(profiles, fitted.to);
-      if (fitted.quality.max_relative > options.most_residual)
+      if (fitted.quality.max_relative > kMostResidual)
         result.faults.push_back(
             fmt::format("the link from '{}' to '{}' is up to {:.0f} % away from its fit (limit {:.0f} %)", fitted.from,
-                        fitted.to, fitted.quality.max_relative * 100, options.most_residual * 100));
+                        fitted.to, fitted.quality.max_relative * 100, kMostResidual * 100));
       calibration.links.push_back(std::move(fitted));
     } catch (const InputError& error) {
       collect(error);

@@ -1,20 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "calibrate/link_fit.hpp"
 #include "trainyard/cost/calibration.hpp"
 #include "trainyard/cost/profile.hpp"
 
 namespace trainyard::calibrate {
-
-struct Options {
-  LinkFitOptions links;
-  /// Largest accepted relative residual of a link fit, at any size. A larger one is reported as a fault.
-  double most_residual = 0.25;
-};
 
 /// A calibration, notes on dropped measurements, and the faults that make it unusable.
 struct Result {
@@ -24,10 +18,10 @@ struct Result {
 };
 
 /// Fits the profiles of one machine. Measurements of one op, link or overhead in several profiles are pooled.
-/// Deterministic: equal profiles and options give equal calibrations.
+/// `seed` is that of the bootstrap intervals. Deterministic: equal profiles and seeds give equal calibrations.
 ///
 /// Throws InputError: "too-few-points" if no profile holds an op or a link, "too-large" for a time over 2^42 ns, and
 /// the errors of op_table, calibrated_devices and fit_link, with one finding for each fault.
-Result fit_profiles(std::span<const Profile> profiles, const Options& options = {});
+Result fit_profiles(std::span<const Profile> profiles, std::uint64_t seed = 1);
 
 }  // namespace trainyard::calibrate

@@ -18,7 +18,8 @@
 namespace trainyard::calibrate {
 namespace {
 
-constexpr std::size_t kLeastSizes = 3;
+constexpr std::size_t kLeastSizes = 3, kMostSegments = 3;
+constexpr int kBootstrapRounds = 200;
 
 struct MeasuredSize {
   SizePoint point;
@@ -79,30 +80,30 @@ std::vector<MeasuredSize> measured_sizes(const LinkMeasurement& link, FitQuality
   return sizes;
 }
 
-double squared_error(const std::vector<SizePoint>& points, std::size_t most_segments) {
+double squared_error(const std::vector<SizePoint>& points) {
   double sum = 0;
-  for (const double residual : relative_residuals(choose_lines(points, most_segments), points))
+  for (const double residual : relative_residuals(choose_lines(points, kMostSegments), points))
     sum += residual * residual;
   return sum;
 }
 
 /// Drops sizes whose samples are all wrong (fit_link).
-void drop_outlying_sizes(std::vector<MeasuredSize>& sizes, const LinkMeasurement& link, std::size_t most_segments,
-                         FitQuality& quality, std::vector<std::string>& notes) {
+void drop_outlying_sizes(std::vector<MeasuredSize>& sizes, const LinkMeasurement& link, FitQuality& quality,
+                         std::vector<std::string>& notes) {
   constexpr double kLessError = 20, kFarOff = 0.25, kFloor = 1e-6;
   std::size_t may_drop = sizes.size() / 4;
   while (may_drop-- > 0 && sizes.size() > kLeastSizes + 1) {
     const std::vector<SizePoint> all = points_of(sizes);
-    const double error = squared_error(all, most_segments);
+    const double error = squared_error(all);
     std::size_t worst = all.size();
     double least = error / kLessError, expected = 0;
     if (least <= kFloor) return;
     for (std::size_t i = 0; i < all.size(); ++i) {
       std::vector<SizePoint> others = all;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-      const double without = squared_error(others, most_segments);
+      const double without = squared_error(others);
       if (without + kFloor >= least) continue;
-      const double predicted = value_at(choose_lines(others, most_segments), others, all[i].x);
+      const double predicted = value_at(choose_lines(others, kMostSegments), others, all[i].x);
       if (std::abs(all[i].y - predicted) <= kFarOff * predicted) continue;
       worst = i;
       least = without + kFloor;
@@ -119,12 +120,12 @@ void drop_outlying_sizes(std::vector<MeasuredSize>& sizes, const LinkMeasurement
 }
 
 /// Held-out error: the error at every second size when it is predicted from the others.
-void hold_out(const std::vector<SizePoint>& points, std::size_t most_segments, FitQuality& quality) {
+void hold_out(const std::vector<SizePoint>& points, FitQuality& quality) {
   std::vector<SizePoint> kept, held;
   for (std::size_t i = 0; i < points.size(); ++i)
     (i % 2 == 1 && i + 1 < points.size() ? held : kept).push_back(points[i]);
   if (held.empty() || kept.size() < 2) return;
-  const Lines lines = choose_lines(kept, most_segments);
+  const Lines lines = choose_lines(kept, kMostSegments);
   quality.held_out = static_cast<std::int64_t>(held.size());
   for (const SizePoint& point : held)
     quality.held_out_max_relative =
@@ -132,15 +133,14 @@ void hold_out(const std::vector<SizePoint>& points, std::size_t most_segments, F
 }
 
 /// 95 % intervals of every intercept and slope.
-void bootstrap(const std::vector<MeasuredSize>& sizes, const Lines& lines, const LinkFitOptions& options,
-               CalibratedLink& link) {
+void bootstrap(const std::vector<MeasuredSize>& sizes, const Lines& lines, std::uint64_t seed, CalibratedLink& link) {
   const std::vector<SizePoint> points = points_of(sizes);
   const bool samples = std::ranges::any_of(sizes, [](const MeasuredSize& size) { return size.samples_ns.size() > 1; });
   std::vector<double> ratios;  // measured / fitted, drawn if no size has several samples
   for (const SizePoint& point : points) ratios.push_back(point.y / value_at(lines, points, point.x));
-  Random random{options.seed};
+  Random random{seed};
   std::vector<std::vector<double>> intercepts(lines.size()), slopes(lines.size());
-  for (int round = 0; round < options.bootstrap_rounds; ++round) {
+  for (int round = 0; round < kBootstrapRounds; ++round) {
     std::vector<SizePoint> drawn = points;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       const std::vector<double>& from = sizes[i].samples_ns;
@@ -158,7 +158,6 @@ void bootstrap(const std::vector<MeasuredSize>& sizes, const Lines& lines, const
       slopes[i].push_back(fitted[i].slope);
     }
   }
-  if (options.bootstrap_rounds <= 0) return;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     link.latency_ns.push_back({quantile_of(intercepts[i], 0.025), quantile_of(intercepts[i], 0.975)});
     link.ns_per_byte.push_back({quantile_of(slopes[i], 0.025), quantile_of(slopes[i], 0.975)});
@@ -167,8 +166,7 @@ void bootstrap(const std::vector<MeasuredSize>& sizes, const Lines& lines, const
 
 }  // namespace
 
-CalibratedLink fit_link(const LinkMeasurement& measured, const LinkFitOptions& options,
-                        std::vector<std::string>& notes) {
+CalibratedLink fit_link(const LinkMeasurement& measured, std::uint64_t seed, std::vector<std::string>& notes) {
   CalibratedLink link{.link = measured.link,
                       .from = measured.from,
                       .to = measured.to,
@@ -182,10 +180,10 @@ CalibratedLink fit_link(const LinkMeasurement& measured, const LinkFitOptions& o
            fmt::format("{} was measured at {}, but fitting a latency and a bandwidth needs at least {}",
                        title(measured), counted(sizes.size(), "size"), kLeastSizes),
            "measure it at sizes from a few hundred bytes to many megabytes");
-  drop_outlying_sizes(sizes, measured, options.most_segments, link.quality, notes);
+  drop_outlying_sizes(sizes, measured, link.quality, notes);
 
   const std::vector<SizePoint> points = points_of(sizes);
-  const Lines lines = choose_lines(points, options.most_segments);
+  const Lines lines = choose_lines(points, kMostSegments);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const Bytes from = i == 0 ? Bytes{static_cast<std::int64_t>(points.front().x)} : link.segments.back().to + Bytes{1};
     const double to = i + 1 < lines.size() ? break_after(lines, points, i) : points.back().x;
@@ -204,8 +202,8 @@ CalibratedLink fit_link(const LinkMeasurement& measured, const LinkFitOptions& o
   link.quality.r2 = r_squared(values, fitted);
   link.quality.median_relative = median_of(residuals);
   link.quality.max_relative = std::ranges::max(residuals);
-  hold_out(points, options.most_segments, link.quality);
-  bootstrap(sizes, lines, options, link);
+  hold_out(points, link.quality);
+  bootstrap(sizes, lines, seed, link);
   return link;
 }
 

@@ -9,16 +9,10 @@
 
 namespace trainyard::calibrate {
 
-struct LinkFitOptions {
-  std::size_t most_segments = 3;
-  int bootstrap_rounds = 200;
-  std::uint64_t seed = 1;
-};
-
 /// Fits the measurements of one link by one to three segments time = latency + bytes x ns_per_byte. Uses relative least
 /// squares, since a line by absolute least squares may miss small transfers by any factor. Adds a 95 % interval of each
-/// coefficient (bootstrap over the samples) and the quality of the fit, including the error at every second size when
-/// these are held out.
+/// coefficient (bootstrap over the samples, with the seed) and the quality of the fit, including the error at every
+/// second size when these are held out.
 ///
 /// A size whose samples are all wrong is dropped as an outlier: the squared error falls below a twentieth without it,
 /// and its time is more than a quarter away from the prediction of the other sizes. At most a quarter of the sizes are
@@ -26,6 +20,6 @@ struct LinkFitOptions {
 ///
 /// Throws InputError: "too-few-points" for fewer than 3 sizes with good samples; "samples" for a time of 0 or more than
 /// a second per byte.
-CalibratedLink fit_link(const LinkMeasurement& link, const LinkFitOptions& options, std::vector<std::string>& notes);
+CalibratedLink fit_link(const LinkMeasurement& link, std::uint64_t seed, std::vector<std::string>& notes);
 
 }  // namespace trainyard::calibrate

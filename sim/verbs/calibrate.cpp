@@ -193,8 +193,6 @@ struct CalibrateVerb {
     if (!kind.empty() &&
         std::ranges::none_of(files, [](const std::string& file) { return is_kineto(begin_of_input(file)); }))
       throw UsageError("--kind is only for traces: profiles name the kinds of their devices", "leave it out");
-    calibrate::Options options;
-    options.links.seed = seed.value_or(1);
     std::vector<Profile> profiles;
     for (const std::string& file : files) {
       Profile profile = profile_of(file);
@@ -204,7 +202,7 @@ struct CalibrateVerb {
         console.warn(fmt::format("{} has the same content as another file: it counts once", input_name(file)));
     }
     try {
-      return calibrate::fit_profiles(profiles, options);
+      return calibrate::fit_profiles(profiles, seed.value_or(1));
     } catch (const InputError& error) {  // the errors lie in the files, but name none
       std::vector<Finding> findings = error.findings();
       for (Finding& finding : findings)

@@ -14,7 +14,7 @@ namespace {
 
 CalibratedLink fitted(const LinkMeasurement& link, std::vector<std::string>* notes = nullptr) {
   std::vector<std::string> said;
-  CalibratedLink result = calibrate::fit_link(link, {}, said);
+  CalibratedLink result = calibrate::fit_link(link, 1, said);
   if (notes) *notes = said;
   return result;
 }
@@ -121,7 +121,7 @@ TEST_CASE("fewer than three sizes are no fit") {
   LinkMeasurement link = made_link(emulated);
   link.sizes.resize(2);
   std::vector<std::string> notes;
-  const Finding finding = test::finding_of([&] { calibrate::fit_link(link, {}, notes); });
+  const Finding finding = test::finding_of([&] { calibrate::fit_link(link, 1, notes); });
   CHECK(finding.code == "too-few-points");
   CHECK(finding.message ==
         "the link from 'a' to 'b' was measured at 2 sizes, but fitting a latency and a bandwidth needs at least 3");

@@ -30,7 +30,7 @@ TEST_CASE("the ladder and the fit recover the latency and the bandwidth of a fak
   cuda::Tables tables;
   cuda::load(tables, fake);
   std::vector<std::string> notes;
-  const CalibratedLink link = calibrate::fit_link(cuda::link_ladder(tables, 0, 1, {.sizes = sizes()}), {}, notes);
+  const CalibratedLink link = calibrate::fit_link(cuda::link_ladder(tables, 0, 1, {.sizes = sizes()}), 1, notes);
   CHECK(link.from == "gpu0");
   CHECK(link.path == "peer");
   REQUIRE(link.segments.size() == 1);
