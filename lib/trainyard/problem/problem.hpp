@@ -53,9 +53,9 @@ class Problem {
   IdRange<OpId> ops() const { return data_->graph.ops(); }
   IdRange<DeviceId> devices() const { return data_->cluster.devices(); }
 
-  /// Whether the problem has fair channels, collectives, or ops slowed by copies. Such a problem is always simulated in
-  /// full after a change (simulate/delta.hpp, edited_simulation.hpp).
-  bool needs_events() const {
+  /// Whether every change of a schedule is simulated in full, because the problem has fair channels, collectives, or ops
+  /// slowed by copies (simulate/delta.hpp, edited_simulation.hpp).
+  bool runs_in_full() const {
     return data_->cluster.has_fair_channels() || data_->graph.has_collectives() || copies_slow_ops();
   }
 

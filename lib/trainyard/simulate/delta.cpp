@@ -50,9 +50,10 @@ struct DeltaSimulation::State {
     }
   }
 
-  bool events() const { return schedule.urgent_links || problem.problem.needs_events(); }
   /// Whether every change is simulated in full.
-  bool full() const { return schedule.policy == Policy::priority || events(); }
+  bool full() const {
+    return schedule.policy == Policy::priority || schedule.urgent_links || problem.problem.runs_in_full();
+  }
   Nanoseconds run_in_full(bool record) {
     return detail::run_engine(problem, written_schedule(), nullptr, record, workspace);
   }

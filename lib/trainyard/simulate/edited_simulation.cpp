@@ -59,7 +59,7 @@ void check_edit(const Graph& graph, const GraphEdit& edit) {
 }  // namespace
 
 EditedSimulation::EditedSimulation(const Problem& problem) {
-  if (problem.needs_events())
+  if (problem.runs_in_full())
     refuse("events", "an edited simulation does not support fair channels, collectives or ops that copies slow down",
            "build the edited graph, and simulate() it");
   state_ = std::make_unique<State>(problem);

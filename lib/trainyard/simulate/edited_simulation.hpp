@@ -27,7 +27,7 @@ struct GraphEdit {
 /// copying the graph. replace() and restore() write a few words per op of the problem, and rows for the ops around the
 /// edit. After the first few calls they allocate memory only for the times of the new ops.
 ///
-/// Throws InputError ("events") if Problem::needs_events(): fair channels, collectives or interference.
+/// Throws InputError ("events") if Problem::runs_in_full(): fair channels, collectives or interference.
 class EditedSimulation {
  public:
   explicit EditedSimulation(const Problem& problem);

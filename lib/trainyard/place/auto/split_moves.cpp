@@ -57,7 +57,7 @@ class SplitMoves {
     const Timeline timeline = simulation.timeline(best_.schedule);
     Trial trial{{}, simulation.makespan({.placement = best_.schedule.placement}), {}};
     // If memory or fair links matter, a run under fifo does not tell enough.
-    if (best_.outcome.excess == Bytes{0} && !problem.needs_events()) trial.edited.emplace(problem);
+    if (best_.outcome.excess == Bytes{0} && !problem.runs_in_full()) trial.edited.emplace(problem);
     std::vector<std::pair<Nanoseconds, OpId>> critical;
     for (const PathStep& step : critical_path(problem, best_.schedule, timeline))
       if (!step.op.is_none() && graph.colocation_group(step.op).empty())

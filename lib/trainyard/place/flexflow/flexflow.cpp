@@ -126,7 +126,7 @@ class StrategySearch {
   /// Finds where the ops that stand for each splittable op are in the current graph.
   void find_splittable() {
     edited_.reset();
-    if (problem_->needs_events()) splittable_.clear();  // EditedSimulation has none
+    if (problem_->runs_in_full()) splittable_.clear();  // EditedSimulation has none
     if (splittable_.empty()) return;
     first_.clear();
     std::size_t added = 0;  // by the splits of earlier ops

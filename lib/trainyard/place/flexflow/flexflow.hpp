@@ -27,7 +27,7 @@ struct FlexFlowOptions {
 /// best state.
 ///
 /// A proposal that changes a split is evaluated by a full simulation with the op's rows edited (EditedSimulation; no
-/// such proposals if Problem::needs_events()). If it is accepted, the graph is rebuilt. Ops in both graphs stay where
+/// such proposals if Problem::runs_in_full()). If it is accepted, the graph is rebuilt. Ops in both graphs stay where
 /// they are. The parts of a newly split op go to random devices, and the ops that split its inputs and collect its
 /// outputs to the device of the first part. An op that is whole again goes to the device of its first part. The result
 /// names its `splits`.

@@ -9,7 +9,7 @@ namespace trainyard::detail {
 
 EditedProblem::EditedProblem(const Problem& p)
     : DenseProblem(p), live_ops(ops), base_ops_(ops), base_tensors_(tensors), base_edges_(edges) {
-  assert(!problem.needs_events());
+  assert(!problem.runs_in_full());
   if (!renumbered) find_positions();
   base_op_at_ = op_at;
   base_position_ = position_of;
