@@ -129,6 +129,8 @@
 #include "trainyard/study/run.hpp"
 #include "trainyard/study/straggler.hpp"
 #include "trainyard/study/summary.hpp"
+#include "trainyard/sweep/study.hpp"
+#include "trainyard/sweep/sweep_folder.hpp"
 #include "trainyard/throughput/contraction.hpp"
 #include "trainyard/throughput/evaluate.hpp"
 #include "trainyard/throughput/from_problem.hpp"

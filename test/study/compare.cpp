@@ -90,6 +90,12 @@ TEST_CASE("of several repeats the middle one is the row") {
   CHECK(even.best().value() == 10_ns);  // with two in the middle, the better one
 }
 
+TEST_CASE("a bound that the caller knows is that of all rows") {
+  const Comparison comparison = compare(chain(), {fixed("apart", {0, 1})}, {.bound = LowerBound{"mine", 16_ns}});
+  CHECK(comparison.rows[0].run.bound() == LowerBound{"mine", 16_ns});
+  CHECK(comparison.rows[0].gap() == doctest::Approx(0.2));  // (20 - 16) / 20
+}
+
 TEST_CASE("a bound that one search proves holds for all rows, but not where the graph is another one") {
   const Problem problem{training_graph(make_network("lenet:batch=8")), make_cluster(preset_cluster("2xV100"))};
   const Nanoseconds claimed = run_placer(problem, find_placer("single")).value() - 1_ns;

@@ -116,7 +116,7 @@ Comparison compare(const Problem& problem, const std::vector<PlacerChoice>& plac
   std::ranges::for_each(placers, check_name);
   std::ranges::for_each(options.schedules, check_name);
   Comparison comparison{.model = problem.graph().name(), .problem = problem};
-  const LowerBound bound = best_lower_bound(problem);
+  const LowerBound bound = options.bound ? *options.bound : best_lower_bound(problem);
   Evaluator evaluator{problem};
   std::size_t best = 0;  // index of the best row so far
   for (std::size_t i = 0; i < placers.size() + options.schedules.size() && !is_stopped(options); ++i) {

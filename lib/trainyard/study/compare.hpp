@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainyard/bound/lower_bounds.hpp"
 #include "trainyard/place/catalogue.hpp"
 #include "trainyard/place/judge/outcome.hpp"
 #include "trainyard/place/placer.hpp"
@@ -49,6 +50,7 @@ struct CompareOptions {
   /// If false, only the best row keeps its full run. The other rows have the given problem, only the rewrites of their
   /// schedule, and no spans or transfers.
   bool keep_runs = true;
+  std::optional<LowerBound> bound = {};  // on the makespan, if the caller knows a better one than best_lower_bound()
   std::vector<NamedSchedule> schedules = {};  // compared with the placers; ties: after them
   /// Called before each placer with the placer, its index from 0, and the number of placers.
   std::function<void(const Placer&, std::size_t, std::size_t)> on_placer = {};
