@@ -5,7 +5,6 @@
 
 #include "console.hpp"
 #include "option_set.hpp"
-#include "usage.hpp"
 
 namespace trainyard::program {
 

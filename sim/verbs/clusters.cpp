@@ -8,6 +8,7 @@
 #include "profiler/here.hpp"
 #include "profiler/host.hpp"
 #include "profiler/run/cuda/loader.hpp"
+#include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/counted.hpp"
 #include "trainyard/core/printable.hpp"

@@ -6,6 +6,7 @@
 #include "profiler/kernels/cpu/arrays.hpp"
 #include "profiler/run/cuda/loader.hpp"
 #include "ranks.hpp"
+#include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/cluster/presets.hpp"
 #include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/refusal.hpp"
+#include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/core/error.hpp"
 
 using namespace trainyard;

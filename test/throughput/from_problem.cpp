@@ -9,6 +9,7 @@
 #include "support/refusal.hpp"
 #include "support/support.hpp"
 #include "trainyard/graph/builder.hpp"
+#include "trainyard/throughput/evaluate.hpp"
 
 using namespace trainyard;
 

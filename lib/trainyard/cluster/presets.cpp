@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "trainyard/cluster/device_kinds.hpp"
 #include "trainyard/core/error.hpp"
 #include "trainyard/core/nearest_name.hpp"
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "trainyard/cluster/cluster.hpp"
-#include "trainyard/cluster/device_kinds.hpp"
 
 namespace trainyard {
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/core/quantity.hpp"

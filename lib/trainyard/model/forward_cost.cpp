@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainyard/core/error.hpp"
+#include "trainyard/model/op_kind.hpp"
 
 namespace trainyard {
 namespace {

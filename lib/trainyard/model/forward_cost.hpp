@@ -2,7 +2,6 @@
 
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/model/model.hpp"
-#include "trainyard/model/op_kind.hpp"
 
 namespace trainyard {
 

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "trainyard/plan/parallel_plan.hpp"

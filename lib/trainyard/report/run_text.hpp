@@ -8,7 +8,6 @@
 
 #include "trainyard/cluster/cluster.hpp"
 #include "trainyard/problem/problem.hpp"
-#include "trainyard/problem/timeline.hpp"
 #include "trainyard/report/table.hpp"
 #include "trainyard/simulate/noise.hpp"
 #include "trainyard/study/run.hpp"

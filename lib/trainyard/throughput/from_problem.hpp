@@ -5,7 +5,6 @@
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
-#include "trainyard/throughput/evaluate.hpp"
 #include "trainyard/throughput/load_problem.hpp"
 
 namespace trainyard {

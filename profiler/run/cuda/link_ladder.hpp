@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "profiler/run/cuda/errors.hpp"
 #include "profiler/run/cuda/owned.hpp"
 #include "trainyard/cost/profile.hpp"
 

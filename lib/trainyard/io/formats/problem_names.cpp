@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "trainyard/core/nearest_name.hpp"
+
 namespace trainyard::detail {
 
 void ProblemNames::unknown(const char* code, const char* what, std::string_view name, const char* of,

@@ -7,7 +7,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "trainyard/core/nearest_name.hpp"
 #include "trainyard/io/json/findings.hpp"
 #include "trainyard/io/json/json_fields.hpp"
 #include "trainyard/problem/problem.hpp"

@@ -15,6 +15,7 @@
 #include "trainyard/graph/builder.hpp"
 #include "trainyard/io/input_text.hpp"
 #include "trainyard/io/mapped_file.hpp"
+#include "trainyard/io/pytorch/kineto_link.hpp"
 
 namespace trainyard {
 namespace {

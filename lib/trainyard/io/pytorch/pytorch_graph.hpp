@@ -9,7 +9,6 @@
 
 #include "trainyard/graph/graph.hpp"
 #include "trainyard/io/pytorch/kineto.hpp"
-#include "trainyard/io/pytorch/kineto_link.hpp"
 #include "trainyard/io/pytorch/pytorch_flow.hpp"
 
 namespace trainyard {

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "trainyard/graph/graph.hpp"

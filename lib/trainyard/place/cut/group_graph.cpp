@@ -8,6 +8,7 @@
 #include "trainyard/place/judge/evaluator.hpp"
 #include "trainyard/place/judge/retreat.hpp"
 #include "trainyard/place/kit/groups.hpp"
+#include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/place/kit/ranks.hpp"
 
 namespace trainyard {

@@ -7,7 +7,6 @@
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/place/kit/groups.hpp"
-#include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 

@@ -7,7 +7,6 @@
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
 #include "trainyard/rewrite/coarsen.hpp"
-#include "trainyard/rewrite/merge_colocate.hpp"
 
 namespace trainyard {
 

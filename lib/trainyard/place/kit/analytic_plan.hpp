@@ -8,7 +8,6 @@
 #include "trainyard/core/id_map.hpp"
 #include "trainyard/core/quantity.hpp"
 #include "trainyard/place/kit/calendar.hpp"
-#include "trainyard/place/kit/effort.hpp"
 #include "trainyard/place/kit/groups.hpp"
 #include "trainyard/place/kit/memory_ledger.hpp"
 #include "trainyard/problem/problem.hpp"

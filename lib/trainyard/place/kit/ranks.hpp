@@ -5,7 +5,6 @@
 
 #include "trainyard/core/id.hpp"
 #include "trainyard/core/id_map.hpp"
-#include "trainyard/core/quantity.hpp"
 #include "trainyard/problem/problem.hpp"
 
 namespace trainyard {

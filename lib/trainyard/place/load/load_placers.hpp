@@ -3,12 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "trainyard/core/error.hpp"
 #include "trainyard/place/kit/effort.hpp"
-#include "trainyard/place/load/split.hpp"
 #include "trainyard/place/placer.hpp"
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
+#include "trainyard/throughput/evaluate.hpp"
 #include "trainyard/throughput/from_problem.hpp"
 
 namespace trainyard {

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <vector>
 
 #include "trainyard/throughput/evaluate.hpp"
 #include "trainyard/throughput/load_problem.hpp"

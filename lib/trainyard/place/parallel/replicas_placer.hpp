@@ -1,14 +1,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
 
 #include "trainyard/problem/problem.hpp"
 #include "trainyard/problem/schedule.hpp"
-#include "trainyard/rewrite/collective.hpp"
 
 namespace trainyard {
 

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <span>
-#include <vector>
 
 #include "trainyard/plan/parallel_plan.hpp"
 

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "trainyard/model/model.hpp"

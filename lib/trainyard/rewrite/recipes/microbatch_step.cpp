@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/recipes/batch_shares.hpp"
 #include "trainyard/rewrite/recipes/recipes.hpp"

@@ -2,12 +2,10 @@
 
 #include <cstddef>
 #include <optional>
-#include <vector>
 
 #include "trainyard/graph/collective_task.hpp"
 #include "trainyard/graph/graph.hpp"
 #include "trainyard/rewrite/data_parallel.hpp"
-#include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/training/recipe.hpp"
 
 namespace trainyard::detail {
