@@ -44,8 +44,8 @@ class LocalSearch {
   /// Restarts from `start` if it is better than the best schedule.
   void restart_if_better(Schedule start);
   /// Path relinking (Glover 1997): draws `steps` clusters and moves each to its device in the target, unless that
-  /// lengthens the makespan by more than a twentieth or adds excess. The parts that one schedule does well so meet the
-  /// rest of another.
+  /// lengthens the makespan by more than a twentieth or adds excess. This joins the good parts of one schedule with
+  /// the rest of another.
   void relink(const Placement& target, std::size_t steps);
 
   const Schedule& best() const { return best_; }

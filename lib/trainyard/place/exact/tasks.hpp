@@ -13,7 +13,7 @@ struct Tasks {
   struct Task {
     std::int64_t duration = 0;
     std::int64_t tail = 0;                 // longest chain of tasks after it
-    std::int64_t release = 0, beyond = 0;  // in a window: earliest start; chain outside after it
+    std::int64_t release = 0, beyond = 0;  // in a window: earliest start; longest chain outside of it that follows
     std::vector<std::uint32_t> resources;  // empty if it takes no time
     std::vector<std::uint32_t> after;      // its successors, one entry per dependency
     std::uint32_t waits_for = 0;           // number of dependencies of its own

@@ -18,7 +18,7 @@ namespace trainyard {
 /// Degrees are equal on all stages. With PlannerOptions::stage_degrees, plans with degrees per stage (StageChoices) are
 /// searched too, by dynamic programming over first layer, devices left and degrees of the first stage, for each number
 /// of stages. b d is then the number of samples that the replicas of a stage divide, and unused devices come first.
-/// Piper's choices per layer are made per stage.
+/// Piper also chooses degrees and recomputation for each layer; here they are chosen for each stage.
 ///
 /// J. Tarnawski, D. Narayanan, A. Phanishayee: Piper: Multidimensional planner for DNN parallelization. NeurIPS 2021.
 PlannerAnswer plan_piper(const PlanCosts& costs, const PlannerOptions& options = {});

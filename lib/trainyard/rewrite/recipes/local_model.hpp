@@ -11,8 +11,8 @@
 
 namespace trainyard::detail {
 
-/// How an array is divided, by axis (samples, rows of the sequence): along each among the number of ranks in
-/// LocalModel::parts().
+/// How an array is divided, by axis (such as samples and rows of the sequence). Along an axis, it is divided equally
+/// into as many parts as LocalModel::parts() has for the axis.
 using Cuts = std::vector<MaybeCut>;
 
 bool any_cut(const Cuts& cuts);
@@ -26,7 +26,8 @@ class LocalModel {
   const std::vector<std::size_t>& parts() const { return parts_; }
   Cuts whole() const { return Cuts(parts_.size()); }
 
-  /// The value with the extents of a part; `id` itself if nothing is cut.
+  /// The value with the extents of a part; `id` itself if nothing is cut. value() and within() throw InputError
+  /// ("not-executed") if the parts are not equal.
   ValueId value(ValueId id, const Cuts& cuts);
   /// The node on the parts of its inputs and outputs.
   NodeId node(NodeId id, const std::vector<Cuts>& inputs, const std::vector<Cuts>& outputs);
@@ -39,10 +40,10 @@ class LocalModel {
   Cuts through(std::vector<ViewStep>& views, Cuts cuts);
   Cuts seen(const std::vector<ViewStep>& views, Cuts cuts) const;
 
-  /// The cut of other ranks within a part of an array that also has these cuts.
+  /// `cut`, by which other ranks divide the whole array, as a cut of one of the parts that these cuts leave.
   Cut within(const Cut& cut, const Cuts& cuts) const;
 
-  /// A new value: the part of `of` that a rank holds.
+  /// Adds a value: the part of `of` that a rank holds. The suffix is appended to its name.
   ValueId copy(ValueId of, const Cuts& cuts, const std::string& suffix);
 
  private:
