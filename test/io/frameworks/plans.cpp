@@ -155,6 +155,10 @@ TEST_CASE("what Megatron cannot say of a plan is named") {
         std::vector<std::string>{"the 2 slices of each microbatch"});
   CHECK(megatron_of({.cuts = {4}, .chunks = 2, .microbatch = 1, .schedule = PipelineSchedule::interleaved}, kGround)
             .lost == std::vector<std::string>{"2 stages on one rank: Megatron makes them one"});
+  CHECK(megatron_of({.microbatch = 2, .schedule = PipelineSchedule::gpipe}, kGround).lost ==
+        std::vector<std::string>{"the order of tasks (gpipe): Megatron uses 1f1b"});
+  CHECK_THROWS_WITH_AS(megatron_of({.cuts = {7, 8}}, kGround),  // both move to 'norm'
+                       "stage 1 has no decoder layer, and Megatron does not divide what is around them", InputError);
   PlanGround images = kGround;
   images.blocks = {"stem", "layer1.0", "layer1.1", "layer2.0", "layer2.1", "head"};
   CHECK_THROWS_WITH_AS(megatron_of({.cuts = {2}}, images),

@@ -383,6 +383,10 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
         said.lost.push_back(fmt::format("the cut at '{}', inside a part that Megatron does not divide: it moves to {}",
                                         ground.blocks[cut],
                                         border < ground.blocks.size() ? "'" + ground.blocks[border] + "'" : "the end"));
+      if (s > 0 && s < plan.cuts.size() && border == before)
+        refuse("layout",
+               fmt::format("stage {} has no decoder layer, and Megatron does not divide what is around them", s),
+               "give each stage between the first and the last at least one decoder layer");
       layout.push_back(border - before);
       before = border;
     }
@@ -420,7 +424,7 @@ SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground) {
   const auto own = plan.chunks > 1 ? PipelineSchedule::interleaved : PipelineSchedule::one_f_one_b;
   if (row == 1 && plan.stages() > 1)
     said.lost.push_back(fmt::format("{} stages on one rank: Megatron makes them one", plan.stages()));
-  if (row > 1 && plan.schedule != own)
+  if (plan.schedule != own)
     said.lost.push_back(fmt::format("the order of tasks ({}): Megatron uses {}", name_of(plan.schedule), name_of(own)));
   if (is_folded(plan.schedule)) said.lost.emplace_back("which rank has which stage: Megatron assigns them in turn");
   return said;

@@ -39,7 +39,7 @@ ForeignPlan parse_megatron(std::string_view text, const std::string& name, const
 
 /// The plan as a command for torchrun. ZeRO 2 and 3 are Megatron's FSDP. Cuts within the embedding or the loss move to
 /// its border. Other schedules, folded stages, and recomputation that differs between stages are lost. Throws
-/// InputError ("megatron-network").
+/// InputError ("megatron-network"; "layout" if a stage between the first and the last has no decoder layer).
 SaidPlan megatron_of(const ParallelPlan& plan, const PlanGround& ground);
 
 }  // namespace trainyard
