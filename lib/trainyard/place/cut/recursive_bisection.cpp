@@ -10,6 +10,7 @@
 #include "trainyard/core/random.hpp"
 #include "trainyard/core/sort_by.hpp"
 #include "trainyard/place/cut/cut_graph.hpp"
+#include "trainyard/place/kit/memory_ledger.hpp"
 
 namespace trainyard {
 namespace {
