@@ -53,8 +53,8 @@ class Problem {
   IdRange<OpId> ops() const { return data_->graph.ops(); }
   IdRange<DeviceId> devices() const { return data_->cluster.devices(); }
 
-  /// Whether every change of a schedule is simulated in full, because the problem has fair channels, collectives, or ops
-  /// slowed by copies (simulate/delta.hpp, edited_simulation.hpp).
+  /// Whether every change of a schedule is simulated in full, because the problem has fair channels, collectives, or
+  /// ops slowed by copies (simulate/delta.hpp, edited_simulation.hpp).
   bool runs_in_full() const {
     return data_->cluster.has_fair_channels() || data_->graph.has_collectives() || copies_slow_ops();
   }
