@@ -92,28 +92,32 @@ TEST_CASE("a replica makes and reads the whole of a bias that all samples have, 
   const auto step = [](const std::string& batch) {
     return training_graph(make_network("t5_small:layers=2,seq=6,targets=5,batch=" + batch));
   };
-  const Graph own = step("2"), whole = step("4");
-  const Graph replicas = data_parallel(whole, {.replicas = 2, .collective = Collective::whole}).graph;
-  const Graph microbatches = split_batch(whole, 2).graph;
-  std::map<std::string, std::size_t> biases;
-  for (const OpId op : own.ops()) {
-    const std::string& type = own.type(op);
-    if (own.phase(op) == Phase::update) continue;
-    if (type != "Gather" && type != "Add" && type != "SumToShape" && type != "AddGrad" && type != "EmbeddingGrad")
-      continue;
-    for (const auto& [graph, mark] : {std::pair{&replicas, "@2"}, std::pair{&microbatches, "~2"}}) {
-      const OpId same = op_named(*graph, std::string{own.name(op)} + mark);
-      CHECK(graph->bytes_accessed(same) == own.bytes_accessed(op));
-      CHECK(graph->flops(same).value == own.flops(op).value);
-      CHECK(graph->bytes(*graph->outputs(same).begin()) == own.bytes(*own.outputs(op).begin()));
+  // The encoder's bias also has as many rows, 6, as there are samples.
+  for (const auto& [batch, of_two] : {std::pair{"2", "4"}, std::pair{"3", "6"}}) {
+    CAPTURE(batch);
+    const Graph own = step(batch), whole = step(of_two);
+    const Graph replicas = data_parallel(whole, {.replicas = 2, .collective = Collective::whole}).graph;
+    const Graph microbatches = split_batch(whole, 2).graph;
+    std::map<std::string, std::size_t> biases;
+    for (const OpId op : own.ops()) {
+      const std::string& type = own.type(op);
+      if (own.phase(op) == Phase::update) continue;
+      if (type != "Gather" && type != "Add" && type != "SumToShape" && type != "AddGrad" && type != "EmbeddingGrad")
+        continue;
+      for (const auto& [graph, mark] : {std::pair{&replicas, "@2"}, std::pair{&microbatches, "~2"}}) {
+        const OpId same = op_named(*graph, std::string{own.name(op)} + mark);
+        CHECK(graph->bytes_accessed(same) == own.bytes_accessed(op));
+        CHECK(graph->flops(same).value == own.flops(op).value);
+        CHECK(graph->bytes(*graph->outputs(same).begin()) == own.bytes(*own.outputs(op).begin()));
+      }
+      // The position biases, 8 heads x 6 x 6 numbers in the encoder and 8 x 5 x 5 in the decoder, do not depend on the
+      // batch.
+      const std::int64_t made = own.bytes(*own.outputs(op).begin()).count;
+      if (made == 4 * 8 * 36 || made == 4 * 8 * 25) ++biases[type];
     }
-    // The position biases, 8 heads x 6 x 6 numbers in the encoder and 8 x 5 x 5 in the decoder, do not depend on the
-    // batch.
-    const std::int64_t made = own.bytes(*own.outputs(op).begin()).count;
-    if (made == 4 * 8 * 36 || made == 4 * 8 * 25) ++biases[type];
+    // Two layers read each bias, and their gradients are summed.
+    CHECK(biases == std::map<std::string, std::size_t>{{"AddGrad", 2}, {"Gather", 2}, {"SumToShape", 4}});
   }
-  // Two layers read each bias, and their gradients are summed.
-  CHECK(biases == std::map<std::string, std::size_t>{{"AddGrad", 2}, {"Gather", 2}, {"SumToShape", 4}});
 }
 
 TEST_CASE("positions of all samples are whole in each replica, but for the rows of a sequence that others have") {

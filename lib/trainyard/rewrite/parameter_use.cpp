@@ -31,17 +31,17 @@ bool is_of_bytes(const detail::SignatureTensor& tensor, double share, Bytes byte
   return tensor.type == detail::NumberKind::other ? is(8) || is(4) || is(1) : is(bytes_of(tensor.type));
 }
 
-/// Whether the first dimension of the input is one: it belongs to one sample, or to all. False for initial states of a
-/// recurrent network, whose layers come first.
-bool has_one_row(const Graph& graph, TensorId input) {
+/// Whether the first dimension of the tensor, as its readers see it, is one: it belongs to one sample, or to all. False
+/// for initial states of a recurrent network, whose layers come first.
+bool has_one_row(const Graph& graph, TensorId tensor) {
   bool one = false;
-  for (const OpId reader : graph.consumers(input)) {
+  for (const OpId reader : graph.consumers(tensor)) {
     const std::string& type = graph.type(reader);
     const auto shapes = detail::parse_signature(graph.signature(reader));
     if (!shapes) continue;
     for (std::size_t i = 0; i < std::min(shapes->read_count, shapes->reads.size()); ++i) {
       const detail::SignatureTensor& read = shapes->reads[i];
-      if (read.rank == 0 || !is_of_bytes(read, shapes->share, graph.bytes(input))) continue;
+      if (read.rank == 0 || !is_of_bytes(read, shapes->share, graph.bytes(tensor))) continue;
       const bool of_layers = type == "LSTM" || type == "GRU" || type == "RNN" || type == "Gather";
       if (read.dims[0] != 1 || (of_layers && read.rank > 2 && read.type != detail::NumberKind::other)) return false;
       one = true;
@@ -162,7 +162,8 @@ void ParameterUse::find_for_all(const Graph& graph) {
       for (const TensorId tensor : graph.outputs(op)) for_all[tensor] = samples > 1 && has_one_row(graph, tensor);
     } else if (std::ranges::all_of(graph.inputs(op), is_fixed)) {
       const double rows = first_extent(graph, op);
-      for (const TensorId tensor : graph.outputs(op)) for_all[tensor] = rows > 0 && rows != samples;
+      for (const TensorId tensor : graph.outputs(op))
+        for_all[tensor] = rows > 0 && (rows != samples || (samples > 1 && has_one_row(graph, tensor)));
     }
     const auto made = graph.outputs(op);
     is_for_all[op] = !made.empty() && for_all[*made.begin()];

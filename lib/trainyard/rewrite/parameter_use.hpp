@@ -30,8 +30,8 @@ struct ParameterUse {
 
   /// Tensors that all samples have in common, and their gradients: inputs with one row while there are several samples
   /// (such as positions), and what the forward pass makes of only these and parameters (such as a position bias of the
-  /// scores). A result with as many rows as there are samples is excluded, as it may belong to them (rows of a table
-  /// that a constant selects).
+  /// scores). A result with as many rows as there are samples counts only if its readers see one row, as it may else
+  /// belong to the samples (rows of a table that a constant selects).
   IdMap<TensorId, bool> for_all;
   IdMap<OpId, bool> is_for_all;  // makes only tensors of `for_all`: independent of the samples
   std::size_t context;
