@@ -224,6 +224,8 @@ class StepProgram {
     const Array to = target(how, result, device);
     if (how.kind == OpRecipe::Kind::input)
       device.input(how.value, to);
+    else if (how.kind == OpRecipe::Kind::add_gradients && how.reads.size() == 1)
+      device.copy(to, read(how.reads[0], device));
     else if (how.kind == OpRecipe::Kind::add_gradients)
       device.add(to, read(how.reads[0], device), read(how.reads[1], device));
     else if (how.kind == OpRecipe::Kind::slice_gradient)

@@ -363,8 +363,8 @@ RankLayout Sharding::made(OpId op, TensorId tensor, std::size_t number, std::siz
       return backward && !use_.is_gradient[tensor] ? Layout::partial : Layout::share;
     case Way::row: {
       if (!backward) return Layout::partial;
-      const bool bias =
-          shapes_[op] && shapes_[op]->writes.size() == outputs && shapes_[op]->writes[number].extents.size() == 1;
+      // The bias comes last: behind the gradient of x, which may be several slices, and that of the weights.
+      const bool bias = number + 1 == outputs && shapes_[op] && shapes_[op]->writes.back().extents.size() == 1;
       return bias ? Layout::whole : Layout::share;
     }
     case Way::vocabulary:

@@ -78,7 +78,7 @@ struct OpRecipe {
     input,           // the model input `value`
     forward,         // `node`: reads by input position
     backward,        // of `node`: `gradients` by output position; `reads` and `outputs` by position, if it reads them
-    add_gradients,   // of `value`: the sum of two reads
+    add_gradients,   // of `value`: the sum of two reads; of one, on ranks that have no other term
     slice_gradient,  // of `value`: writes each read where its slice, a view of one step, was taken; the rest is 0
     view_gradient,   // of input 0 of `node`, a Split or an Expand: reads are its outputs' gradients, by position
     update,          // of the parameter `value` by the gradient, its only read

@@ -255,7 +255,7 @@ void BatchShares::find(OpId op) {
       return find_backward(op);
     case Kind::add_gradients: {
       const Cuts cuts = cuts_of(how.reads[0]);
-      if (cuts != cuts_of(how.reads[1]))
+      if (cuts != cuts_of(how.reads.back()))
         refuse("not-executed", fmt::format("'{}' adds gradients that are divided differently", graph_.name(op)), "");
       note(how.value, cuts);  // no forward op makes the value on ranks that divide only its gradient by rows
       return make(how.results[0], cuts, how.value);

@@ -417,12 +417,7 @@ class RankedRecipe {
         }
         how.value = local_.value(how.value, Cuts{cut});
         turn_results(cut, how.results[0]);
-        if (reads.size() < 2) {  // only one rank adds whole terms
-          how.kind = Kind::sum;
-          how.results[0].like = how.value;
-          if (how.results[0].parts.size() > 1) refuse(op, "its sum consists of several tensors");
-        }
-        how.reads = std::move(reads);
+        how.reads = std::move(reads);  // one, if another rank adds the whole term
         return how;
       }
       case Kind::sum: {

@@ -152,6 +152,19 @@ TEST_CASE("ranks read their heads of a bias that all samples have, and add up it
   }
 }
 
+TEST_CASE("ranks share products behind slices of a sequence, and add gradients of which only one rank has the others") {
+  for (const char* network :
+       {"nmt:batch=4,steps=3,hidden=8,vocabulary=20,layers=2", "gnmt:batch=4,steps=3,hidden=8,vocabulary=20,layers=3"})
+    for (const Granularity granularity : {Granularity::op, Granularity::fine}) {
+      CAPTURE(network);
+      CAPTURE(static_cast<int>(granularity));
+      const TrainingStep step = training_step(make_network(network), {.granularity = granularity});
+      const TensorParallel two{.ranks = 2, .collective = Collective::whole};
+      CHECK(Rewritten{step, {two}, "2xcpu-core"}.agrees(1));
+      CHECK(Rewritten{step, {two, Replicate{.replicas = 2}, Microbatch{2}}, "4xcpu-core"}.agrees(2));
+    }
+}
+
 TEST_CASE("ranks that share the sequence between products, or a vocabulary, compute what one device computes") {
   for (const Collective collective : {Collective::ring, Collective::whole}) {
     CAPTURE(static_cast<int>(collective));
