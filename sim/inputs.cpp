@@ -209,6 +209,7 @@ LoadedModel model_of(ModelKind kind, const std::string& word, const ModelOptions
   if (kind == ModelKind::graph_file || kind == ModelKind::profile_file || kind == ModelKind::task_file) {
     for (const auto& [option, is_given] : {std::pair{"--training", options.training.has_value()},
                                            {"--granularity", options.granularity.has_value()},
+                                           {"--clip", options.clip.has_value()},
                                            {"--batch", options.batch.has_value()},
                                            {"--precision", options.precision && options.precision != Precision::tf32},
                                            {"--bind", !options.bind.empty()}})
@@ -236,7 +237,8 @@ LoadedModel model_of(ModelKind kind, const std::string& word, const ModelOptions
     loaded.batch = model.values[model.inputs.front()].shape.front();
   TrainingStep step = training_step(model, {.optimizer = options.training.value_or(Optimizer::adam),
                                             .granularity = options.granularity.value_or(Granularity::op),
-                                            .loss_scaling = options.precision == Precision::float16});
+                                            .loss_scaling = options.precision == Precision::float16,
+                                            .clip_norm = options.clip.value_or(0)});
   loaded.graph = std::move(step.graph);
   loaded.summary = step.summary;
   loaded.recipe = std::move(step.recipe);

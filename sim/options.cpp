@@ -25,13 +25,15 @@
 namespace trainyard::program {
 namespace {
 
+double positive_number(std::string_view number, std::string_view option, const std::string& help) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc{} || end != number.data() + number.size() || !std::isfinite(value) || value <= 0)
+    throw UsageError(fmt::format("{}: '{}' is not a number above 0", option, number), help);
+  return value;
+}
 double scale_factor(std::string_view number) {
-  double factor = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), factor);
-  if (error != std::errc{} || end != number.data() + number.size() || !std::isfinite(factor) || factor <= 0)
-    throw UsageError(fmt::format("--scale: '{}' is not a number above 0", number),
-                     "2 is twice as fast, 0.1 is a tenth as fast");
-  return factor;
+  return positive_number(number, "--scale", "2 is twice as fast, 0.1 is a tenth as fast");
 }
 
 /// Parses --scale: "compute=2,link=0.1"; with `several` also "link=0.5:1:2".
@@ -117,6 +119,9 @@ void ModelOptions::declare(OptionSet& set, std::vector<std::int64_t>* batches) {
               {"adam", Optimizer::adam},
               {"none", Optimizer::none}},
              "the optimizer of the training step; none: forward only (default: adam)");
+  set.option(
+      "--clip", "NORM", "scales gradients down so that their norm is at most NORM (default: they are not clipped)",
+      [this](const std::string& text, const std::string& option) { clip = positive_number(text, option, "--clip 1"); });
   set.choice("--granularity", granularity, {{"op", Granularity::op}, {"fine", Granularity::fine}},
              "op: one op per operator; fine: one op per kernel that an operator runs (default: op)");
   if (batches == nullptr)

@@ -26,6 +26,7 @@ namespace trainyard::program {
 struct ModelOptions {
   std::optional<Optimizer> training = {};
   std::optional<Granularity> granularity = {};
+  std::optional<double> clip = {};
   std::optional<std::int64_t> batch = {};
   std::optional<Precision> precision = {};
   std::map<std::string, std::int64_t> bind = {};  // dimensions that an ONNX file leaves open

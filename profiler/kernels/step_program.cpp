@@ -23,6 +23,7 @@ Shape part_shape(const Shape& shape, const Part& part) {
 }
 
 const Value& result_value(const Model& model, const OpRecipe& op, const OpRecipe::Result& result) {
+  if (!result.like.is_none()) return model.values[result.like];
   switch (op.kind) {
     case OpRecipe::Kind::forward:
       return model.values[model.nodes[op.node].outputs[result.position]];

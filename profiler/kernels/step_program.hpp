@@ -116,6 +116,12 @@ std::uint64_t parameter_checksum(const Model& model, const Numbers& numbers) {
 ///     loss(array, share)                 counts the array as this share of the step's loss
 ///     relay(to, from)                    copies the bytes of a tensor to another
 ///
+/// those for clipping, which only CPUs have,
+///
+///     squares(to, data, count)           the sum of the squares of so many elements
+///     clip(to, squares, limit)           the scale that limits the norm
+///     scale(to, from, scale)             multiplies by the only element of `scale`
+///
 /// and, to run rewritten graphs (ops of Kind::sum, join, rest; operands in parts),
 ///
 ///     updated(ValueId)                   a parameter as this step leaves it
@@ -219,7 +225,7 @@ class StepProgram {
     }
     if (rearranges(how)) return rearrange(how, device);
     if (how.kind == OpRecipe::Kind::relay) return device.relay(relayed(op), graph_.inputs(op)[0]);
-    if (how.kind == OpRecipe::Kind::update) return device.update(how.value, read(how.reads[0], device), how.range);
+    if (how.kind == OpRecipe::Kind::update) return device.update(how.value, scaled_gradient(how, device), how.range);
     const OpRecipe::Result& result = how.results[0];
     const Array to = target(how, result, device);
     if (how.kind == OpRecipe::Kind::input)
@@ -230,6 +236,10 @@ class StepProgram {
       device.add(to, read(how.reads[0], device), read(how.reads[1], device));
     else if (how.kind == OpRecipe::Kind::slice_gradient)
       add_slices(how, to, device);
+    else if (how.kind == OpRecipe::Kind::squares)
+      add_squares(how, to, device);
+    else if (how.kind == OpRecipe::Kind::clip)
+      device.clip(to, read(how.reads[0], device), recipe_.clip_norm);
     else
       join_view_gradients(how, to, device);
     deliver(result, to, device);
@@ -267,6 +277,23 @@ class StepProgram {
     const Shape* shape = &model_.values[operand.held].shape;
     if (!operand.tensor.is_none()) return {device.from(device.tensor(operand.tensor), operand.offset), shape};
     return {operand.updated ? device.updated(operand.held) : device.held(operand.held), shape};
+  }
+
+  // --- clipping ---
+
+  template <class Device>
+  void add_squares(const OpRecipe& how, const Array& to, Device& device) const {
+    const Array gradient = read(how.reads[0], device);
+    const Range of = how.range.value_or(Range{.count = gradient.size()});
+    device.squares(to, device.from(gradient.data, of.from), of.count);
+  }
+  template <class Device>
+  Array scaled_gradient(const OpRecipe& how, Device& device) const {
+    const Array gradient = read(how.reads[0], device);
+    if (how.reads.size() == 1) return gradient;
+    const Array to = device.scratch(*gradient.shape, gradient);
+    device.scale(to, gradient, read(how.reads[1], device));
+    return to;
   }
 
   // --- for rewrites: sums, and arrays that are joined and divided ---

@@ -321,6 +321,8 @@ std::string schedule_key(const Problem& problem, const Schedule& schedule) {
 
 void write_recipe(const Problem& problem, const TrainingRecipe& recipe, std::uint64_t seed,
                   const std::vector<std::pair<std::string, Schedule>>& schedules, std::ostream& out) {
+  if (recipe.clip_norm > 0)
+    refuse("clip", "a recipe for PyTorch cannot clip gradients yet", "make it of a step without clipping");
   RecipeWriter{problem, recipe, seed, out}.write(schedules);
 }
 

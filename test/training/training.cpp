@@ -74,6 +74,23 @@ TEST_CASE("a perceptron's training step adds up by hand") {
   CHECK(step.graph.bytes_accessed(update) == Bytes{7 * 4 * 12});
 }
 
+TEST_CASE("clipping sums the squares of each gradient, and its scale goes to every update") {
+  const TrainingStep plain = training_step(perceptron(), {.optimizer = Optimizer::adam});
+  const TrainingStep step = training_step(perceptron(), {.optimizer = Optimizer::adam, .clip_norm = 1});
+  CHECK(op_names(step.graph, Phase::update) == Names{"w1/squares", "b1/squares", "w2/squares", "b2/squares",
+                                                     "gradients/squares", "gradients/clip", "w1/update", "b1/update",
+                                                     "w2/update", "b2/update"});
+  CHECK(step.graph.flops(find(step.graph, "w2/squares")) == Flops{2 * 20});
+  CHECK(step.graph.bytes_accessed(find(step.graph, "w2/squares")) == Bytes{4 * 20});
+  CHECK(step.graph.colocation_group(find(step.graph, "w2/squares")) == "w2");
+  CHECK(input_names(step.graph, "gradients/squares") == Names{"w1/squares", "b1/squares", "w2/squares", "b2/squares"});
+  CHECK(outputs(step.graph, "gradients/clip") == Names{"gradients/clip:4"});
+  CHECK(input_names(step.graph, "w2/update") == Names{"w2.grad", "gradients/clip"});
+  CHECK(step.graph.bytes_accessed(find(step.graph, "w2/update")) == Bytes{(7 + 2) * 4 * 20});  // scaled in place
+  // 41 parameters: 2 FLOPs for each square, 1 to scale; 4 to add up 4 sums, 3 for the scale.
+  CHECK(step.summary.update_flops == plain.summary.update_flops + Flops{(2 + 1) * 41 + 4 + 3});
+}
+
 TEST_CASE("fine granularity sets the gradients of data, weights and bias apart") {
   TrainingStep fine = training_step(perceptron(), {.granularity = Granularity::fine});
   CHECK(op_names(fine.graph, Phase::backward) == Names{"loss/grad", "Gemm2/grad_a", "Gemm2/grad_b", "Gemm2/grad_c",

@@ -54,15 +54,16 @@ EfficiencyTable EfficiencyTable::standard() {
   set_all(kMatrix, {"MatMul", "Gemm", "Linear", "Attention", "Einsum"});
   set_all(kConvolution, {"Conv", "ConvTranspose"});
   set_all(kRecurrent, {"LSTM", "GRU", "RNN"});
-  set_all(kElementwise, {"Add",      "Sub",   "Mul",  "Div",   "Neg",         "Relu",     "LeakyRelu", "Clip",
-                         "Sigmoid",  "Tanh",  "Gelu", "Erf",   "Exp",         "Log",      "Sqrt",      "Pow",
-                         "Abs",      "Sum",   "Mean", "Where", "Cast",        "Identity", "Dropout",   "HardSwish",
-                         "Softplus", "Swish", "Elu",  "Silu",  "HardSigmoid", "Max",      "Min",       "Selu",
-                         "Mish",     "Celu",  "Sin",  "Cos",   "Reciprocal",  "Softsign"});
+  set_all(kElementwise,
+          {"Add",        "Sub",       "Mul",  "Div",   "Neg",         "Relu",     "LeakyRelu",  "Clip",
+           "Sigmoid",    "Tanh",      "Gelu", "Erf",   "Exp",         "Log",      "Sqrt",       "Pow",
+           "Abs",        "Sum",       "Mean", "Where", "Cast",        "Identity", "Dropout",    "HardSwish",
+           "Softplus",   "Swish",     "Elu",  "Silu",  "HardSigmoid", "Max",      "Min",        "Selu",
+           "AddSquares", "ClipScale", "Mish", "Celu",  "Sin",         "Cos",      "Reciprocal", "Softsign"});
   set_all(kNormalization,
           {"BatchNormalization", "LayerNormalization", "GroupNormalization", "InstanceNormalization", "BatchNorm",
            "LRN", "Softmax", "LogSoftmax", "SoftmaxCrossEntropy", "SoftmaxCrossEntropyLoss",
-           "NegativeLogLikelihoodLoss", "ReduceMean", "ReduceSum", "ReduceMax", "SumToShape"});
+           "NegativeLogLikelihoodLoss", "ReduceMean", "ReduceSum", "ReduceMax", "SumToShape", "SquareSum"});
   set_all(kPooling, {"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Resize"});
   set_all(kMove, {"Concat", "Split", "Slice", "Transpose", "Pad", "Expand", "Tile", "Reshape", "Flatten", "Stack"});
   set_all(kGather, {"Gather", "Embedding", "Scatter", "ScatterND", "GatherND", "GatherElements", "ScatterElements",

@@ -52,7 +52,8 @@ const std::map<std::string, OpClass, std::less<>>& op_classes() {
     add(OpClass::recurrent, {"LSTM", "GRU", "RNN"});
     add(OpClass::softmax, {"Softmax", "LogSoftmax"});
     add(OpClass::layer_norm, {"LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"});
-    add(OpClass::elementwise, {"Add", "Sub", "Mul", "Div", "Pow", "Sum", "Mean", "Max", "Min", "Where", "Neg"});
+    add(OpClass::elementwise,
+        {"Add", "AddSquares", "ClipScale", "Sub", "Mul", "Div", "Pow", "Sum", "Mean", "Max", "Min", "Where", "Neg"});
     add(OpClass::unary,
         {"Relu",        "LeakyRelu", "Clip", "Sigmoid", "Tanh",     "Gelu",     "Erf",       "Exp",
          "Log",         "Sqrt",      "Abs",  "Elu",     "Softplus", "Swish",    "Silu",      "Mish",
@@ -68,6 +69,7 @@ const std::map<std::string, OpClass, std::less<>>& op_classes() {
                         "Tile",
                         "Stack",
                         "SumToShape",
+                        "SquareSum",
                         "BatchNormalization",
                         "BatchNorm",
                         "GroupNormalization",

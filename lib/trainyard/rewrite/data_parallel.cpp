@@ -136,6 +136,9 @@ class Replication {
 DataParallelGraph data_parallel(const Graph& graph, const Replicate& replicate, bool divide_batch,
                                 std::size_t first_bucket, Checkpoint checkpoint) {
   if (replicate.replicas < 1) refuse("unsplittable", "a graph needs at least one replica", "give 1 or more");
+  if (replicate.experts > 1 && clips(graph))
+    refuse("experts", "clipping of gradients is not modelled for replicas that hold different experts",
+           "do not clip, or set experts to 1");
   if (replicate.collective != Collective::parameter_server)
     return detail::replicate(graph, replicate, divide_batch, first_bucket, std::move(checkpoint));
   if (replicate.zero > 0)

@@ -15,7 +15,7 @@ namespace trainyard {
 /// A collective among replicas: `count` ops of their graph, from `first` on. The last `members` of these have its
 /// result.
 struct ReplicaCollective {
-  enum class Of : std::uint8_t { gradients, weights, fetch_forward, fetch_backward, share, exchange };
+  enum class Of : std::uint8_t { gradients, squares, weights, fetch_forward, fetch_backward, share, exchange };
   Of of;
   CollectiveKind kind;
   std::size_t first = 0, count = 0, members = 0;

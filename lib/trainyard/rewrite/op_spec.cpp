@@ -8,6 +8,7 @@
 #include "trainyard/cost/op_signature.hpp"
 #include "trainyard/rewrite/collective.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
+#include "trainyard/training/optimizer.hpp"
 
 namespace trainyard {
 namespace {
@@ -117,6 +118,11 @@ bool makes_only_gradients(const Graph& graph, OpId op, const IdMap<TensorId, boo
   const auto made = graph.outputs(op);
   return graph.phase(op) == Phase::backward && !made.empty() &&
          std::all_of(made.begin(), made.end(), [&](TensorId tensor) { return bool{gradients[tensor]}; });
+}
+
+bool clips(const Graph& graph) {
+  const auto ops = graph.ops();
+  return std::any_of(ops.begin(), ops.end(), [&](OpId op) { return graph.type(op) == kClipScaleType; });
 }
 
 bool is_parameter_gradient(const Graph& graph, TensorId tensor) {

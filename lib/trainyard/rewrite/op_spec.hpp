@@ -35,6 +35,9 @@ IdMap<TensorId, bool> parameter_gradients(const Graph& graph);
 /// Whether the op belongs to the backward pass and makes `gradients` (parameter_gradients), and no other tensors.
 bool makes_only_gradients(const Graph& graph, OpId op, const IdMap<TensorId, bool>& gradients);
 
+/// Whether the step limits the norm of its gradients.
+bool clips(const Graph& graph);
+
 /// Types of the ops that rewrites add.
 inline constexpr const char* kVariableType = "Variable";    // holds parameters, which other ops read as its output
 inline constexpr const char* kAggregateType = "Aggregate";  // sums the gradients of replicas

@@ -14,6 +14,7 @@
 #include "trainyard/rewrite/gradient_buckets.hpp"
 #include "trainyard/rewrite/op_copy.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
+#include "trainyard/training/optimizer.hpp"
 
 namespace trainyard::detail {
 
@@ -51,9 +52,18 @@ class Replicas {
   bool sums_shares(OpId op) const {
     const auto inputs = graph_.inputs(op);
     return n_ > 1 && graph_.phase(op) == Phase::update && !graph_.outputs(op).empty() &&
-           std::any_of(inputs.begin(), inputs.end(),
-                       [&](TensorId tensor) { return buckets_.of(tensor) != kNone && is_shared(buckets_.of(tensor)); });
+           graph_.type(op) != kSquareSumType && std::any_of(inputs.begin(), inputs.end(), [&](TensorId tensor) {
+             return buckets_.of(tensor) != kNone && is_shared(buckets_.of(tensor));
+           });
   }
+  /// Whether the op adds squares of which each replica has its share.
+  bool adds_squares_of_shares(OpId op) const { return n_ > 1 && zero_ > 0 && graph_.type(op) == kAddSquaresType; }
+  /// Whether the replica is to add these squares: of its share, or, on the first replica, of a whole gradient.
+  bool counts_squares(TensorId squares, std::size_t replica) const {
+    const std::size_t bucket = buckets_.of(graph_.producer(squares));
+    return replica == 0 || (bucket != kNone && is_shared(bucket));
+  }
+  void reduce_squares(OpId op);
   /// Whether replicas divide the state of the parameters that the op holds or updates.
   bool shares_state(OpId op) const { return buckets_.of(op) != kNone && is_shared(buckets_.of(op)); }
   bool is_sharded(OpId holder) const { return zero_ == 3 && shares_state(holder); }

@@ -78,6 +78,7 @@ DataParallelGraph Replicas::run() {
         add_plain(op, r);
       else
         add(copy(op, r), r, op);
+    if (adds_squares_of_shares(op)) reduce_squares(op);
     for (const TensorId tensor : graph_.outputs(op)) {
       if (std::ranges::any_of(graph_.consumers(tensor), [&](OpId reader) { return is_exchanged(tensor, reader); }))
         exchange_tokens(op, tensor);
@@ -148,7 +149,9 @@ OpSpec Replicas::copy(OpId op, std::size_t replica) const {
     if (std::ranges::find(inputs, tensor) == inputs.end()) inputs.push_back(std::move(tensor));
   };
   bool shared = false;  // divided among the copies of all replicas
+  const bool adds_squares = adds_squares_of_shares(op);
   for (const TensorId tensor : graph_.inputs(op)) {
+    if (adds_squares && !counts_squares(tensor, replica)) continue;
     const std::string name = is_exchanged(tensor, op)
                                  ? exchanged(graph_.name(tensor))
                                  : part_name(graph_.name(tensor), context_.taken(graph_, op, tensor),
@@ -177,7 +180,7 @@ OpSpec Replicas::copy(OpId op, std::size_t replica) const {
   if (is_sharded(op)) spec.parameter_bytes = Bytes{0};
   if (shares_state(op)) spec.state_bytes = Bytes{share_of(spec.state_bytes.count, part, parts)};
   for (OutputSpec& output : spec.outputs) {
-    output.name = copy_of(output.name, replica);
+    output.name = copy_of(adds_squares ? output.name + "/own" : output.name, replica);
     if (sums_shares(op)) output.bytes = Bytes{share_of(output.bytes.count, part, parts)};
   }
   if (buckets_.turn[op] != kNone) spec.after.push_back(turn_name(buckets_.turn[op]));
@@ -278,6 +281,31 @@ void Replicas::add_gradients(std::size_t b) {
     }
     add(ops, members, original, {ReplicaCollective::Of::gradients, kind, 0, 0, 0, gradients});
   }
+}
+
+/// Adds up the sums of the squares of all replicas' shares.
+void Replicas::reduce_squares(OpId op) {
+  const TensorId tensor = *graph_.outputs(op).begin();
+  const std::string name{graph_.name(tensor)};
+  const OpSpec maker = spec_of(graph_, op);
+  const OpSpec rank{
+      .phase = maker.phase, .layer = maker.layer, .device_kinds = maker.device_kinds, .times = maker.times};
+  CollectiveOps ops{name + "/all-reduce", std::vector<OpSpec>(made_, rank)};
+  std::vector<std::size_t> all(made_);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  Names own;
+  std::vector<OutputSpec> sums;
+  for (const std::size_t r : all) {
+    own.push_back({copy_of(name + "/own", r)});
+    sums.push_back({copy_of(name, r), graph_.bytes(tensor)});
+  }
+  if (is_whole()) {
+    whole(ops, CollectiveKind::all_reduce, graph_.bytes(tensor), own, sums);
+  } else {
+    const auto parts = ops.all_reduce(options_.collective, own, graph_.bytes(tensor), options_.per_node);
+    for (const std::size_t r : all) ops.join(r, "sum", parts[r], {sums[r]});
+  }
+  add(ops, all, op, {ReplicaCollective::Of::squares, CollectiveKind::all_reduce, 0, 0, 0, {tensor}});
 }
 
 /// All-gathers the shares of a bucket's weights, or of a slice of them, among `members`. `fill` says what the op that

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trainyard/rewrite/op_spec.hpp"
+#include "trainyard/training/optimizer.hpp"
 
 namespace trainyard::detail {
 namespace {
@@ -28,7 +29,9 @@ bool by_feature(std::string_view type) {
 /// Ops that join gradients of the parts that Split and Slice have made.
 bool puts_together(std::string_view type) { return type == "Concat" || type == "SliceGrad"; }
 bool normalizes(std::string_view type) { return type.ends_with("LayerNormalization") || type == "RMSNormalization"; }
-bool adds(std::string_view type) { return type == "Add" || type == "AddGrad" || type == "Sum"; }
+bool adds(std::string_view type) {
+  return type == "Add" || type == "AddGrad" || type == "Sum" || type == kAddSquaresType;
+}
 
 bool parse_tensors(std::string_view text, std::vector<OpShapes::Tensor>& tensors) {
   while (!text.empty()) {
@@ -135,7 +138,7 @@ bool Sharding::sums_partial(OpId op) const {
          std::ranges::any_of(graph_.inputs(op), is(Layout::partial)) &&
          std::ranges::none_of(graph_.inputs(op), is(Layout::share)) &&
          std::ranges::none_of(graph_.inputs(op), is(Layout::rows)) &&
-         (graph_.phase(op) == Phase::backward || std::ranges::none_of(graph_.inputs(op), is(Layout::whole)));
+         (graph_.phase(op) != Phase::forward || std::ranges::none_of(graph_.inputs(op), is(Layout::whole)));
 }
 
 std::string Sharding::signature(OpId op) const {
@@ -353,6 +356,7 @@ RankLayout Sharding::made(OpId op, TensorId tensor, std::size_t number, std::siz
     case Way::whole:
       return !graph_.inputs(op).empty() && sums_partial(op) ? Layout::partial : Layout::whole;
     case Way::share:
+      if (graph_.type(op) == kSquareSumType) return Layout::partial;
       if (backward && shapes_[op] && number < shapes_[op]->writes.size() &&
           !is_of_queries(op, shapes_[op]->writes[number], true, number))
         return Layout::partial;

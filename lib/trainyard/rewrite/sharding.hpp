@@ -59,8 +59,8 @@ class Sharding {
 
   /// The layout in which the op takes an input.
   Layout taken(OpId op, TensorId tensor) const;
-  /// Whether the op is a sum whose result is partial. It adds partial terms only or, in the backward pass, partial and
-  /// whole gradients; none of its inputs is a share or rows.
+  /// Whether the op is a sum whose result is partial. It adds partial terms only or, after the forward pass, partial
+  /// and whole gradients or sums of their squares; none of its inputs is a share or rows.
   bool sums_partial(OpId op) const;
   /// The op's signature on a rank.
   std::string signature(OpId op) const;

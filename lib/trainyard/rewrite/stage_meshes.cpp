@@ -23,6 +23,9 @@ namespace trainyard {
 namespace {
 
 IdMap<OpId, std::size_t> stages_of(const Graph& graph, const StageMeshes& meshes) {
+  if (clips(graph))
+    refuse("stages", "clipping of gradients is not modelled for stages of different degrees",
+           "do not clip, or give all stages the same degrees");
   const std::size_t none = meshes.stages.size();
   const OpIndex index{graph};
   IdMap<OpId, std::size_t> stage(graph.op_count(), none);

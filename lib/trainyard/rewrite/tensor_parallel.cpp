@@ -84,7 +84,7 @@ class Ranks {
 
   /// Whether the tensor is a gradient of parameters that ranks hold whole, of which each rank has computed a term.
   bool is_term(TensorId tensor) const {
-    return sharding_.layout(tensor) == Layout::partial &&
+    return sharding_.layout(tensor) == Layout::partial && graph_.phase(graph_.producer(tensor)) != Phase::update &&
            std::ranges::all_of(graph_.consumers(tensor),
                                [&](OpId reader) { return graph_.phase(reader) == Phase::update; });
   }

@@ -17,6 +17,7 @@
 #include "trainyard/rewrite/microbatches.hpp"
 #include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/parameter_use.hpp"
+#include "trainyard/training/optimizer.hpp"
 
 namespace trainyard {
 namespace {
@@ -168,7 +169,9 @@ class Tying {
       find_terms(tensor, terms);
       for (const std::size_t k : group->second) {
         Copy& copy = copies_[k - 1];
-        if (terms.contains(k) && (copy.updates.empty() || copy.updates.back() != op)) copy.updates.push_back(op);
+        if (terms.contains(k) && graph_.type(op) != kSquareSumType &&
+            (copy.updates.empty() || copy.updates.back() != op))
+          copy.updates.push_back(op);
       }
     }
   }
@@ -178,7 +181,7 @@ class Tying {
     Bytes all{0}, copied{0};
     const bool makes_none = copy.updates.empty();
     for (const OpId op : graph_.ops()) {
-      if (graph_.phase(op) != Phase::update || place_[op] > 0 ||
+      if (graph_.phase(op) != Phase::update || graph_.type(op) == kSquareSumType || place_[op] > 0 ||
           graph_.colocation_group(op) != graph_.colocation_group(copy.holder))
         continue;
       if (makes_none) copy.updates.push_back(op);

@@ -246,13 +246,61 @@ void Expansion::add_piece(NodeId id, const BackwardRule& rule, const GradientPie
   for (std::size_t i = 0; i < writes.size(); ++i) contribute(writes[i], {written[i]});
 }
 
+Expansion::Tensor Expansion::add_clipping(const std::vector<std::pair<ValueId, Seen>>& gradients) {
+  const auto add = [&](const std::string& name, const char* type, OpRecipe::Kind kind, ValueId of, double flops,
+                       std::int64_t bytes, const std::vector<Seen>& reads) {
+    const auto op = draft_.add_op({.name = name,
+                                   .type = type,
+                                   .phase = Phase::update,
+                                   .layer = layer_of(of),
+                                   .flops = Flops{flops},
+                                   .bytes_accessed = Bytes{bytes}},
+                                  tensors(reads));
+    OpRecipe& how = recipe(op, kind);
+    for (const Seen& read : reads) how.reads.push_back(operand(read));
+    if (kind == OpRecipe::Kind::squares) {
+      how.value = of;
+      touch(op, of);
+    }
+    const Tensor made = draft_.add_output(op, name, Bytes{4});
+    how.results = {result(made)};
+    how.results[0].like = scalar_;
+    summary_.update_flops += Flops{flops};
+    ++summary_.update_ops;
+    return made;
+  };
+  using Kind = OpRecipe::Kind;
+  std::vector<Seen> squares;
+  for (const auto& [id, gradient] : gradients)
+    squares.push_back(
+        {add(value(id).name + "/squares", kSquareSumType, Kind::squares, id,
+             2 * static_cast<double>(element_count(value(id))), byte_count(value(id)).count, {gradient})});
+  const ValueId last = gradients.back().first;
+  const auto count = static_cast<std::int64_t>(squares.size());
+  const Tensor sum =
+      add("gradients/squares", kAddSquaresType, Kind::sum, last, static_cast<double>(count), 4 * (count + 1), squares);
+  return add("gradients/clip", kClipScaleType, Kind::clip, last, 3, 8, {{sum}});
+}
+
 void Expansion::add_updates() {
+  std::vector<std::pair<ValueId, Seen>> gradients;
   for (const ValueId id : model_.values.ids()) {
     if (value(id).role != Value::Role::parameter || !needs_gradient_[id]) continue;
-    const Seen gradient = finished_gradient(id);
-    if (gradient.tensor == kNone) continue;  // frozen: the loss does not depend on it
-    const UpdateCost cost = update_cost(options_.optimizer, element_count(value(id)), bytes_per_element(value(id).type),
-                                        options_.loss_scaling);
+    Seen gradient = finished_gradient(id);
+    if (gradient.tensor != kNone)
+      gradients.emplace_back(id, std::move(gradient));  // not frozen: the loss depends on it
+  }
+  std::vector<Tensor> scale;
+  if (options_.clip_norm > 0 && !gradients.empty()) scale.push_back(add_clipping(gradients));
+  for (const auto& [id, gradient] : gradients) {
+    const std::int64_t count = element_count(value(id));
+    UpdateCost cost = update_cost(options_.optimizer, count, bytes_per_element(value(id).type), options_.loss_scaling);
+    std::vector<Tensor> inputs{gradient.tensor};
+    if (!scale.empty()) {
+      inputs.push_back(scale[0]);
+      cost.flops += Flops{static_cast<double>(count)};
+      cost.bytes += 2 * byte_count(value(id));
+    }
     const std::string type{update_type(options_.optimizer)};
     const auto op = draft_.add_op({.name = value(id).name + "/update",
                                    .type = type,
@@ -261,10 +309,11 @@ void Expansion::add_updates() {
                                    .signature = signature(type, {id, id}, {id}),
                                    .flops = cost.flops,
                                    .bytes_accessed = cost.bytes},
-                                  {gradient.tensor});
+                                  inputs);
     OpRecipe& how = recipe(op, OpRecipe::Kind::update);
     how.value = id;
     how.reads = {operand(gradient)};
+    for (const Tensor each : scale) how.reads.push_back(operand(Seen{each}));
     touch(op, id);
     summary_.update_flops += cost.flops;
     ++summary_.update_ops;

@@ -46,6 +46,10 @@ Bytes saved_bytes(const Graph& graph) {
 TrainingStep Expansion::run() {
   check_sizes(model_);
   if (trains_) add_loss_node();
+  if (trains_ && options_.clip_norm > 0) {
+    scalar_ = ValueId{model_.values.size()};
+    model_.values.push_back({.name = free_name("squares"), .shape = {}, .shape_known = true});
+  }
   index_values();
   find_differentiated();
   add_inputs();

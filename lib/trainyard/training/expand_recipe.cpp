@@ -77,7 +77,7 @@ TrainingRecipe Expansion::finish_recipe(const Graph& graph, const std::vector<Te
     }
   }
   const ValueId loss = seed_.is_none() ? ValueId::none() : model_.nodes[seed_].outputs[0];
-  return {std::move(model_), loss, options_.optimizer, IdMap<OpId, OpRecipe>{std::move(recipes_)}};
+  return {std::move(model_), loss, options_.optimizer, IdMap<OpId, OpRecipe>{std::move(recipes_)}, options_.clip_norm};
 }
 
 }  // namespace trainyard::detail

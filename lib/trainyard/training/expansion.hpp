@@ -84,6 +84,8 @@ class Expansion {
   void add_piece(NodeId id, const BackwardRule& rule, const GradientPiece& piece, const std::vector<Seen>& gradients,
                  const std::vector<ValueId>& of, const std::vector<Tensor>& extras);
   void add_updates();
+  /// Adds the ops that compute the scale of the gradients.
+  Tensor add_clipping(const std::vector<std::pair<ValueId, Seen>>& gradients);
 
   // --- recipes of ops (expand_recipe.cpp); tensors in them are draft tensors until finish_recipe() ---
 
@@ -103,7 +105,8 @@ class Expansion {
   Model model_;  // with the loss appended
   const TrainingOptions& options_;
   const bool trains_ = options_.optimizer != Optimizer::none;
-  NodeId seed_ = NodeId::none();  // where gradients start
+  NodeId seed_ = NodeId::none();      // where gradients start
+  ValueId scalar_ = ValueId::none();  // shape of sums of squares
   DraftGraph draft_;
   TrainingSummary summary_;
   IdMap<ValueId, ValueId> roots_;

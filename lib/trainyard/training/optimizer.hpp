@@ -28,6 +28,11 @@ std::string_view name_of(Optimizer optimizer);
 /// Type of the optimizer's op, such as "AdamUpdate".
 std::string_view update_type(Optimizer optimizer);
 
+/// Types of the ops that clip gradients (training_step).
+inline constexpr const char* kSquareSumType = "SquareSum";
+inline constexpr const char* kAddSquaresType = "AddSquares";
+inline constexpr const char* kClipScaleType = "ClipScale";
+
 /// Cost of the update of one parameter, and the state that the optimizer keeps for it between steps.
 struct UpdateCost {
   Flops flops;

@@ -81,18 +81,22 @@ struct OpRecipe {
     add_gradients,   // of `value`: the sum of two reads; of one, on ranks that have no other term
     slice_gradient,  // of `value`: writes each read where its slice, a view of one step, was taken; the rest is 0
     view_gradient,   // of input 0 of `node`, a Split or an Expand: reads are its outputs' gradients, by position
-    update,          // of the parameter `value` by the gradient, its only read
+    update,          // of the parameter `value` by the gradient, times the scale if there is a second read
     relay,           // the op makes what it reads, byte for byte (rewrite/rewritten_recipe.hpp)
     // Added by rewrites:
     sum,   // of all reads, which have one shape
     join,  // reads are parts of one array by `joined`; results are parts of that array by `cut`
     rest,  // nothing: other ops compute what this one stands for
+    // For clipping:
+    squares,  // the sum of the squares of the gradient of the parameter `value`, its only read
+    clip,     // the scale that limits the norm of which it reads the square
   };
   /// Destination of an array that the op makes: one tensor, or several that are parts of it.
   struct Result {
     std::size_t position = 0;  // forward: of the output; backward: of the input whose gradient it is; otherwise 0
     std::vector<Operand> parts;
-    ValueId like = ValueId::none();  // sum, join: the value with its shape; none: the shape of the reads
+    /// Sum, join, squares, clip: the value with its shape; none: the shape of the reads.
+    ValueId like = ValueId::none();
   };
   /// Range of a parameter's values after the step that the op's first result has.
   struct Store {
@@ -111,7 +115,7 @@ struct OpRecipe {
   std::optional<Cut> joined, cut;      // join; none: parts end to end
   std::size_t first = 0, of = 0;       // join: results are the parts from `first` on of `of`; 0: of as many as results
   bool apart = false;                  // join: the parts belong to different samples, those of other ranks
-  std::optional<Range> range;          // update: range of the parameter's elements, from those of the gradient
+  std::optional<Range> range;          // update, squares: range of the parameter's elements, from those of the gradient
   std::vector<Store> stores;           // sum, join
   std::shared_ptr<const Drawn> drawn;  // forward op that draws random numbers for part of an array
   std::optional<double> loss_share;    // forward: weight of its result in the loss
@@ -131,6 +135,7 @@ struct TrainingRecipe {
   ValueId loss = ValueId::none();
   Optimizer optimizer = Optimizer::none;
   IdMap<OpId, OpRecipe> ops;
+  double clip_norm = 0;               // TrainingOptions::clip_norm
   bool own_statistics = false;        // each share of a batch is normalized by its own statistics
   std::vector<HeldCopy> copies = {};  // of inputs, parameters and buffers; ops use these in place of the originals
 };

@@ -28,6 +28,8 @@ struct TrainingOptions {
   bool eager_slices = false;
   /// The update unscales gradients of short (2-byte) parameters and checks them for infinities.
   bool loss_scaling = false;
+  /// Limit on the norm of all gradients together, to which larger ones are scaled down before the updates; 0: none.
+  double clip_norm = 0;
 };
 
 /// Totals of a training step. Fields with `matmul` count FLOPs of convolutions and matrix products, without bias.
@@ -62,6 +64,13 @@ struct TrainingStep {
 /// PyTorch keeps it alive. The exception is a tensor that is read only through slices which together make it up (the
 /// gates of an LSTM cell, packed queries, keys and values, the gradient of a Concat). It is declared as these slices,
 /// each with its own bytes.
+///
+/// Clipping (P elements of `e` bytes each per parameter):
+///
+///     PARAMETER/squares    SquareSum    sum of the squares of a gradient: 2 P FLOPs, reads e P bytes
+///     gradients/squares    AddSquares   sum over all parameters
+///     gradients/clip       ClipScale    the scale, at most 1
+///     PARAMETER/update                  also scales the gradient: P FLOPs, 2 e P bytes
 ///
 /// Parameters are not tensors. The first op that reads a parameter holds it with its optimizer state. All ops that
 /// touch it (read it; make, add or apply its gradient) form one colocation group, named after the group's first

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -62,6 +63,18 @@ class Program::Device {
   }
   void update(ValueId id, const Array& gradient, const std::optional<Range>& range) const {
     program_.update(id, gradient, range);
+  }
+  void squares(const Array& to, const float* from, std::size_t count) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += static_cast<double>(from[i]) * static_cast<double>(from[i]);
+    to.data[0] = static_cast<float>(sum);
+  }
+  /// As clip_grad_norm_() of PyTorch.
+  void clip(const Array& to, const Array& squares, double limit) const {
+    to.data[0] = static_cast<float>(std::min(1.0, limit / (std::sqrt(static_cast<double>(squares.data[0])) + 1e-6)));
+  }
+  void scale(const Array& to, const Array& from, const Array& by) const {
+    for (std::size_t i = 0; i < from.size(); ++i) to.data[i] = by.data[0] * from.data[i];
   }
   void run(Kernel kernel, OpArrays& arrays) const { kernel(arrays); }
   void loss(const Array& loss, double share) const {

@@ -88,6 +88,10 @@ class GpuProgram::Device {
   Reals from(const Reals& data, std::size_t) const { return data; }
   void copy_slab(const Reals&, const Reals&, const Slab&) const { assert(false && "parts are for CPUs"); }
   void store(ValueId, const Reals&, const Range&) const { assert(false && "parts are for CPUs"); }
+  // check() refuses clipping.
+  void squares(const Array&, const Reals&, std::size_t) const { assert(false && "clipping is for CPUs"); }
+  void clip(const Array&, const Array&, double) const { assert(false && "clipping is for CPUs"); }
+  void scale(const Array&, const Array&, const Array&) const { assert(false && "clipping is for CPUs"); }
   void run(GpuKernel kernel, OpArrays& arrays) const { kernel(arrays, gpu_); }
   void loss(const Array& loss, double) const { gpu_.scale_add(program_.loss_, loss.data, 1, 0, 1); }
 
@@ -154,6 +158,10 @@ void GpuProgram::check(const Problem& problem) const {
                             .help = "give a cluster of GPUs, or --precision float32"});
         break;
       }
+  if (recipe_.clip_norm > 0)
+    findings.push_back({.code = "unsupported-op",
+                        .message = "the cuda backend does not clip gradients",
+                        .help = "try --backend cpu, or do not clip"});
   // cpu::Program has already refused operators that CPUs lack.
   for (Finding& missing : ops_.missing_kernels("cuda", "try --backend cpu, which supports more operators", why_not_here,
                                                [&](OpId op) { return gpus_[schedule_.placement[op].index()]; }))

@@ -269,6 +269,9 @@ void BatchShares::find(OpId op) {
         if (!how.reads[i].is_none()) note_viewed(node.inputs[0], node.outputs[i], how.reads[i]);
       return make(how.results[0], value_[node.inputs[0]], node.inputs[0]);
     }
+    case Kind::squares:
+    case Kind::clip:
+      return make(how.results[0], local_.whole(), how.results[0].like);
     case Kind::update:
       return;
     case Kind::rest:
@@ -418,7 +421,7 @@ OpRecipe BatchShares::share(OpId op, const BatchIndex& index, const Names& names
     slice = local_.step({ViewStep::Kind::output, slice, 0}, form_of(model.nodes[slice].inputs[0])).node;
   if (how.kind == Kind::input) {
     how.value = input_share(how.value, index);
-  } else if (how.kind == Kind::update) {
+  } else if (how.kind == Kind::update || how.kind == Kind::squares) {
     how.value = names.held(how.value);
   } else if (how.kind == Kind::view_gradient) {
     how.node = local_.step({ViewStep::Kind::output, how.node, 0}, form_of(model.nodes[how.node].inputs[0])).node;

@@ -144,6 +144,9 @@ class RankedRecipe {
       case Kind::rest:  // another stage makes it, whole
         if (!how.results.empty()) make(how.results[0], std::nullopt, how.results[0].like);
         return;
+      case Kind::squares:
+      case Kind::clip:
+        return make(how.results[0], std::nullopt, how.results[0].like);
       case Kind::update:
         return;
       case Kind::sum:
@@ -409,20 +412,16 @@ class RankedRecipe {
         return copy_node(op, rank, made, std::move(how));
       case Kind::add_gradients: {
         const MaybeCut cut = tensor_cut(how.results[0]);
-        std::vector<Operand> reads;
-        const auto inputs = made_.graph.inputs(made);
-        for (Operand read : how.reads) {
-          turn(op, made, read, rank, cut);
-          if (std::find(inputs.begin(), inputs.end(), read.tensor) != inputs.end()) reads.push_back(std::move(read));
-        }
+        for (Operand& read : how.reads) turn(op, made, read, rank, cut);
+        keep_read(how.reads, made_.graph.inputs(made));  // one, if another rank adds the whole term
         how.value = local_.value(how.value, Cuts{cut});
         turn_results(cut, how.results[0]);
-        how.reads = std::move(reads);  // one, if another rank adds the whole term
         return how;
       }
       case Kind::sum: {
         const MaybeCut cut = tensor_cut(how.results[0]);
         for (Operand& read : how.reads) turn(op, made, read, rank, cut);
+        keep_read(how.reads, made_.graph.inputs(made));
         how.results[0].like = local_.value(how.results[0].like, Cuts{cut});
         turn_results(cut, how.results[0]);
         return how;
@@ -444,10 +443,14 @@ class RankedRecipe {
         turn_results(cut, how.results[0]);
         return how;
       }
+      case Kind::squares:
+      case Kind::clip:
       case Kind::update: {
         const auto at = parameter_.find(how.value);
-        turn(op, made, how.reads[0], rank, at == parameter_.end() ? MaybeCut{} : at->second);
-        how.value = own(how.value, rank);
+        for (std::size_t i = 0; i < how.reads.size(); ++i)
+          turn(op, made, how.reads[i], rank, i > 0 || at == parameter_.end() ? MaybeCut{} : at->second);
+        if (how.kind != Kind::clip) how.value = own(how.value, rank);
+        if (how.kind != Kind::update) turn_results(std::nullopt, how.results[0]);
         return how;
       }
       default:

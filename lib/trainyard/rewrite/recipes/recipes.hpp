@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 
@@ -25,6 +26,7 @@ inline TrainingRecipe without_ops(const TrainingRecipe& recipe, std::size_t op_c
           .loss = recipe.loss,
           .optimizer = recipe.optimizer,
           .ops = IdMap<OpId, OpRecipe>(op_count),
+          .clip_norm = recipe.clip_norm,
           .own_statistics = recipe.own_statistics,
           .copies = recipe.copies};
 }
@@ -40,6 +42,13 @@ void for_each_tensor(OpRecipe& recipe, const Use& use) {
   for (TensorId& extra : recipe.extras) each(extra);
   for (OpRecipe::Result& result : recipe.results)
     for (Operand& part : result.parts) each(part.tensor);
+}
+
+/// Drops what the op does not read. Only one rank adds a term that all ranks have.
+template <class Tensors>
+void keep_read(std::vector<Operand>& reads, const Tensors& inputs) {
+  std::erase_if(
+      reads, [&](const Operand& read) { return std::find(inputs.begin(), inputs.end(), read.tensor) == inputs.end(); });
 }
 
 /// The recipe of `op`, for a `copy` whose inputs and outputs correspond to those of the op by position. Other tensors

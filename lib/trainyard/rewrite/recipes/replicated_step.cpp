@@ -523,7 +523,11 @@ class ReplicatedRecipe {
       names.form = [&](Cuts cuts, ValueId value) { return form_of_experts(std::move(cuts), value); };
     OpRecipe how = shares_.share(op, index(replica), names);
     const OpRecipe& whole = from_.ops[op];
-    if (zero() > 0 && whole.kind == OpRecipe::Kind::update)
+    if (graph_.type(op) == kAddSquaresType) {
+      keep_read(how.reads, made_.graph.inputs(made));
+      how.results[0].parts[0].tensor = *made_.graph.outputs(made).begin();
+    }
+    if (zero() > 0 && (whole.kind == OpRecipe::Kind::update || whole.kind == OpRecipe::Kind::squares))
       if (const auto at = place_.find(whole.value); at != place_.end()) how.range = share(at->second, replica);
     if (zero() < 3 || update) return how;
     const auto fetch = [&](std::vector<Operand>& reads, const std::vector<Operand>& given) {
@@ -547,6 +551,14 @@ class ReplicatedRecipe {
   void make(const ReplicaCollective& each) {
     using Of = ReplicaCollective::Of;
     if (each.of == Of::exchange) return exchange(each);
+    if (each.of == Of::squares) {
+      for (std::size_t i = 0; i < each.count; ++i) {
+        OpRecipe& how = result_.ops[OpId{each.first + i}];
+        how = collective_op(made_.graph, OpId{each.first + i}, {each.kind, std::nullopt, std::nullopt});
+        if (i + each.members >= each.count) how.results[0].like = gradient_shape(each.tensors[0]);
+      }
+      return;
+    }
     const Bundle& all = bundles_[bundle(each)];
     const std::size_t parts = n_ / all.apart;
     std::map<TensorId, std::size_t> part_of;  // part that each tensor with weights has

@@ -43,7 +43,7 @@ RewrittenStep tied_step(const Graph& graph, const TrainingRecipe& recipe, const 
       copies[{k, how.value}] = copy;
       OpRecipe& own = result.ops[*update] = how;
       own.value = copy;
-      own.reads[0].tensor = *made.graph.inputs(*update).begin();
+      for (std::size_t i = 0; i < own.reads.size(); ++i) own.reads[i].tensor = made.graph.inputs(*update)[i];
     }
   }
   Terms views, own;  // of terms that updates exchange, and of those that are added up or passed on before

@@ -455,6 +455,30 @@ TEST_CASE("stages of different degrees compute together what one device computes
   }
 }
 
+TEST_CASE("gradients are clipped by the norm of all of them, which ranks and replicas with shares add up") {
+  for (const std::string& network : {std::string{"lenet:batch=8"}, kTinyTransformer, kTinyGpt}) {
+    const TrainingStep step =
+        training_step(make_network(network), {.optimizer = Optimizer::momentum, .clip_norm = 0.5});
+    for (const Collective collective : {Collective::ring, Collective::whole})
+      for (const std::size_t zero : {0U, 1U, 2U, 3U}) {
+        CAPTURE(network);
+        CAPTURE(static_cast<int>(collective));
+        CAPTURE(zero);
+        const Replicate two{.replicas = 2, .collective = collective, .zero = zero, .bucket = Bytes{2000}};
+        const TensorParallel ranks{.ranks = 2, .collective = collective, .sequence = network != "lenet:batch=8"};
+        CHECK(Rewritten{step, {two, Microbatch{2}}, "2xcpu-core"}.agrees(1));
+        CHECK(Rewritten{step, {ranks, two}, "4xcpu-core"}.agrees(2));
+      }
+    CHECK(Rewritten{step, {Replicate{.replicas = 2, .collective = Collective::parameter_server}}, "2xcpu-core"}.agrees(
+        3));
+    if (const TiedCopies tied = tied_by_layer(step); !tied.copies.empty())
+      CHECK(Rewritten{step, {tied, Microbatch{2}}, "2xcpu-core"}.agrees(4));
+    Rewritten other{step, {Microbatch{2}}, "2xcpu-core"};
+    other.recipe.clip_norm = 0.4;
+    CHECK_FALSE(other.agrees(1));
+  }
+}
+
 TEST_CASE("a strict order of ops and whole collectives is kept, and its prediction replayed") {
   const Rewritten two{training_step(make_network("lenet:batch=4")),
                       {Replicate{.replicas = 2, .collective = Collective::whole}},
