@@ -599,7 +599,7 @@ std::vector<LayerDegree> ChainOfBlocks::layer_degrees(std::set<std::size_t> tens
   for (std::size_t c = 2; one_host && c <= std::min(most, kAnyContext); ++c) contexts.insert(c);
   if (context > 1) contexts.insert(context);
   for (const LayerDegree ranks : std::vector{degrees}) {
-    for (const std::size_t e : divisors(experts.empty() ? 1 : experts.front()))
+    for (const std::size_t e : divisors(experts.empty() || clips(problem_.graph()) ? 1 : experts.front()))
       if (e > 1 && e * ranks.ranks <= devices_.size() &&
           std::ranges::all_of(experts, [&](std::size_t count) { return count % e == 0; }))
         degrees.push_back({.ranks = ranks.ranks, .sequence = ranks.sequence, .experts = e});

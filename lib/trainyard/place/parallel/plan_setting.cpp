@@ -129,6 +129,7 @@ PlanSetting::PlanSetting(const Problem& on, const PlanPlacerOptions& asked, Devi
 bool PlanSetting::has_hosts() const { return spans_hosts(problem.cluster()); }
 
 bool PlanSetting::may_differ_by_stage() const {
+  if (clips(problem.graph())) return false;
   std::vector<std::size_t> cuts(chain.names().size() - 1);
   std::iota(cuts.begin(), cuts.end(), std::size_t{1});
   const IdMap<LayerId, std::size_t> blocks = chain.stages(cuts);

@@ -479,6 +479,17 @@ TEST_CASE("gradients are clipped by the norm of all of them, which ranks and rep
   }
 }
 
+TEST_CASE("clipping is refused where replicas have different experts, and stages different degrees") {
+  const TrainingStep experts = training_step(make_network(kTinyMixture), {.clip_norm = 1});
+  CHECK_THROWS_WITH_AS((Rewritten{experts, {Replicate{.replicas = 2, .experts = 2}}, "2xcpu-core"}),
+                       doctest::Contains("clipping of gradients is not modelled"), InputError);
+  const TrainingStep step = training_step(make_network("lenet:batch=4"), {.clip_norm = 1});
+  StageMeshes all{.stages = {{.replicas = 2}}};
+  for (const OpId op : step.graph.ops()) all.stages[0].ops.emplace_back(step.graph.name(op));
+  CHECK_THROWS_WITH_AS((Rewritten{step, {all}, "2xcpu-core"}),
+                       doctest::Contains("clipping of gradients is not modelled"), InputError);
+}
+
 TEST_CASE("a strict order of ops and whole collectives is kept, and its prediction replayed") {
   const Rewritten two{training_step(make_network("lenet:batch=4")),
                       {Replicate{.replicas = 2, .collective = Collective::whole}},
