@@ -25,9 +25,9 @@ namespace trainyard {
 ///     ZeRO           1 with --use-distributed-optimizer; 3 with --use-torch-fsdp2; with --use-megatron-fsdp (or
 ///                    --use-custom-fsdp) that of --data-parallel-sharding-strategy
 ///     buckets        --ddp-bucket-size, in gradients of 4 bytes
-///     recompute      --recompute-granularity full (StageRecompute::full), for all stages; with --recompute-method block
-///                    only their first --recompute-num-layers layers; selective, or --recompute-activations, recomputes
-///                    attention if --recompute-modules has core_attn
+///     recompute      --recompute-granularity full (StageRecompute::full), for all stages; with --recompute-method
+///                    block only their first --recompute-num-layers layers; selective, or --recompute-activations,
+///                    recomputes attention if --recompute-modules has core_attn
 ///
 /// The notes list arguments that change the step but have no place in a plan: offloading, FP8, tensor ranks of experts,
 /// and 16 bits if the network computes in float32.
