@@ -199,12 +199,13 @@ class LeastStep {
   /// A layer's cost with the gradient times of `like`'s schedule: from LeastWork if the schedule splits the backward
   /// pass, else from LayerCost. Gradient shards accumulate without cost.
   LayerCost in_tasks(LayerCost cost, std::size_t layer, const ParallelPlan& like) const {
+    if (splits_backward(like.schedule)) {
+      const LeastWork work = work_(layer, like.microbatch, like.layer_degree());
+      cost.input_gradient = work.input_gradient;
+      cost.weight_gradient = work.weight_gradient;
+      cost.accumulation = work.accumulation;
+    }
     if (like.shards().gradients > 1) cost.accumulation = Nanoseconds{0};
-    if (!splits_backward(like.schedule)) return cost;
-    const LeastWork work = work_(layer, like.microbatch, like.layer_degree());
-    cost.input_gradient = work.input_gradient;
-    cost.weight_gradient = work.weight_gradient;
-    cost.accumulation = work.accumulation;
     return cost;
   }
 

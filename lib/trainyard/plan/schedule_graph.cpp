@@ -13,12 +13,16 @@ ScheduleGraph::ScheduleGraph(const ParallelPlan& plan, std::size_t microbatches,
       tasks_(devices_) {
   const std::size_t stages = plan.stages();
   const TaskParts inside = rules.inside;
+  // Where ops make gradients of inputs and of weights together, only an accumulation, if any, comes with the latter.
+  const bool accumulates = microbatches > 1 && plan.zero < 2;
+  const TaskPart last_made =
+      inside == TaskParts::apart && !accumulates ? TaskPart::input_gradient : TaskPart::weight_gradient;
   std::size_t left = 0;
   for (std::size_t i = 0; i < devices_; ++i) {
     tasks_[i] = pipeline_tasks(plan.schedule, i, devices_, microbatches, plan.chunks);
     left += tasks_[i].size();
     for (std::size_t k = 0; k < tasks_[i].size(); ++k)
-      if ((parts(tasks_[i][k]) & bit(TaskPart::weight_gradient)) != 0) final_[i][tasks_[i][k].chunk] = k;
+      if ((parts(tasks_[i][k]) & bit(last_made)) != 0) final_[i][tasks_[i][k].chunk] = k;
     note_instants(i);
   }
   // By (stage, microbatch): nodes that tasks wait for.

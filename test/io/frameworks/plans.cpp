@@ -193,6 +193,14 @@ TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, e
   const ForeignPlan experts = parse_any_plan("--expert-model-parallel-size 4" + rest, "train.sh", kGround);
   CHECK(experts.file.plan.experts == 4);
   CHECK(contains(megatron_of(experts.file.plan, kGround).text, "--expert-model-parallel-size 4"));
+  // Two of 8 replicas hold the same experts and divide their state.
+  const ForeignPlan sharing =
+      parse_any_plan("--expert-model-parallel-size 4 --use-distributed-optimizer" + rest, "train.sh", kGround);
+  CHECK(sharing.file.plan.data == 8);
+  CHECK(sharing.file.plan.zero == 1);
+  const SaidPlan said_again = megatron_of(sharing.file.plan, kGround);
+  CHECK(said_again.lost.empty());
+  CHECK(parse_any_plan(said_again.text, "train.sh", kGround).file.plan.shards().expert_state == 2);
   const ForeignPlan block = parse_any_plan(
       "--pipeline-model-parallel-size 2 --recompute-granularity full --recompute-method block --recompute-num-layers "
       "2" +

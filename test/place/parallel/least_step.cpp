@@ -273,6 +273,17 @@ TEST_CASE("no plan's simulated step is below the bound of its degrees: tensor ra
     }
 }
 
+TEST_CASE("no plan's simulated step is below the bound of its degrees: replicas that hold different experts") {
+  for (const PlanDetail detail : {PlanDetail::rings, PlanDetail::whole}) {
+    const auto [plans, near] = check_bounds(
+        on_four_gpus_under_a_switch("mixtral_8x7b:layers=2,batch=4,seq=16,hidden=64,heads=4,kv_heads=2,inner=64,"
+                                    "experts=4,vocabulary=256"),
+        4, detail, 3, 2);
+    CHECK(plans > 0);
+    CHECK(near > plans / 3);
+  }
+}
+
 TEST_CASE("no plan's simulated step is below the bound of its degrees: the first device and the third are slower") {
   ClusterSpec spec = under_switch(4, BytesPerSecond{1e9}, Nanoseconds{5000}, Sharing::serial,
                                   preset_cluster("4xV100").devices.front());
