@@ -93,7 +93,8 @@ TEST_CASE("a replica makes and reads the whole of a bias that all samples have, 
     return training_graph(make_network("t5_small:layers=2,seq=6,targets=5,batch=" + batch));
   };
   // The encoder's bias also has as many rows, 6, as there are samples.
-  for (const auto& [batch, of_two] : {std::pair{"2", "4"}, std::pair{"3", "6"}}) {
+  for (const auto& each : {std::pair{"2", "4"}, std::pair{"3", "6"}}) {
+    const char *const batch = each.first, *const of_two = each.second;
     CAPTURE(batch);
     const Graph own = step(batch), whole = step(of_two);
     const Graph replicas = data_parallel(whole, {.replicas = 2, .collective = Collective::whole}).graph;
