@@ -43,8 +43,9 @@ struct ScheduleBound {
 /// all rounds took, or if 200 parts raise the bound by less than 1/1000. Rounds end if ten of them do so.
 ///
 /// If parts of tasks are `apart` and the sums of gradients take longer than a last task, paths end with these sums. A
-/// stage's sums begin after the start of the task that makes its last gradients: of inputs, as ops may make both kinds
-/// together, unless they are accumulated with those of weights. Thus the start of a task is followed
+/// stage's sums begin after the start of the task that makes its last gradients. In schedules that split the backward
+/// pass, this is the task for weight gradients if it accumulates those of several microbatches, and otherwise the one
+/// for input gradients, since an op may make both. Thus the start of a task is followed
 /// by the sums of all stages of its device with gradients still to be made; these share links and run one after the
 /// other. The end of the task, less the backward pass of the stage's first layer, is followed by a sum of one byte. The
 /// time of a sum is assumed to be concave in its bytes w, so it is at least a + b w, the line through the times of one

@@ -407,7 +407,8 @@ class Recomputation {
 
 RecomputingGraph recompute(const Graph& graph, std::span<const std::vector<OpId>> segments,
                            std::span<const std::vector<OpId>> also) {
-  if (std::ranges::all_of(segments, [](const std::vector<OpId>& segment) { return segment.empty(); }))
+  const auto is_empty = [](const std::vector<OpId>& segment) { return segment.empty(); };
+  if (std::ranges::all_of(segments, is_empty) && std::ranges::all_of(also, is_empty))
     return {graph, IdMap<OpId, OpId>{{graph.ops().begin(), graph.ops().end()}}};
   return Recomputation{graph, segments, also}.run();
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -290,14 +291,14 @@ void Expansion::add_updates() {
     if (gradient.tensor != kNone)
       gradients.emplace_back(id, std::move(gradient));  // not frozen: the loss depends on it
   }
-  std::vector<Tensor> scale;
-  if (options_.clip_norm > 0 && !gradients.empty()) scale.push_back(add_clipping(gradients));
+  std::optional<Tensor> scale;
+  if (options_.clip_norm > 0 && !gradients.empty()) scale = add_clipping(gradients);
   for (const auto& [id, gradient] : gradients) {
     const std::int64_t count = element_count(value(id));
     UpdateCost cost = update_cost(options_.optimizer, count, bytes_per_element(value(id).type), options_.loss_scaling);
     std::vector<Tensor> inputs{gradient.tensor};
-    if (!scale.empty()) {
-      inputs.push_back(scale[0]);
+    if (scale) {
+      inputs.push_back(*scale);
       cost.flops += Flops{static_cast<double>(count)};
       cost.bytes += 2 * byte_count(value(id));
     }
@@ -313,7 +314,7 @@ void Expansion::add_updates() {
     OpRecipe& how = recipe(op, OpRecipe::Kind::update);
     how.value = id;
     how.reads = {operand(gradient)};
-    for (const Tensor each : scale) how.reads.push_back(operand(Seen{each}));
+    if (scale) how.reads.push_back(operand(Seen{*scale}));
     touch(op, id);
     summary_.update_flops += cost.flops;
     ++summary_.update_ops;
