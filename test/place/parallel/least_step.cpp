@@ -17,11 +17,10 @@
 #include "trainyard/core/random.hpp"
 #include "trainyard/cost/cost_model.hpp"
 #include "trainyard/graph/builder.hpp"
-#include "trainyard/place/kit/layer_devices.hpp"
 #include "trainyard/place/parallel/plan_costs.hpp"
 #include "trainyard/place/parallel/plan_placer.hpp"
+#include "trainyard/place/parallel/plan_setting.hpp"
 #include "trainyard/plan/candidates.hpp"
-#include "trainyard/simulate/simulate.hpp"
 #include "trainyard/training/training.hpp"
 #include "trainyard/zoo/zoo.hpp"
 
@@ -113,19 +112,19 @@ Graph random_network(Random& random, std::size_t layers, bool chain = false) {
   return std::move(builder).build();
 }
 
-struct Ground {
-  const Problem& problem;
-  std::size_t batch;
-  PlanDetail detail;
-  Layers layers = find_layers(problem.graph());
-  ChainOfBlocks chain{problem, layers, worthy_devices(problem), batch,
-                      [this](const ParallelPlan&) { return detail == PlanDetail::rings; }};
+/// Plans of a problem, as the placer simulates them.
+class Ground {
+ public:
+  Ground(const Problem& problem, std::size_t batch, PlanDetail detail)
+      : options_{.batch = static_cast<std::int64_t>(batch), .detail = detail}, setting_{problem, options_} {}
 
-  Nanoseconds step(const ParallelPlan& plan) const {
-    return simulate(problem,
-                    place_by_plan(problem, plan, {.batch = static_cast<std::int64_t>(batch), .detail = detail}))
-        .makespan;
-  }
+  ChainOfBlocks& chain() { return setting_.chain; }
+  Outcome outcome(const ParallelPlan& plan) const { return setting_.planned(plan).outcome; }
+  Nanoseconds step(const ParallelPlan& plan) const { return outcome(plan).makespan; }
+
+ private:
+  PlanPlacerOptions options_;
+  PlanSetting setting_;
 };
 
 Problem on_four_gpus_under_a_switch(const char* network) {
@@ -155,8 +154,8 @@ const std::vector<PipelineSchedule> kSchedules{PipelineSchedule::one_f_one_b, Pi
 std::pair<int, int> check_bounds(const Problem& problem, std::size_t batch, PlanDetail detail, std::size_t usual,
                                  std::size_t most_cuts) {
   Ground ground{problem, batch, detail};
-  const LeastCosts least = ground.chain.least_costs();
-  const PlanCosts likely = ground.chain.costs();
+  const LeastCosts least = ground.chain().least_costs();
+  const PlanCosts likely = ground.chain().costs();
   const PlanSearchOptions all{.schedules = kSchedules, .most_zero = 3, .most_zero_with_ranks = 3};
   int plans = 0, near = 0;
   std::size_t number = 0;
@@ -330,11 +329,11 @@ TEST_CASE("one stage of tensor ranks whose sums of gradients hold the ranks' lin
       CAPTURE(each.network);
       const Problem problem = on_four_gpus_under_a_switch(each.network);
       Ground ground{problem, each.batch, detail};
-      const LeastCosts least = ground.chain.least_costs();
+      const LeastCosts least = ground.chain().least_costs();
       double furthest = 1;
       std::size_t number = 0;
       each_candidate(
-          ground.chain.costs(), {.schedules = {PipelineSchedule::one_f_one_b}}, [&](const ParallelPlan& like) {
+          ground.chain().costs(), {.schedules = {PipelineSchedule::one_f_one_b}}, [&](const ParallelPlan& like) {
             if (like.devices_in_row() > 1 || like.tensor == 1 || like.data == 1) return;
             if (number++ % test::stride(1) != 0) return;
             CAPTURE(describe(like));
@@ -372,7 +371,7 @@ TEST_CASE("what ranks add up of a loss is as much as its microbatch has rows") {
     Ground ground{problem, 16, detail};
     const PlanSearchOptions alike{.schedules = {plan.schedule},
                                   .allowed = [&](const ParallelPlan& other) { return other == plan; }};
-    const Nanoseconds bound = least_step(ground.chain.least_costs(), alike, kLongestTime);
+    const Nanoseconds bound = least_step(ground.chain().least_costs(), alike, kLongestTime);
     CHECK(bound <= ground.step(plan));
     CHECK(static_cast<double>(bound.count) > 0.75 * static_cast<double>(ground.step(plan).count));
   }
@@ -390,10 +389,10 @@ TEST_CASE("no plan that fits by what it recomputes takes less than the bound of 
               under_switch(4, BytesPerSecond{mebibytes < 20 ? 1e8 : 1e9}, Nanoseconds{5000}, Sharing::serial, device)),
           CostModel::roofline()};
       Ground ground{problem, 16, detail};
-      const LeastCosts least = ground.chain.least_costs();
+      const LeastCosts least = ground.chain().least_costs();
       std::size_t number = 0;
       each_candidate(
-          ground.chain.costs(), {.schedules = kSchedules, .most_zero = 3, .most_zero_with_ranks = 3},
+          ground.chain().costs(), {.schedules = kSchedules, .most_zero = 3, .most_zero_with_ranks = 3},
           [&](const ParallelPlan& like) {
             if (number++ % test::stride(43) != 0) return;
             const auto alike = [&](const ParallelPlan& other) { return other == like; };
@@ -409,8 +408,8 @@ TEST_CASE("no plan that fits by what it recomputes takes less than the bound of 
                 plan.recompute.assign(plan.stages(), everywhere ? what : StageRecomputation{});
                 plan.recompute.front() = what;
                 CAPTURE(describe(plan));
-                const Timeline run = simulate(problem, place_by_plan(problem, plan, {.batch = 16, .detail = detail}));
-                if (!run.fits()) continue;
+                const Outcome run = ground.outcome(plan);
+                if (run.excess > Bytes{0}) continue;
                 CHECK(bound <= run.makespan);
                 ++fitting;
                 recomputing += what.what != StageRecompute::no;
@@ -433,9 +432,9 @@ TEST_CASE("no plan whose stages differ takes less than the bound of such plans")
         make_cluster(under_switch(chain ? 4 : 3, bandwidth, Nanoseconds{5000}, Sharing::serial, kCpu))};
     Ground ground{problem, chain ? 8U : 4U, round % 2 == 0 ? PlanDetail::rings : PlanDetail::whole};
     const Nanoseconds bound =
-        least_step(ground.chain.least_costs(), {.schedules = {}, .stage_degrees = true}, kLongestTime);
+        least_step(ground.chain().least_costs(), {.schedules = {}, .stage_degrees = true}, kLongestTime);
     Nanoseconds best = kLongestTime;
-    test::each_plan_of_stage_degrees(ground.chain.costs(),
+    test::each_plan_of_stage_degrees(ground.chain().costs(),
                                      [&](const ParallelPlan& plan) { best = std::min(best, ground.step(plan)); });
     CHECK(bound <= best);
     CHECK(2 * bound > best);
