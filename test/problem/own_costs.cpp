@@ -110,6 +110,39 @@ TEST_CASE("costs are asked once for each op and device, or for one of the device
   CHECK(asked == std::multiset<std::string>{"ad0", "ahost", "bd0", "bhost"});
 }
 
+TEST_CASE("costs are asked once for ops that are alike, whose type and signature are equal and which give no times") {
+  struct Counting {
+    std::multiset<std::string>* asked;
+    std::optional<OpCost> op_cost(const Graph& graph, OpId op, const Device& device) const {
+      asked->insert(std::string{graph.name(op)} + device.name);
+      if (device.name == "host") return std::nullopt;
+      return OpCost{Nanoseconds{static_cast<std::int64_t>(graph.flops(op).value)}, {"flops", Evidence::given}};
+    }
+    double copy_sensitivity(const Graph& graph, OpId op, const Device&) const { return graph.flops(op).value / 1'000; }
+    bool alike(const Graph& graph, OpId a, OpId b) const { return graph.flops(a) == graph.flops(b); }
+  };
+  GraphBuilder builder{"five"};
+  const auto add = [&](const char* name, const char* type, double flops) {
+    builder.add({.name = name, .type = type, .signature = "[1]", .flops = Flops{flops}});
+  };
+  add("a", "Conv", 3);
+  add("b", "Conv", 3);  // as a
+  add("c", "Conv", 4);
+  add("d", "Gemm", 4);
+  builder.add({.name = "e", .type = "Gemm", .signature = "[1]", .flops = Flops{4}, .times = {{"d0", Nanoseconds{9}}}});
+  add("f", "Gemm", 4);  // as d, but e was the last of this type and signature
+  std::multiset<std::string> asked;
+  const Problem problem{std::move(builder).build(), two_and_a_host(), Counting{&asked}};
+  CHECK(asked == std::multiset<std::string>{"ad0", "ad1", "ahost", "cd0", "cd1", "chost", "dd0", "dd1", "dhost", "ed1",
+                                            "ehost", "fd0", "fd1", "fhost"});
+  const OpId b{1};
+  CHECK(problem.duration(b, kD1) == Nanoseconds{3});
+  CHECK(problem.cost_source(b, kD1).name == "flops");
+  CHECK(!problem.can_run(b, kHost));
+  CHECK(problem.copy_sensitivity(b, kD0) == problem.copy_sensitivity(OpId{0}, kD0));
+  CHECK(problem.copy_sensitivity(b, kD0) == 3);  // thousandths
+}
+
 TEST_CASE("costs that no device can pay, fail, or contradict themselves are refused") {
   const auto nowhere = [](const Graph&, OpId, const Device&) { return std::optional<OpCost>{}; };
   CHECK(wrong(nowhere).code == "no-device");

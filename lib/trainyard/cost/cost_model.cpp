@@ -107,6 +107,11 @@ bool CostModel::alike(const Device& a, const Device& b) const {
          a.memory_bandwidth == b.memory_bandwidth && a.launch_overhead == b.launch_overhead;
 }
 
+bool CostModel::alike(const Graph& graph, OpId a, OpId b) const {
+  return !table.names_ops() && !(kernels && kernels->fused) && graph.flops(a) == graph.flops(b) &&
+         graph.bytes_accessed(a) == graph.bytes_accessed(b);
+}
+
 const std::string& cost_kind(const Device& device) { return device.kind.empty() ? device.device_class : device.kind; }
 
 }  // namespace trainyard

@@ -72,6 +72,8 @@ struct CostModel {
 
   /// Whether the devices have the same kind, class, rates and launch overhead.
   bool alike(const Device& a, const Device& b) const;
+  /// Whether ops of equal type and signature have equal FLOPs and bytes, and neither names nor neighbours decide.
+  bool alike(const Graph& graph, OpId a, OpId b) const;
 
  private:
   const TransferCurve* curve_of(const RouteClass& route) const {

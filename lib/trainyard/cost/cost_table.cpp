@@ -1,5 +1,7 @@
 #include "trainyard/cost/cost_table.hpp"
 
+#include <algorithm>
+
 #include "trainyard/core/error.hpp"
 
 namespace trainyard {
@@ -40,6 +42,10 @@ std::optional<Nanoseconds> CostTable::find_signature(std::string_view device_kin
   if (kind == kinds_.end()) return std::nullopt;
   const auto known = kind->second.signatures.find(signature);
   return known == kind->second.signatures.end() ? std::nullopt : std::optional{known->second};
+}
+
+bool CostTable::names_ops() const {
+  return std::ranges::any_of(kinds_, [](const auto& kind) { return !kind.second.ops.empty(); });
 }
 
 std::size_t CostTable::size() const {

@@ -28,6 +28,8 @@ class CostTable {
   std::optional<Nanoseconds> find_signature(std::string_view device_kind, std::string_view signature) const;
 
   bool empty() const { return kinds_.empty(); }
+  /// Whether any entry is by name.
+  bool names_ops() const;
   /// Number of entries by name and by signature, over all kinds.
   std::size_t size() const;
 

@@ -139,6 +139,13 @@ bool Costs::alike(const Device& a, const Device& b) const {
                 [&] { return fmt::format("devices '{}' and '{}'", a.name, b.name); });
 }
 
+bool Costs::alike(const Graph& graph, OpId a, OpId b) const {
+  return graph.given_times(a).empty() && graph.given_times(b).empty() &&
+         std::ranges::equal(graph.device_kinds(a), graph.device_kinds(b)) &&
+         answer([&] { return costs_->alike(graph, a, b); },
+                [&] { return fmt::format("ops '{}' and '{}'", graph.name(a), graph.name(b)); });
+}
+
 const Speeds& Costs::speeds() const {
   static const Speeds unchanged;
   return speeds_ ? *speeds_ : unchanged;

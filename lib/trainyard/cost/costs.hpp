@@ -39,6 +39,9 @@ namespace trainyard {
 ///     bool alike(const Device&, const Device&) const;
 ///         Whether every op has the same time and copy sensitivity on two devices of equal kind and class. If so, only
 ///         one of them is asked. Default: false, so that costs may depend on the device's name.
+///     bool alike(const Graph&, OpId, OpId) const;
+///         Whether two ops of equal type and signature have the same time and copy sensitivity on every device, so that
+///         only one of them is asked. Default: false, so that costs may depend on the op's name.
 ///
 /// The graph takes precedence: op_cost is not called for ops with a given time on the device, nor for devices of kinds
 /// that the op does not allow. Placers that split or merge ops ask for the ops of their rewritten graphs. So costs
@@ -47,10 +50,10 @@ namespace trainyard {
 /// "conv/again" (recomputed); several rewrites append several marks. Rewrites also add ops, such as sums of gradients.
 /// Placers cannot evaluate a rewrite if costs have no time for its ops.
 ///
-/// A problem calls these functions while it is built: once for each op and device (or one of several devices that are
-/// alike), once for the latency of each class of routes, and once for the bytes of each tensor on each distinct
-/// (bandwidth, curve). Later it calls only collective_time(), whenever a collective is simulated or planned, and
-/// transfer_evidence(), for each transfer of a run that is summarized. Several threads may call at once. Exceptions
+/// A problem calls these functions while it is built: once for each op and device (or one of several ops or devices
+/// that are alike), once for the latency of each class of routes, and once for the bytes of each tensor on each
+/// distinct (bandwidth, curve). Later it calls only collective_time(), whenever a collective is simulated or planned,
+/// and transfer_evidence(), for each transfer of a run that is summarized. Several threads may call at once. Exceptions
 /// become InputError ("costs"), and so do times that are negative or not finite (nanoseconds_from_seconds).
 template <class T>
 concept OpCosts = requires(const T& costs, const Graph& graph, OpId op, const Device& device) {
@@ -74,6 +77,7 @@ class AnyCosts {
                                                      std::size_t nodes) const = 0;
   virtual double copy_sensitivity(const Graph& graph, OpId op, const Device& device) const = 0;
   virtual bool alike(const Device& a, const Device& b) const = 0;
+  virtual bool alike(const Graph& graph, OpId a, OpId b) const = 0;
 };
 
 /// A pointer to a member function or to a static one.
@@ -141,14 +145,15 @@ class CostsOf final : public AnyCosts {
       return 0;
   }
   bool alike(const Device& a, const Device& b) const override {
-    if constexpr (
-        requires {
-          { &T::alike } -> AnyFunction;
-        } ||
-        requires { costs.alike(a, b); })
+    if constexpr (requires { costs.alike(a, b); })
       return costs.alike(a, b);
     else
       return false;
+  }
+  bool alike(const Graph& graph, OpId a, OpId b) const override {
+    if constexpr (requires { costs.alike(graph, a, b); }) return costs.alike(graph, a, b);
+    static_assert(kAlike, "alike() takes two devices, or a graph and two ops");
+    return false;
   }
 
   const T costs;
@@ -158,6 +163,12 @@ class CostsOf final : public AnyCosts {
     { &T::byte_time } -> AnyFunction;
   }
   || requires(const T& own, const RouteClass& route) { own.byte_time(Bytes{}, route); };
+  /// Whether alike(), if there is one, takes arguments that are asked with.
+  static constexpr bool kAlike = !requires {
+    { &T::alike } -> AnyFunction;
+  }
+  || requires(const T& own, const Device& device) { own.alike(device, device); }
+  || requires(const T& own, const Graph& graph, OpId op) { own.alike(graph, op, op); };
 };
 
 }  // namespace detail
@@ -187,6 +198,8 @@ class Costs {
   /// In thousandths. Throws InputError ("costs") if the costs' value is not between 0 and 1,000.
   std::uint32_t copy_sensitivity(const Graph& graph, OpId op, const Device& device) const;
   bool alike(const Device& a, const Device& b) const;
+  /// Requires ops of equal type and signature. Ops with given times are not alike, nor are those of other device kinds.
+  bool alike(const Graph& graph, OpId a, OpId b) const;
 
   const Speeds& speeds() const;
   /// These costs with other speeds, which replace the present ones. Throws InputError ("range") for a speed that is not

@@ -6,8 +6,10 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "trainyard/core/error.hpp"
 #include "trainyard/cost/cost_model.hpp"
@@ -141,24 +143,24 @@ class Problem::Compilation {
     data_.source.resize(graph_.op_count() * columns.size());
     for (const OpId op : graph_.ops()) {
       checkpoint_(columns.size());
+      const auto row = [&](OpId of) { return of.index() * columns.size(); };
+      const auto begin = data_.durations.begin();
+      if (graph_.collective(op)) {
+        std::fill_n(begin + static_cast<std::ptrdiff_t>(row(op)), columns.size(), Nanoseconds{0});
+      } else if (const OpId like = earlier_alike(op); like != op) {
+        for (std::size_t k = 0; k < columns.size(); ++k) {
+          data_.durations[row(op) + k] = data_.durations[row(like) + k];
+          data_.source[row(op) + k] = data_.source[row(like) + k];
+          if (!data_.sensitivities.empty()) data_.sensitivities[row(op) + k] = data_.sensitivities[row(like) + k];
+        }
+      } else {
+        for (std::size_t k = 0; k < columns.size(); ++k) ask_for(op, columns[k], row(op) + k);
+      }
       Nanoseconds longest = kNever;
       std::uint32_t most_sensitive = 0;
-      const auto row = data_.durations.begin() + static_cast<std::ptrdiff_t>(op.index() * columns.size());
-      if (graph_.collective(op)) std::fill_n(row, columns.size(), longest = Nanoseconds{0});
-      for (std::size_t k = 0; k < columns.size() && !graph_.collective(op); ++k) {
-        const auto cost = data_.costs.op_cost(graph_, op, cluster_.device(columns[k]));
-        if (!cost) continue;
-        const std::size_t cell = op.index() * columns.size() + k;
-        data_.durations[cell] = cost->time;
-        data_.source[cell] = source_index(data_.sources, cost->source);
-        longest = std::max(longest, cost->time);
-        // A single device has no copies.
-        const std::uint32_t sensitivity =
-            cluster_.device_count() > 1 ? data_.costs.copy_sensitivity(graph_, op, cluster_.device(columns[k])) : 0;
-        if (sensitivity == 0) continue;
-        data_.sensitivities.resize(data_.durations.size());
-        data_.sensitivities[cell] = sensitivity;
-        most_sensitive = std::max(most_sensitive, sensitivity);
+      for (std::size_t cell = row(op); cell < row(op) + columns.size(); ++cell) {
+        longest = std::max(longest, data_.durations[cell]);
+        if (!data_.sensitivities.empty()) most_sensitive = std::max(most_sensitive, data_.sensitivities[cell]);
       }
       if (longest == kNever) report(no_device(graph_, cluster_, data_.costs, op));
       total_ += longest.count + longest_gap_.count;
@@ -167,6 +169,28 @@ class Problem::Compilation {
       if (most_sensitive > 0)
         total_ += static_cast<Wide>(longest.count) * most_sensitive / 1'000 + (longest.count >> 10) + 1;
     }
+  }
+
+  /// The time of the op on the device, its source and its sensitivity to copies, into the cell of the op's row.
+  void ask_for(OpId op, DeviceId on, std::size_t cell) {
+    const Device& device = cluster_.device(on);
+    const auto cost = data_.costs.op_cost(graph_, op, device);
+    if (!cost) return;
+    data_.durations[cell] = cost->time;
+    data_.source[cell] = source_index(data_.sources, cost->source);
+    if (cluster_.device_count() == 1) return;  // a single device has no copies
+    const std::uint32_t sensitivity = data_.costs.copy_sensitivity(graph_, op, device);
+    if (sensitivity == 0) return;
+    data_.sensitivities.resize(data_.durations.size());
+    data_.sensitivities[cell] = sensitivity;
+  }
+
+  /// The last op of the same type and signature that was asked for, if the costs call it alike, else the op itself:
+  /// copies of an op in microbatches and replicas cost the same.
+  OpId earlier_alike(OpId op) {
+    const auto [at, first] = asked_.try_emplace({&graph_.type(op), &graph_.signature(op)}, op);
+    if (!first && data_.costs.alike(graph_, at->second, op)) return at->second;
+    return at->second = op;
   }
 
   /// Stores latencies by route class, and byte times by tensor and distinct bandwidth or measured curve.
@@ -269,8 +293,9 @@ class Problem::Compilation {
   const Graph& graph_;
   const Cluster& cluster_;
   Checkpoint checkpoint_;
-  Nanoseconds longest_gap_{0};  // of devices, then also of channels
-  Wide total_ = 0;              // sum of the times of all possible tasks
+  Nanoseconds longest_gap_{0};                                               // of devices, then also of channels
+  Wide total_ = 0;                                                           // sum of the times of all possible tasks
+  std::map<std::pair<const std::string*, const std::string*>, OpId> asked_;  // last op by type and signature
   std::vector<Finding> findings_;
 };
 
