@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <map>
 #include <sstream>
 
@@ -162,22 +163,29 @@ Granularity granularity_of(const std::string& word) {
   refuse("unknown-word", fmt::format("'{}' is not a granularity", word), "give op or fine");
 }
 
-Graph expanded(Model model, const std::string& training, const std::string& granularity, const std::string& precision) {
+Graph expanded(Model model, const std::string& training, const std::string& granularity, const std::string& precision,
+               double clip) {
   if (precision != "float32" && precision != "bfloat16")
     refuse("unknown-word", fmt::format("'{}' is not a precision", precision), "give float32 or bfloat16");
   if (precision == "bfloat16") model = with_precision(std::move(model), DataType::bfloat16);
-  return training_graph(model, {.optimizer = find_optimizer(training), .granularity = granularity_of(granularity)});
+  if (!(clip >= 0 && std::isfinite(clip)))
+    refuse("range", fmt::format("clip is {}, but a norm is a finite number of 0 or more", clip),
+           "give 1 to clip gradients to that norm, or 0 not to clip them");
+  return training_graph(
+      model, {.optimizer = find_optimizer(training), .granularity = granularity_of(granularity), .clip_norm = clip});
 }
 
 Graph zoo_graph(const std::string& spec, const std::string& training, const std::string& granularity,
-                const std::string& precision) {
-  return expanded(make_network(spec), training, granularity, precision);
+                const std::string& precision, double clip) {
+  return expanded(make_network(spec), training, granularity, precision, clip);
 }
 
 Graph read_any(const std::string& path, const std::string& training, const std::string& granularity,
-               const std::string& precision, std::int64_t batch, const std::map<std::string, std::int64_t>& bind) {
+               const std::string& precision, double clip, std::int64_t batch,
+               const std::map<std::string, std::int64_t>& bind) {
   const auto ends = [&](const std::string& end) { return path.ends_with(end) || path.ends_with(end + ".gz"); };
-  if (ends(".onnx")) return expanded(read_onnx(path, {.bind = bind, .batch = batch}), training, granularity, precision);
+  if (ends(".onnx"))
+    return expanded(read_onnx(path, {.bind = bind, .batch = batch}), training, granularity, precision, clip);
   if (ends(".graph.txt")) return profile_graph(read_pipedream_profile(path));
   if (ends(".stg")) return read_stg(path);
   if (ends(".json")) return is_dnn_workload(path) ? workload_graph(read_dnn_workload(path)) : read_graph(path);
@@ -314,14 +322,16 @@ void bind_graph(py::module_& module) {
                   py::arg("types"), py::arg("layers"), py::arg("colocate"), py::arg("phases"), py::arg("control"),
                   py::arg("ops"), py::arg("name"))
       .def_static("zoo", &zoo_graph, py::arg("network"), py::kw_only(), py::arg("training") = "adam",
-                  py::arg("granularity") = "op", py::arg("precision") = "float32",
+                  py::arg("granularity") = "op", py::arg("precision") = "float32", py::arg("clip") = 0.0,
                   py::call_guard<py::gil_scoped_release>(),
                   "The training graph of a built-in network: \"resnet50:batch=32\".\n\n"
                   "training: adam, momentum, sgd, or none for the forward graph only. granularity: op, or fine\n"
-                  "(separate gradients of data, weights and bias). precision: float32, bfloat16.")
+                  "(separate gradients of data, weights and bias). precision: float32, bfloat16.\n"
+                  "clip: the largest norm of all gradients together; 0: they are not clipped.")
       .def_static("read", &read_any, py::arg("path"), py::kw_only(), py::arg("training") = "adam",
-                  py::arg("granularity") = "op", py::arg("precision") = "float32", py::arg("batch") = 0,
-                  py::arg("bind") = std::map<std::string, std::int64_t>{}, py::call_guard<py::gil_scoped_release>(),
+                  py::arg("granularity") = "op", py::arg("precision") = "float32", py::arg("clip") = 0.0,
+                  py::arg("batch") = 0, py::arg("bind") = std::map<std::string, std::int64_t>{},
+                  py::call_guard<py::gil_scoped_release>(),
                   "Reads a graph: trainyard-graph/1 or a workload of dnn-partitioning (.json), .onnx, .stg,\n"
                   "a PipeDream profile (.graph.txt), each also with .gz. For ONNX files, `batch` and `bind` set\n"
                   "open dimensions, and the others are as in zoo().")

@@ -1,4 +1,5 @@
 """Graphs and clusters from arrays, networkx, files and the zoo; errors for wrong input."""
+import json
 import pathlib
 import tempfile
 import unittest
@@ -84,6 +85,13 @@ class Graphs(unittest.TestCase):
     def test_the_zoo_and_files(self):
         graph = ty.Graph.zoo("resnet18:batch=2", training="sgd")
         self.assertIn("resnet18", ty.networks())
+        clipped = ty.Graph.zoo("resnet18:batch=2", training="sgd", clip=1)
+        types = [op.get("type") for op in json.loads(clipped.to_json())["ops"]]
+        self.assertEqual(types.count("ClipScale"), 1)
+        self.assertGreater(clipped.op_count, graph.op_count + 60)  # a sum of squares for each of 62 parameters
+        for norm in -1, float("nan"):
+            with self.assertRaisesRegex(ty.InputError, "a norm is a finite number"):
+                ty.Graph.zoo("resnet18:batch=2", clip=norm)
         with tempfile.TemporaryDirectory() as folder:
             for name in "graph.json", "graph.json.gz":
                 path = str(pathlib.Path(folder) / name)

@@ -496,6 +496,28 @@ TEST_CASE("a plan of one stage comes back from DeepSpeed's configuration") {
   CHECK(contains(offloaded.notes[0], "\"offload_optimizer\" to cpu"));
 }
 
+TEST_CASE("clipping that a command asks for is named where the step has none") {
+  PlanGround clipping = kGround;
+  clipping.clips = true;
+  const auto notes = [](const std::string& norm, const PlanGround& ground) {
+    return parse_any_plan("--micro-batch-size 2 --clip-grad " + norm, "train.sh", ground).notes;
+  };
+  CHECK(notes("1.0", kGround) ==
+        std::vector<std::string>{"--clip-grad 1.0: the step does not clip gradients; give --clip 1.0"});
+  CHECK(notes("0.0", kGround).empty());
+  CHECK(notes("1.0", clipping).empty());
+  const auto configured = [](const std::string& norm) {
+    return parse_any_plan(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1,
+                              "gradient_clipping": )" +
+                              norm + "}",
+                          "ds.json", kGround)
+        .notes;
+  };
+  CHECK(configured("0.5") ==
+        std::vector<std::string>{"\"gradient_clipping\": 0.5: the step does not clip gradients; give --clip 0.5"});
+  CHECK(configured("\"auto\"").empty());
+}
+
 TEST_CASE("a plan that is written and read again takes the same step, to the nanosecond") {
   const Problem problem{training_graph(make_network("gpt2:batch=8,layers=4")), make_cluster(preset_cluster("4xV100"))};
   const PlanGround ground = plan_ground(problem, 8);

@@ -92,6 +92,8 @@ ForeignPlan parse_deepspeed(std::string_view text, const std::string& name, cons
     auto [batch, micro, steps] = read_batches(*root, findings);
     if (const auto zero = root->find("zero_optimization")) read_zero(*zero, read, findings);
     read_precision(*root, ground, read.notes);
+    if (const auto norm = root->find("gradient_clipping"); norm && norm->kind() == JsonKind::number)
+      detail::note_clipping("\"gradient_clipping\":", std::string{norm->text()}, ground, read.notes);
     findings.raise_if_any();
     const auto refuse = [&](std::string message, std::string help) {
       findings.add(root->begin_offset(), "deepspeed", std::move(message), std::move(help));

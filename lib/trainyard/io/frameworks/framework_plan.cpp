@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
 #include "trainyard/core/counted.hpp"
 #include "trainyard/core/error.hpp"
@@ -13,6 +15,7 @@
 #include "trainyard/io/json/findings.hpp"
 #include "trainyard/place/kit/layer_devices.hpp"
 #include "trainyard/place/parallel/plan_placer.hpp"
+#include "trainyard/rewrite/op_spec.hpp"
 #include "trainyard/rewrite/recompute.hpp"
 
 namespace trainyard {
@@ -78,7 +81,8 @@ PlanGround plan_ground(const Problem& problem, std::optional<std::int64_t> batch
           .batch = batch,
           .devices = worthy_devices(problem).size(),
           .has_scores = std::find(scores.begin(), scores.end(), true) != scores.end(),
-          .in_float32 = any && !halves};
+          .in_float32 = any && !halves,
+          .clips = clips(graph)};
 }
 
 ForeignPlan parse_any_plan(std::string_view text, const std::filesystem::path& path, const PlanGround& ground) {
@@ -105,6 +109,14 @@ namespace detail {
 std::string float32_note(std::string_view said, bool bfloat16) {
   return fmt::format("{}: the network computes in float32; give --precision {}", said,
                      bfloat16 ? "bfloat16" : "float16");
+}
+
+void note_clipping(std::string_view key, const std::string& norm, const PlanGround& ground,
+                   std::vector<std::string>& notes) {
+  double most = 0;
+  const auto [end, error] = std::from_chars(norm.data(), norm.data() + norm.size(), most);
+  if (error == std::errc{} && end == norm.data() + norm.size() && most > 0 && !ground.clips)
+    notes.push_back(fmt::format("{} {}: the step does not clip gradients; give --clip {}", key, norm, norm));
 }
 
 void refuse_stage_degrees(const ParallelPlan& plan, const char* program) {

@@ -22,6 +22,7 @@ struct PlanGround {
   std::size_t devices = 1;                 // number of available devices
   bool has_scores = true;                  // whether an op computes attention scores (attention_scores)
   bool in_float32 = false;                 // whether ops have signatures, and none of them an array of 16-bit numbers
+  bool clips = false;                      // whether the step clips its gradients
 };
 PlanGround plan_ground(const Problem& problem, std::optional<std::int64_t> batch);
 
@@ -54,6 +55,10 @@ std::optional<std::int64_t> plan_batch(std::optional<std::int64_t> said, const P
 
 /// Note that the file asks for 16 bits (`said`; of bfloat16 or float16), while the network computes in float32.
 std::string float32_note(std::string_view said, bool bfloat16);
+
+/// Adds a note if the file's `key` asks for gradients of at most this norm, while the step does not clip them.
+void note_clipping(std::string_view key, const std::string& norm, const PlanGround& ground,
+                   std::vector<std::string>& notes);
 
 /// Trainers give the size of a bucket as a number of gradients, which are summed in 32 bits.
 inline constexpr std::int64_t kGradientBytes = 4;

@@ -265,6 +265,7 @@ void note_left_out(const Arguments& given, const ParallelPlan& plan, const PlanG
                    std::vector<std::string>& notes) {
   for (const char* const key : {"bf16", "fp16"})
     if (given.has(key) && ground.in_float32) notes.push_back(float32_note(fmt::format("--{}", key), *key == 'b'));
+  detail::note_clipping("--clip-grad", given.word("clip-grad"), ground, notes);
   const std::string one = "1", tensor = fmt::to_string(plan.tensor), none = "0";
   for (const auto& [key, harmless] :
        std::initializer_list<std::pair<const char*, const std::string&>>{{"fp8-format", none},
