@@ -65,7 +65,7 @@ TEST_CASE("auto is no worse than any of its members, and the same on any number 
   Random random{2};
   for (int round = 0; round < test::rounds(3); ++round) {
     CAPTURE(round);
-    const Problem problem = test::random_problem(random, {.most_ops = 40});
+    const Problem problem = test::random_problem(random, {.most_ops = 24});
     const PlaceOptions options{.seed = 9, .budget = {.evaluations = 600}, .threads = 1};
     const Schedule schedule = auto_place(problem, auto_members(), options);
     REQUIRE_NOTHROW(check_schedule(problem, schedule));
@@ -105,7 +105,7 @@ TEST_CASE("few evaluations are not used up by the orders of the members' schedul
 TEST_CASE("auto fits into memory where one of its members does, and says how much it evaluated") {
   Random random{3};
   int tight = 0;
-  for (int round = 0; round < test::rounds(20); ++round) {
+  for (int round = 0; round < test::rounds(12); ++round) {
     CAPTURE(round);
     const Problem roomy = test::random_problem(random, {.most_ops = 20});
     // Each device has the largest peak memory of heft's schedule.
@@ -130,7 +130,7 @@ TEST_CASE("auto fits into memory where one of its members does, and says how muc
     REQUIRE(schedule.search);
     CHECK(schedule.search->evaluations >= 1);
   }
-  CHECK(tight > test::rounds(10));
+  CHECK(tight > test::rounds(6));
 }
 
 /// Forward ops f1, f2, ... of 10 ns and backward ops ..., b2, b1 of 20 ns, where bi reads the activation that fi made,

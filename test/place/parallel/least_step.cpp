@@ -391,31 +391,31 @@ TEST_CASE("no plan that fits by what it recomputes takes less than the bound of 
       Ground ground{problem, 16, detail};
       const LeastCosts least = ground.chain().least_costs();
       std::size_t number = 0;
-      each_candidate(
-          ground.chain().costs(), {.schedules = kSchedules, .most_zero = 3, .most_zero_with_ranks = 3},
-          [&](const ParallelPlan& like) {
-            if (number++ % test::stride(43) != 0) return;
-            const auto alike = [&](const ParallelPlan& other) { return other == like; };
-            const Nanoseconds bound = least_step(
-                least, {.schedules = {like.schedule}, .most_zero = 3, .most_zero_with_ranks = 3, .allowed = alike},
-                kLongestTime);
-            for (const StageRecomputation what :
-                 {StageRecomputation{}, StageRecomputation{StageRecompute::attention},
-                  StageRecomputation{StageRecompute::attention, 1}, StageRecomputation{StageRecompute::blocks},
-                  StageRecomputation{StageRecompute::blocks, 1}})
-              for (const bool everywhere : {false, true}) {
-                ParallelPlan plan = like;
-                plan.recompute.assign(plan.stages(), everywhere ? what : StageRecomputation{});
-                plan.recompute.front() = what;
-                CAPTURE(describe(plan));
-                const Outcome run = ground.outcome(plan);
-                if (run.excess > Bytes{0}) continue;
-                CHECK(bound <= run.makespan);
-                ++fitting;
-                recomputing += what.what != StageRecompute::no;
-                near += 2 * bound > run.makespan;
-              }
-          });
+      each_candidate(ground.chain().costs(), {.schedules = kSchedules, .most_zero = 3, .most_zero_with_ranks = 3},
+                     [&](const ParallelPlan& like) {
+                       if (number++ % test::stride(43) != 0) return;
+                       const auto alike = [&](const ParallelPlan& other) { return other == like; };
+                       const Nanoseconds bound = least_step(
+                           least,
+                           {.schedules = {like.schedule}, .most_zero = 3, .most_zero_with_ranks = 3, .allowed = alike},
+                           kLongestTime);
+                       for (const StageRecomputation what :
+                            {StageRecomputation{}, StageRecomputation{StageRecompute::attention},
+                             StageRecomputation{StageRecompute::attention, 1},
+                             StageRecomputation{StageRecompute::blocks}, StageRecomputation{StageRecompute::blocks, 1}})
+                         for (const bool everywhere : {false, true}) {
+                           ParallelPlan plan = like;
+                           plan.recompute.assign(plan.stages(), everywhere ? what : StageRecomputation{});
+                           plan.recompute.front() = what;
+                           CAPTURE(describe(plan));
+                           const Outcome run = ground.outcome(plan);
+                           if (run.excess > Bytes{0}) continue;
+                           CHECK(bound <= run.makespan);
+                           ++fitting;
+                           recomputing += what.what != StageRecompute::no;
+                           near += 2 * bound > run.makespan;
+                         }
+                     });
     }
   CHECK(recomputing > fitting / 2);
   CHECK(near > fitting / 4);
