@@ -34,7 +34,11 @@ class Replicas {
 
   static std::string copy_of(std::string_view name, std::size_t replica);
   std::string name_in(std::size_t bucket, std::string_view what) const;
-  std::string fetch_name(Phase phase, std::size_t bucket) const;
+  static constexpr const char* fetch_of(Phase phase) {
+    return phase == Phase::forward ? "fetch/forward" : "fetch/backward";
+  }
+  /// Name of the weights that the replica gathers for a pass.
+  std::string fetch_name(Phase phase, std::size_t bucket, std::size_t replica) const;
 
   /// Number of slices of the bucket's weights. Replica r has slice r % slices, as its rank r / slices.
   std::size_t slices(const Bucket& bucket) const { return bucket.of_experts ? spread_ : 1; }
@@ -67,8 +71,6 @@ class Replicas {
   /// Whether replicas divide the state of the parameters that the op holds or updates.
   bool shares_state(OpId op) const { return buckets_.of(op) != kNone && is_shared(buckets_.of(op)); }
   bool is_sharded(OpId holder) const { return zero_ == 3 && shares_state(holder); }
-  /// Name, without the replica's mark, of the turn (is_turn) before the ops that make the bucket's gradients.
-  std::string turn_name(std::size_t bucket) const { return name_in(bucket, "reduce-scatter") + "/turn"; }
 
   void add(const OpSpec& spec, std::size_t replica, OpId original);
   /// `members`: the replicas that are the ranks of the collective.

@@ -59,8 +59,9 @@ std::vector<std::size_t> Replicas::members_of(const Bucket& bucket, std::size_t 
   for (std::size_t r = slice; r < made_; r += slices(bucket)) members.push_back(r);
   return members;
 }
-std::string Replicas::fetch_name(Phase phase, std::size_t bucket) const {
-  return name_in(bucket, phase == Phase::forward ? "fetch/forward" : "fetch/backward");
+std::string Replicas::fetch_name(Phase phase, std::size_t bucket, std::size_t replica) const {
+  const std::size_t apart = slices(buckets_.buckets[bucket]);
+  return copy_of(slice_name(bucket, fetch_of(phase), replica % apart), replica / apart);
 }
 
 DataParallelGraph Replicas::run() {
@@ -115,8 +116,9 @@ void Replicas::add_plain(OpId op, std::size_t replica) {
   rename(view.name);
   std::ranges::for_each(view.inputs, rename);
   std::ranges::for_each(view.outputs, rename, &OpView::Output::name);
-  if (buckets_.turn[op] != kNone) view.after.push_back(copy_.lend(turn_name(buckets_.turn[op])));
   std::ranges::for_each(view.after, rename);
+  if (buckets_.turn[op] != kNone)
+    view.after.push_back(copy_.lend(step_name(buckets_.turn[op], "reduce-scatter", "turn", replica)));
   if (!view.colocate.empty()) rename(view.colocate);
   builder_.add_view(view);
   result_.replica.push_back(replica);
@@ -174,7 +176,7 @@ OpSpec Replicas::copy(OpId op, std::size_t replica) const {
   if (shared) take_part_of_work(spec, part, parts);
   for (const OpId holder : use_.reads[op])
     if (is_sharded(holder)) {
-      const std::string whole = copy_of(fetch_name(graph_.phase(op), buckets_.of(holder)), replica);
+      const std::string whole = fetch_name(graph_.phase(op), buckets_.of(holder), replica);
       if (std::ranges::find(spec.inputs, whole) == spec.inputs.end()) spec.inputs.push_back(whole);
     }
   if (is_sharded(op)) spec.parameter_bytes = Bytes{0};
@@ -183,8 +185,8 @@ OpSpec Replicas::copy(OpId op, std::size_t replica) const {
     output.name = copy_of(adds_squares ? output.name + "/own" : output.name, replica);
     if (sums_shares(op)) output.bytes = Bytes{share_of(output.bytes.count, part, parts)};
   }
-  if (buckets_.turn[op] != kNone) spec.after.push_back(turn_name(buckets_.turn[op]));
   for (std::string& earlier : spec.after) earlier = copy_of(earlier, replica);
+  if (buckets_.turn[op] != kNone) spec.after.push_back(step_name(buckets_.turn[op], "reduce-scatter", "turn", replica));
   if (buckets_.unit[op] != kNone)
     spec.colocate = copy_of(buckets_.units[buckets_.unit[op]].group, replica);
   else if (!spec.colocate.empty())
@@ -256,11 +258,11 @@ void Replicas::add_gradients(std::size_t b) {
     if (bucket.two_before != kNone)
       for (const std::size_t r : members) {
         const Bucket& earlier = buckets_.buckets[bucket.two_before];
-        OpSpec& turn = ops.relay(r, "turn");
+        OpSpec& turn = ops.relay(r / apart, "turn");
         if (bucket.of_microbatch_before)
           turn.colocate = copy_of(buckets_.first_of(earlier).group, r);
         else
-          turn.after = {copy_of(name_in(bucket.two_before, "reduce-scatter") + (is_whole() ? "/done" : "/sum"), r)};
+          turn.after = {step_name(bucket.two_before, "reduce-scatter", is_whole() ? "done" : "sum", r)};
       }
     std::vector<ArrayParts> parts;
     if (is_whole()) {
@@ -362,34 +364,45 @@ void Replicas::gather_weights(std::size_t b) {
   }
 }
 
-/// Stage 3: the shares of weights that replicas hold, and the all-gathers that make the weights whole for each pass.
+/// Stage 3: the shares of weights that replicas hold, and the all-gathers that make the weights whole for each pass, or
+/// a slice of them.
 void Replicas::fetch_weights(std::size_t b) {
   const Bucket& bucket = buckets_.buckets[b];
-  const std::vector<std::size_t> all_members = members_of(bucket);
-  std::vector<std::string> shares;
-  CollectiveOps held{name_in(b, "fetch/share"), ranks(b, Phase::forward)};
-  for (std::size_t r = 0; r < made_; ++r) {
-    OpSpec& share = held.relay(r, "weights");
-    share.type = kVariableType;
-    // Counted as a kept tensor, and not also as parameters.
-    share.outputs = {{share.name, Bytes{share_of(bucket.parameters.count, r, n_)}, true}};
-    shares.push_back(share.name);
-  }
-  add(held, bucket, all_members, ReplicaCollective::Of::share);
-  for (const int pass : {0, 1}) {
-    if (bucket.readers[pass].empty()) continue;
-    const Phase phase = pass == 0 ? Phase::forward : Phase::backward;
-    CollectiveOps ops{fetch_name(phase, b), ranks(b, phase)};
-    std::vector<OutputSpec> gathered;
-    for (std::size_t r = 0; r < made_; ++r) gathered.push_back({copy_of(fetch_name(phase, b), r), bucket.parameters});
-    const auto all = gather_shares(ops, bucket, all_members, gathered, [&](OpSpec& own, std::size_t r) {
-      own.inputs = {shares[r]};
-      for (const OpId earlier : bucket.before[pass]) own.after.push_back(copy_of(graph_.name(earlier), r));
-    });
-    if (!is_whole())
-      for (std::size_t r = 0; r < n_; ++r) ops.join(r, "whole", all[r], {gathered[r]});
-    add(ops, bucket, all_members,
-        pass == 0 ? ReplicaCollective::Of::fetch_forward : ReplicaCollective::Of::fetch_backward);
+  const std::size_t apart = slices(bucket);
+  for (std::size_t slice = 0; slice < (folds() ? 1 : apart); ++slice) {
+    const Bytes bytes{share_of(bucket.parameters.count, slice, apart)};
+    const std::vector<std::size_t> members = members_of(bucket, slice);
+    const auto prototypes = [&](Phase phase) {
+      const std::vector<OpSpec> all = ranks(b, phase);
+      std::vector<OpSpec> their;
+      for (const std::size_t r : members) their.push_back(all[r]);
+      return their;
+    };
+    std::vector<std::string> shares;  // by rank
+    CollectiveOps held{slice_name(b, "fetch/share", slice), prototypes(Phase::forward)};
+    for (std::size_t rank = 0; rank < members.size(); ++rank) {
+      OpSpec& share = held.relay(rank, "weights");
+      share.type = kVariableType;
+      // Counted as a kept tensor, and not also as parameters.
+      share.outputs = {{share.name, Bytes{share_of(bytes.count, rank, n_ / apart)}, true}};
+      shares.push_back(share.name);
+    }
+    add(held, bucket, members, ReplicaCollective::Of::share);
+    for (const int pass : {0, 1}) {
+      if (bucket.readers[pass].empty()) continue;
+      const Phase phase = pass == 0 ? Phase::forward : Phase::backward;
+      CollectiveOps ops{slice_name(b, fetch_of(phase), slice), prototypes(phase)};
+      std::vector<OutputSpec> gathered;
+      for (const std::size_t r : members) gathered.push_back({fetch_name(phase, b, r), bytes});
+      const auto all = gather_shares(ops, bucket, members, gathered, [&](OpSpec& own, std::size_t r) {
+        own.inputs = {shares[r / apart]};
+        for (const OpId earlier : bucket.before[pass]) own.after.push_back(copy_of(graph_.name(earlier), r));
+      });
+      for (std::size_t rank = 0; !is_whole() && rank < members.size(); ++rank)
+        ops.join(rank, "whole", all[rank], {gathered[rank]});
+      add(ops, bucket, members,
+          pass == 0 ? ReplicaCollective::Of::fetch_forward : ReplicaCollective::Of::fetch_backward);
+    }
   }
 }
 
@@ -413,11 +426,6 @@ void check_experts(const Graph& graph, const Replicate& options) {
     if (count % e != 0)
       refuse("experts", fmt::format("{} cannot be divided equally among {} replicas", counted(count, "expert"), e),
              "take a number of replicas that divides the experts");
-  if (options.zero > 1 && e != options.replicas)
-    refuse("experts",
-           fmt::format("ZeRO {} is not modelled if several replicas, here {}, hold the same experts", options.zero,
-                       options.replicas / e),
-           "take stage 0 or 1, or set experts to the number of replicas");
   if (options.collective == Collective::hierarchical && e != options.replicas)
     refuse("experts", "gradients of experts cannot be added hierarchically", "take the ring, or whole collectives");
   if (options.fold > 0 && options.classes.size() > 1)

@@ -38,9 +38,9 @@ namespace trainyard::detail {
 /// without, [E/e, e rows]. All-to-alls of the group, "TENSOR/all-to-all/GROUP/...", exchange the tokens dispatched to
 /// experts, the results of experts, and the gradients of both, [E, rows]: four per mixture, which make
 /// "TENSOR/exchanged". Each replica sends (e - 1)/e of its array. Gradients of experts are reduced among the n/e
-/// replicas that hold the same experts, and not at all if e is n. In stage 1 these replicas divide the state of their
-/// experts, and all n replicas that of the other weights. Stages 2 and 3 require that e is 1 or n. As capacity is
-/// counted per sample (ExpertSlots), ranks drop the tokens that one device drops.
+/// replicas that hold the same experts, and not at all if e is n. In stages 1 to 3 these replicas divide what
+/// they hold of their experts, with n/e in place of n in the table above, and all n replicas what they hold of the
+/// other weights. As capacity is counted per sample (ExpertSlots), ranks drop the tokens that one device drops.
 ///
 /// Context parallelism (Replicate::context): groups of c consecutive replicas. A replica has 1/c of the sequence of
 /// each sample of its group, so that the batch is divided among n/c groups. The exchanges of ContextUse are all-gathers

@@ -125,7 +125,7 @@ TEST_CASE("folded plans take what the whole ones take, to the nanosecond, and th
         }
         if (std::string_view{network}.starts_with("mixtral")) {
           plan.experts = group;
-          if (group < d) plan.zero = std::min<std::size_t>(zero, 1);
+          if (zero == 2 && seed % 2 == 0) plan.zero = 3;
         }
         if (again)
           plan.recompute.assign(layers.size(), seed % 3 == 0 ? StageRecompute::blocks : StageRecompute::attention);

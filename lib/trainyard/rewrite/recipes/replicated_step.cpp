@@ -183,13 +183,15 @@ class ReplicatedRecipe {
     }
     for (const OpId op : graph_.ops())
       if (zero() > 0 && graph_.phase(op) == Phase::update && graph_.type(op) == "AddGrad") check_shares(op);
-    fetched_.resize(bundles_.size());
+    fetched_.assign(bundles_.size(), {std::vector(n_, TensorId::none()), std::vector(n_, TensorId::none())});
     for (const ReplicaCollective& each : made_.collectives) {
       const bool backward = each.of == ReplicaCollective::Of::fetch_backward;
       if (!backward && each.of != ReplicaCollective::Of::fetch_forward) continue;
       auto& by_replica = fetched_[bundle(each)][backward ? 1 : 0];
-      for (std::size_t i = 0; i < each.members; ++i)
-        by_replica.push_back(*made_.graph.outputs(OpId{each.first + each.count - each.members + i}).begin());
+      for (std::size_t i = 0; i < each.members; ++i) {
+        const OpId op{each.first + each.count - each.members + i};
+        by_replica[made_.replica[op]] = *made_.graph.outputs(op).begin();
+      }
     }
   }
 
@@ -537,7 +539,8 @@ class ReplicatedRecipe {
         const auto& by_replica = fetched_[at->second.first][graph_.phase(op) == Phase::forward ? 0 : 1];
         const auto inputs = made_.graph.inputs(made);
         if (use_.reads[op].empty()) continue;  // it makes gradients of these weights without reading them
-        if (by_replica.empty() || std::find(inputs.begin(), inputs.end(), by_replica[replica]) == inputs.end())
+        if (by_replica[replica].is_none() ||
+            std::find(inputs.begin(), inputs.end(), by_replica[replica]) == inputs.end())
           refuse("not-executed", fmt::format("'{}' reads weights that are not fetched for it", graph_.name(op)), "");
         reads[i].tensor = by_replica[replica];
         reads[i].offset = bundles_[at->second.first].begins[at->second.second];

@@ -243,11 +243,22 @@ TEST_CASE("replicas that hold different experts compute what one device computes
       CAPTURE(experts);
       CHECK(as_on_one_device(kTinyMixture, {Replicate{.replicas = 4, .collective = collective, .experts = experts}},
                              "4xcpu-core", experts));
-      for (const Bytes bucket : {Bytes{1}, Bytes{1000}, Bytes{1 << 20}})
-        CHECK(as_on_one_device(
-            kTinyMixture,
-            {Replicate{.replicas = 4, .collective = collective, .zero = 1, .bucket = bucket, .experts = experts}},
-            "4xcpu-core", experts));
+      for (const std::size_t zero : {1U, 2U, 3U})
+        for (const Bytes bucket : {Bytes{1}, Bytes{1000}, Bytes{1 << 20}}) {
+          CAPTURE(zero);
+          CAPTURE(bucket.count);
+          const Replicate four{
+              .replicas = 4, .collective = collective, .zero = zero, .bucket = bucket, .experts = experts};
+          CHECK(as_on_one_device(kTinyMixture, {four}, "4xcpu-core", experts));
+          if (zero > 1) CHECK(as_on_one_device(kTinyMixture, {four, Microbatch{2}}, "4xcpu-core", experts));
+        }
+    }
+  for (const std::size_t experts : {2U, 4U})
+    for (const std::size_t zero : {2U, 3U}) {
+      CAPTURE(experts);
+      CAPTURE(zero);
+      const Replicate eight{.replicas = 8, .collective = Collective::whole, .zero = zero, .experts = experts};
+      CHECK(as_on_one_device(kTinyMixture, {eight}, "8xcpu-core", experts));
     }
   CHECK(as_on_one_device(
       kTinyMixture,
@@ -538,7 +549,6 @@ std::vector<Rewrite> random_layout(const TrainingStep& step, std::size_t devices
       replicate.per_node = 2;
     }
     if (kind != 1) replicate.zero = random.below(4);
-    if (replicate.experts > 1 && replicate.experts < replicas) replicate.zero %= 2;
     if (ties && step.graph.find_op("head/bias/update")) replicate.zero = 0;  // ZeRO is refused here
     layout.emplace_back(replicate);
   }
