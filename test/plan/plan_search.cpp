@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -435,9 +436,41 @@ TEST_CASE("replicas that hold different experts add up the rest alone, and hold 
   CHECK(run_plan(costs, four).peaks == std::vector{Bytes{112 + 112 + 40}});
   CHECK(run_plan(costs, pairs).peaks == std::vector{Bytes{112 + 16 + 24 + 40}});
   CHECK(plan_bound(costs, pairs) <= run_plan(costs, pairs).step);
-  CHECK(refusal(costs, {.data = 4, .zero = 2, .experts = 2}) ==
-        "ZeRO 2 is not modelled if replicas hold the same experts (2 replicas for each expert): use ZeRO stage 0 or 1, "
-        "or experts 4");
+  // With ZeRO 2 also the gradients, 24 bytes of experts and 32 of the rest; with 3 also the weights. Layers are
+  // buckets: two of 28 bytes are scattered at once, and with 3 one is gathered.
+  ParallelPlan scattering = pairs, gathering = pairs;
+  scattering.zero = 2;
+  gathering.zero = 3;
+  CHECK(run_plan(costs, scattering).peaks == std::vector{Bytes{56 + (12 + 8) + (16 + 24) + 56 + 40}});
+  CHECK(run_plan(costs, gathering).peaks == std::vector{Bytes{(12 + 8) + (12 + 8) + (16 + 24) + 56 + 28 + 40}});
+  for (const ParallelPlan& plan : {scattering, gathering})
+    for (const bool overlaps : {false, true}) {
+      PlanCosts other = costs;
+      other.overlap = overlaps;
+      CHECK(plan_bound(other, plan) <= run_plan(other, plan).step);
+      // If sums overlap tasks, those of experts too follow all tasks.
+      if (overlaps) CHECK(plan_bound(other, plan) >= Nanoseconds{600 + 2000});
+      ParallelPlan two_stages = plan;
+      two_stages.data = 2;
+      two_stages.cuts = {1};
+      CHECK(plan_bound(other, two_stages) <= run_plan(other, two_stages).step);
+    }
+  // The additions of gradients of a second microbatch, 60 of 100 for experts, are of shares.
+  PlanCosts adding = costs;
+  adding.layer = [layer = costs.layer](std::size_t i, std::size_t samples, LayerDegree degree) {
+    LayerCost cost = layer(i, samples, degree);
+    cost.accumulation = Nanoseconds{100};
+    if (degree.experts > 1) cost.expert_accumulation = Nanoseconds{60};
+    return cost;
+  };
+  adding.batch = 8;
+  PlanCosts none = costs;
+  none.batch = 8;
+  for (const auto& [zero, experts, added] : {std::tuple{1U, 2U, 200}, {2U, 2U, 2 * (40 / 4 + 60 / 2)}}) {
+    const ParallelPlan plan{.data = 4, .microbatch = 1, .zero = zero, .experts = experts};
+    CHECK((run_plan(adding, plan).step - run_plan(none, plan).step).count == added);
+    CHECK(plan_bound(adding, plan) <= run_plan(adding, plan).step);
+  }
   CHECK(refusal(costs, {.data = 4, .experts = 4}) ==
         "the experts cannot be divided equally among 4 replicas: set experts to one of: 1, 2");
   // With all experts on each replica, ZeRO 1 divides their state too: 80 of weights, 80 of gradients, 160 / 4 of state.

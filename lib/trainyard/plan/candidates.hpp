@@ -18,10 +18,8 @@ inline std::size_t most_zero(const PlanSearchOptions& options, const ParallelPla
   if (plan.replicas() == 1) return 0;
   const LayerDegree degree = plan.layer_degree();
   if (plan.devices_in_row() == 1 && !degree.communicates()) return options.most_zero;
-  // Stages 2 and 3 are not modelled if several replicas hold the same experts. The estimate does not model how slices,
-  // or the gathers of several chunks, delay each other.
-  const bool same_experts = degree.experts > 1 && degree.experts != plan.data;
-  const std::size_t most = same_experts || plan.slices > 1 ? 1 : plan.chunks > 1 ? 2 : 3;
+  // The estimate does not model how slices, or the gathers of several chunks, delay each other.
+  const std::size_t most = plan.slices > 1 ? 1 : plan.chunks > 1 ? 2 : 3;
   return std::min({most, options.most_zero, options.most_zero_with_ranks});
 }
 

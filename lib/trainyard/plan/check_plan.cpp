@@ -89,11 +89,6 @@ void check_equal_degrees(const PlanCosts& costs, const ParallelPlan& plan) {
                 fmt::format("{} cannot be divided into groups of {} that hold different experts",
                             counted(plan.data, "replica"), plan.experts),
                 fmt::format("use experts {}", nearest_divisor(plan.data, std::max<std::size_t>(1, plan.experts))));
-  if (plan.experts > 1 && plan.zero > 1 && plan.experts != plan.data)
-    refuse_plan("/zero",
-                fmt::format("ZeRO {} is not modelled if replicas hold the same experts ({} replicas for each expert)",
-                            plan.zero, plan.data / plan.experts),
-                fmt::format("use ZeRO stage 0 or 1, or experts {}", plan.data));
   if (plan.experts > 1 && plan.context > 1)
     refuse_plan("/experts", "context parallelism together with expert parallelism is not modelled",
                 "use context 1 or experts 1");

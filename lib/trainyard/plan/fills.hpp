@@ -81,6 +81,19 @@ inline Nanoseconds sum_behind(const PlanCosts& costs, const ParallelPlan& like, 
   return like.zero == 2 ? Nanoseconds{sum.count / 2} : sum;
 }
 
+/// Time to sum the gradients of experts over the replicas that hold the same ones; 0 if no two do.
+inline Nanoseconds expert_sum(const PlanCosts& costs, const ParallelPlan& like, std::size_t device, Bytes gradients) {
+  return gradients > Bytes{0} && like.experts > 1 && like.data > like.experts
+             ? costs.expert_all_reduce(like, device, gradients)
+             : Nanoseconds{0};
+}
+/// sum_behind() of the gradients of experts.
+inline Nanoseconds expert_sum_behind(const PlanCosts& costs, const ParallelPlan& like, std::size_t device,
+                                     Bytes gradients) {
+  const Nanoseconds sum = like.zero < 3 ? expert_sum(costs, like, device, gradients) : Nanoseconds{0};
+  return like.zero == 2 ? Nanoseconds{sum.count / 2} : sum;
+}
+
 /// Lower bound on the time of all-reducing `gradients` in two or more sums. If a sum's time is concave in its bytes,
 /// the least total is that of one byte and all the rest. Less the rounding in each step of both rings.
 inline Nanoseconds least_several_sums(const PlanCosts& costs, const ParallelPlan& like, Bytes gradients) {

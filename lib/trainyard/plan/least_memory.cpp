@@ -49,11 +49,10 @@ double LeastMemory::of_device(const ParallelPlan& plan) const {
   const Shards shards = plan.shards();
   const bool gradients = !gradients_go_ || costs_.batch / plan.data > plan.microbatch || plan.devices() == 1 ||
                          (plan.stages() > 1 && shards.state == 1);
-  // Experts that replicas do not divide are weights like all others.
-  const double copies = shards.copies(gradients), own = plan.experts > 1 ? (gradients ? 2 : 1) : copies;
-  const double dense = copies * dense_.weights + dense_.state / static_cast<double>(shards.state);
-  const double experts = own * experts_.weights + experts_.state / static_cast<double>(shards.expert_state);
-  const double all = dense + experts / static_cast<double>(plan.experts);
+  const double own = experts_.weights / static_cast<double>(plan.experts);
+  const double state = dense_.state / static_cast<double>(shards.state) +
+                       experts_.state / static_cast<double>(plan.experts * shards.expert_state);
+  const double all = shards.held(dense_.weights, own, gradients) + state;
   return all / static_cast<double>(plan.devices_in_row() * plan.tensor);
 }
 

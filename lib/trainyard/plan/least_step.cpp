@@ -73,8 +73,7 @@ class LeastStep {
     const auto m = static_cast<double>(count), row = static_cast<double>(p);
     const Shards shards = like.shards();
     const LayerDegree degree = like.layer_degree();
-    const double copies = shards.copies(count > 1);
-    Bytes weights{0};
+    Bytes weights{0}, of_experts{0};
     double until_last = 0;  // passes of a microbatch until its last gradient can be made
     double ops = 0, backward_ops = 0, links = 0, links_back = 0, both = 0, made = 0, more = 0, added = 0, resident = 0,
            state = 0;
@@ -98,8 +97,9 @@ class LeastStep {
       both += passes.back();
       until_last += weights > Bytes{0} ? passes.back() : number(layer.forward);
       weights += layer.weights - layer.expert_weights;
+      of_experts += layer.expert_weights;
       all.push_back(m * (passes.back() + number(layer.weight_gradient)) + (m - 1) * number(layer.accumulation));
-      resident += static_cast<double>(layer.weights.count) * copies;
+      resident += shards.held(number(layer.weights - layer.expert_weights), number(layer.expert_weights), count > 1);
       resident += static_cast<double>(layer.expert_state.count) / static_cast<double>(shards.expert_state);
       state += static_cast<double>((layer.state - layer.expert_state).count);
       saved += layer.saved;
@@ -124,8 +124,13 @@ class LeastStep {
       sums = number(least);
       behind += number(by_device);
     }
-    double longest = std::max({p == 1 ? both + again_in_passes : both,
-                               (m * (ops + again) + (m - 1) * more + behind) / row, m * links / row, sums / row});
+    double sums_of_experts = number(expert_sum(costs_, like, 0, of_experts));
+    for (std::size_t i = 1; i < p; ++i)
+      sums_of_experts = std::min(sums_of_experts, number(expert_sum(costs_, like, i, of_experts)));
+    const double times = like.zero < 2 ? 1 : like.zero == 2 ? (m + 1) / 2 : 2 * m;  // sums, or halves with ZeRO 3
+    double longest =
+        std::max({p == 1 ? both + again_in_passes : both, (m * (ops + again) + (m - 1) * more + behind) / row,
+                  m * links / row, sums / row, times * sums_of_experts / row});
     if (p == 1) {
       if (sums > 0 && is_chain(like.microbatch, degree))
         longest = std::max(longest, until_last + number(costs_.all_reduce(like, 0, Bytes{1})));
@@ -155,7 +160,7 @@ class LeastStep {
       const double but_last = std::max(tasks + fill - passes_back(like) - again_in_passes - made,
                                        m * ops + (m - 1) * (again + more) - backward_ops);
       if (sums > 0 && shards.gradients > 1)  // links scatter and gather for each microbatch
-        longest = std::max(longest, (like.zero == 2 ? (m + 1) / 2 : 2 * m) * sums / row);
+        longest = std::max(longest, times * sums / row);
       longest = std::max({longest, (tasks + behind + fill) / row,
                           like.chunks == 1 ? (but_last - std::max(more, added) + sums) / row : 0,
                           (m * both + (apart ? 0 : (m - 1) * (made + added)) + least_fill(std::move(passes), p)) / row,

@@ -75,6 +75,7 @@ struct LeastCosts {
 ///               since m A_q + (m - 1) W_q + sum over r < q of A_r <= step for each stage q
 ///             - ZeRO 2 and 3: link time of the mean device, (m + 1)/2 times the sums, or 2 m halves that gather or
 ///               scatter
+///     any p   - the sums of experts' gradients among the replicas that hold the same ones, by themselves, as often
 ///
 /// Two more bounds follow: schedule_bound() with parts apart, for the candidates with the least bounds first, and
 /// bound_stage_degrees(). The former, the tightened form of the latter, and the term with W above apply only if all

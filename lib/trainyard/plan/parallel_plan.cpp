@@ -116,8 +116,9 @@ class PlanEvents {
           run_.starts[i].push_back(start);
           --left;
           const Nanoseconds weights =
-              own.weight_gradient +
-              (task.microbatch > 0 ? plan_.shards(i).accumulation(own.accumulation) : Nanoseconds{0});
+              own.weight_gradient + (task.microbatch > 0
+                                         ? plan_.shards(i).accumulation(own.accumulation, own.expert_accumulation)
+                                         : Nanoseconds{0});
           if (task.pass == Pass::forward) {
             now_[i] = forward[at] = end_of(task, s, start, own.forward);
             if (s < last) input[at + m] = arrival(s, s + 1, now_[i]);
@@ -153,14 +154,15 @@ class PlanEvents {
     for_buckets(stage, [&](std::size_t, const LayerCost& layer, const std::optional<Gradients>& bucket) {
       // Weights gathered to recompute a block stay for its backward pass, so a whole layer is held at once.
       if (plan_.recomputing(StageRecompute::blocks) + plan_.recomputing(StageRecompute::full) > 0)
-        at_once = std::max(at_once, layer.weights);
+        at_once =
+            std::max(at_once, bytes_in_transit(device, {layer.weights - layer.expert_weights, layer.expert_weights}));
       if (!bucket) return;
       const Nanoseconds additions = time_of_additions(device, *bucket), sum = time_of_sum(device, *bucket) - additions;
       shares.last_scatter = weights ? sum : Nanoseconds{sum.count / 2};
       shares.scatters += shares.last_scatter;
       shares.additions += additions;
-      all += bucket->dense;
-      largest = std::max(largest, bucket->dense);
+      all += bytes_in_transit(device, *bucket);
+      largest = std::max(largest, bytes_in_transit(device, *bucket));
     });
     shares.to_scatter = std::min(2 * largest, all);
     if (weights) {
@@ -218,6 +220,10 @@ class PlanEvents {
     if (weights.experts > Bytes{0}) time += costs_.update(weights.experts, plan_.shards(device).expert_state, kind);
     return time;
   }
+  /// Bytes of these weights that ZeRO 2 and 3 gather and scatter: all but those of experts that no two replicas hold.
+  Bytes bytes_in_transit(std::size_t device, const Gradients& weights) const {
+    return plan_.shards(device).expert_gradients > 1 ? weights.all() : weights.dense;
+  }
   Bytes bucket() const { return plan_.bucket > Bytes{0} ? plan_.bucket : costs_.bucket; }
 
   /// Calls use(layer, its cost, the bucket that ends with it) for the layers of a stage, from the last one on. A bucket
@@ -246,8 +252,9 @@ class PlanEvents {
                 end = plan_.shards().weights > 1 ? Nanoseconds{0} : sharing_until_.front();
     std::deque<std::pair<Nanoseconds, Nanoseconds>> updates;  // earliest start, duration
     for_buckets(0, [&](std::size_t i, const LayerCost& layer, const std::optional<Gradients>& bucket) {
-      left += layer.weight_gradient +
-              (task.microbatch > 0 ? plan_.shards().accumulation(layer.accumulation) : Nanoseconds{0});
+      left += layer.weight_gradient + (task.microbatch > 0
+                                           ? plan_.shards().accumulation(layer.accumulation, layer.expert_accumulation)
+                                           : Nanoseconds{0});
       if (task.pass == Pass::backward)
         left += layer.input_gradient +
                 again_of(layer, plan_.recompute.empty() ? StageRecompute::no : plan_.recompute[0].of(i));
@@ -318,7 +325,8 @@ class PlanEvents {
 
   /// Gradient bytes that the links have yet to scatter when they are `behind` the tasks.
   Bytes waiting(std::size_t stage, Nanoseconds behind) const {
-    const Bytes all = stages_[stage].weights - stages_[stage].expert_weights;
+    const StageCost& own = stages_[stage];
+    const Bytes all = bytes_in_transit(device(stage), {own.weights - own.expert_weights, own.expert_weights});
     const Nanoseconds scatters = shares_[stage].scatters;
     if (behind <= Nanoseconds{0} || scatters == Nanoseconds{0}) return Bytes{0};
     return Bytes{static_cast<std::int64_t>(static_cast<double>(behind.count) / static_cast<double>(scatters.count) *
@@ -336,11 +344,12 @@ class PlanEvents {
     }
     const bool by_layer = stages_.front().backward_memory.has_value(), several = microbatches_ > 1 || !by_layer,
                scatters = shards.gradients > 1;
-    const auto share = [&](std::size_t replicas) {
+    const auto share = [&](std::size_t replicas, std::size_t of_experts) {
       return Bytes{
-          static_cast<std::int64_t>(1 / static_cast<double>(replicas) * static_cast<double>(weights.dense.count))};
+          static_cast<std::int64_t>(1 / static_cast<double>(replicas) * static_cast<double>(weights.dense.count) +
+                                    1 / static_cast<double>(of_experts) * static_cast<double>(weights.experts.count))};
     };
-    const Bytes sums = share(shards.gradients);
+    const Bytes sums = share(shards.gradients, shards.expert_gradients);
     const auto [begins, ends] = behind_[device];
     Bytes gradients{0};  // of chunks that have finished the only microbatch
     std::size_t held = 0;
@@ -375,13 +384,12 @@ class PlanEvents {
     }
     // Exchange of tied weights: the other device's gradients, and the total.
     most = std::max(most, Bytes{2 * tied_[device].exchanged.count / static_cast<std::int64_t>(shards.state)});
-    const Bytes dense = share(shards.weights) + (several ? sums : Bytes{0});
     Bytes in_transit{0};  // largest of the chunks
     for (std::size_t c = 0; c < plan_.chunks; ++c) {
       const Shares& each = shares_[stage(device, c)];
       in_transit = std::max(in_transit, each.gathered + (by_layer ? Bytes{0} : each.to_scatter));
     }
-    run_.peaks[device] = dense + (several ? 2 : 1) * weights.experts + in_transit +
+    run_.peaks[device] = share(shards.weights, shards.expert_weights) + (several ? sums : Bytes{0}) + in_transit +
                          shared_state(state, expert_state, shards) + most + working;
   }
 

@@ -67,24 +67,32 @@ enum class DeviceOrder : std::uint8_t { given, best_first, best_last };
 std::string_view name_of(DeviceOrder order);
 
 /// Number of replicas that divide a stage's optimizer state (ZeRO 1 and above), gradients (2 and above), weights (3).
-/// If groups of `experts` replicas hold different experts, the replicas with the same experts divide their state.
+/// If groups of `experts` replicas hold different experts, the replicas with the same experts divide those of experts.
 struct Shards {
   Shards(std::size_t zero, std::size_t replicas, std::size_t experts = 1)
       : state(zero >= 1 ? replicas : 1),
         gradients(zero >= 2 ? replicas : 1),
         weights(zero >= 3 ? replicas : 1),
-        expert_state(state > 1 ? replicas / experts : 1) {}
+        expert_state(zero >= 1 ? replicas / experts : 1),
+        expert_gradients(zero >= 2 ? replicas / experts : 1),
+        expert_weights(zero >= 3 ? replicas / experts : 1) {}
 
-  /// Time to accumulate a microbatch's gradients, or a replica's share of them; `whole` is the time for all.
-  Nanoseconds accumulation(Nanoseconds whole) const {
-    return Nanoseconds{whole.count / static_cast<std::int64_t>(gradients)};
+  /// Time to accumulate a microbatch's gradients, or a replica's share of them. `whole` is the time for all, of which
+  /// `of_experts` is for those of experts.
+  Nanoseconds accumulation(Nanoseconds whole, Nanoseconds of_experts) const {
+    const std::int64_t experts = std::min(whole, of_experts).count;
+    return Nanoseconds{(whole.count - experts) / static_cast<std::int64_t>(gradients) +
+                       experts / static_cast<std::int64_t>(expert_gradients)};
   }
-  /// Bytes that a replica holds, in multiples of the stage's weights: weights, and gradients if `with_gradients`.
-  double copies(bool with_gradients = true) const {
-    return 1 / static_cast<double>(weights) + (with_gradients ? 1 / static_cast<double>(gradients) : 0);
+  /// Bytes that a replica holds for these weights and, if `with_gradients`, for their gradients.
+  double held(double dense, double of_experts, bool with_gradients) const {
+    const auto copies = [&](std::size_t of_weights, std::size_t of_gradients) {
+      return 1 / static_cast<double>(of_weights) + (with_gradients ? 1 / static_cast<double>(of_gradients) : 0);
+    };
+    return copies(weights, gradients) * dense + copies(expert_weights, expert_gradients) * of_experts;
   }
 
-  std::size_t state, gradients, weights, expert_state;
+  std::size_t state, gradients, weights, expert_state, expert_gradients, expert_weights;
 };
 
 /// A plan that trains a chain of layers on many devices. The batch is divided into d shares; c context ranks divide
@@ -178,6 +186,7 @@ struct LayerCost {
   Bytes scores = {};                             // part of `saved` that recomputation of attention frees
   Nanoseconds scores_forward = {};               // forward time that recomputation of attention repeats
   Nanoseconds accumulation = {};                 // adds the weight gradients to those of earlier microbatches
+  Nanoseconds expert_accumulation = {};          // part of it: those of experts that replicas divide
   Nanoseconds rank_sums = {};                    // once a step: sums gradients that are partial on each tensor rank
   Bytes expert_weights = {}, expert_state = {};  // part of `weights` and `state`: experts that replicas divide
   Nanoseconds launches = {};                     // launches of the update's kernels; sharding does not reduce them
@@ -224,7 +233,7 @@ struct PlanCosts {
   /// ZeRO 0: an all-reduce. ZeRO 1 and 2: a reduce-scatter of gradients and the all-gather of updated weights, half of
   /// the time each. ZeRO 3: a reduce-scatter, which takes as long as an all-gather of the same weights.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> all_reduce = {};
-  /// Time to sum the gradients of experts' weights over the replicas that hold the same experts.
+  /// all_reduce() of experts' weights, over the replicas that hold the same experts.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> expert_all_reduce = {};
   /// Part of all_reduce() that occupies the device itself, so that it runs no task. Empty function: 0.
   std::function<Nanoseconds(const ParallelPlan&, std::size_t device, Bytes weights)> additions = {};
@@ -277,7 +286,7 @@ struct PlanCosts {
 ///
 ///   - weights and gradients. ZeRO 2 and 3 hold shares, and two buckets being scattered; ZeRO 3 adds one gathered
 ///     bucket, or four if the next microbatch gathers too. If blocks are recomputed, such a bucket is at least a layer;
-///   - optimizer state, or its ZeRO share; experts have their own;
+///   - optimizer state, or its ZeRO share. Shares of experts are those of the replicas that hold the same ones;
 ///   - the largest sum of the activations in flight. From the start of F to the end of W, a microbatch holds what each
 ///     layer saves. A stage that recomputes holds the inputs of layers only, or everything except scores;
 ///   - the largest working set of a layer that recomputes.

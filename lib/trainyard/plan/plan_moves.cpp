@@ -285,13 +285,8 @@ std::vector<RatedPlan> zero_stages_of(const PlanCosts& costs, const ParallelPlan
   std::vector<RatedPlan> stages;
   ParallelPlan other = plan;
   if (!plan.has_replicas()) return stages;
-  for (other.zero = 0; other.zero <= 3; ++other.zero) {
-    if (other == plan) continue;
-    try {
-      stages.push_back({other, run_plan(costs, other)});
-    } catch (const InputError&) {  // experts are divided among only some of the replicas
-    }
-  }
+  for (other.zero = 0; other.zero <= 3; ++other.zero)
+    if (other != plan) stages.push_back({other, run_plan(costs, other)});
   return stages;
 }
 

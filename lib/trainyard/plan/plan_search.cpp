@@ -84,19 +84,23 @@ double least_by_sums(const PlanCosts& costs, const ParallelPlan& like, const std
   const Nanoseconds update =
       first.launches + costs.update(first.weights - first.expert_weights, like.shards().state, 0);
   double left = work, begin = work, longest = 0;
-  Bytes gradients{0};
+  Bytes gradients{0}, of_experts{0};
   for (const LayerCost& layer : layers) {
     begin = left;
     gradients += layer.weights - layer.expert_weights;
-    const Nanoseconds sums = gradients > Bytes{0} ? costs.all_reduce(like, 0, gradients) : Nanoseconds{0};
+    of_experts += layer.expert_weights;
+    const Nanoseconds sums = (gradients > Bytes{0} ? costs.all_reduce(like, 0, gradients) : Nanoseconds{0}) +
+                             expert_sum(costs, like, 0, of_experts);
     longest = std::max(longest, left + static_cast<double>((sums + update).count));
-    left -= static_cast<double>((layer.input_gradient + layer.weight_gradient +
-                                 (adds ? like.shards().accumulation(layer.accumulation) : Nanoseconds{0}))
-                                    .count);
+    left -= static_cast<double>(
+        (layer.input_gradient + layer.weight_gradient +
+         (adds ? like.shards().accumulation(layer.accumulation, layer.expert_accumulation) : Nanoseconds{0}))
+            .count);
   }
   if (gradients <= Bytes{1}) return longest;
-  const double one = work + static_cast<double>((costs.all_reduce(like, 0, gradients) + update).count);
-  const double several = begin + static_cast<double>((least_several_sums(costs, like, gradients) + update).count);
+  const Nanoseconds behind = expert_sum(costs, like, 0, of_experts) + update;
+  const double one = work + static_cast<double>((costs.all_reduce(like, 0, gradients) + behind).count);
+  const double several = begin + static_cast<double>((least_several_sums(costs, like, gradients) + behind).count);
   return std::max(longest, std::min(one, several));
 }
 
@@ -106,7 +110,6 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
   const Shards shards = like.shards();
   // Whether all gradients are held at once.
   const bool at_once = m > 1 || !costs.layer(0, like.microbatch, like.layer_degree()).backward_memory;
-  const double copies = shards.copies(at_once);
   double gradients = 0, sums = 0, whole = 0, resident = 0, state = 0, saved = 0;
   Bytes weights{0}, of_experts{0};
   Nanoseconds end{0};
@@ -119,8 +122,8 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
     whole += static_cast<double>((layer.forward + layer.input_gradient).count);
     forward.push_back(static_cast<double>(layer.forward.count));
     both.push_back(static_cast<double>((layer.forward + layer.input_gradient).count));
-    const double more =
-        static_cast<double>(m - 1) * static_cast<double>(like.shards().accumulation(layer.accumulation).count);
+    const double more = static_cast<double>(m - 1) *
+                        static_cast<double>(shards.accumulation(layer.accumulation, layer.expert_accumulation).count);
     all.push_back(static_cast<double>(m) * (both.back() + static_cast<double>(layer.weight_gradient.count)) + more);
     if (!splits_backward(like.schedule)) both.back() += static_cast<double>(layer.weight_gradient.count);
     gradients += static_cast<double>(layer.weight_gradient.count);
@@ -129,7 +132,8 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
     weights += layer.weights;
     end += layer.rank_sums + layer.launches;
     of_experts += layer.expert_weights;
-    resident += copies * static_cast<double>(layer.weights.count);
+    resident += shards.held(static_cast<double>((layer.weights - layer.expert_weights).count),
+                            static_cast<double>(layer.expert_weights.count), at_once);
     state += static_cast<double>((layer.state - layer.expert_state).count);
     resident += static_cast<double>(layer.expert_state.count) / static_cast<double>(shards.expert_state);
     saved += static_cast<double>(layer.saved.count);
@@ -150,8 +154,7 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
       if (costs.overlap && like.stages() == 1)
         return costs.additions ? costs.additions(like, i, weights - of_experts) : Nanoseconds{0};
       Nanoseconds time = sum_behind(costs, like, i, weights - of_experts);
-      if (of_experts > Bytes{0} && like.data > like.experts) time += costs.expert_all_reduce(like, i, of_experts);
-      return time;
+      return time + expert_sum_behind(costs, like, i, of_experts);
     };
     Nanoseconds least = sum(0);
     for (std::size_t i = 1; i < p; ++i) least = std::min(least, sum(i));
@@ -174,7 +177,8 @@ Nanoseconds bound_of(const PlanCosts& costs, const ParallelPlan& like, bool all_
     longest = std::max(longest, least_by_sums(costs, like, layers, parts * (without_recomputation + gradients) + sums));
   if (p > 1 && shards.gradients > 1) {  // links scatter and gather for each microbatch
     Nanoseconds sum = kLongestTime;     // with ZeRO 3 half a sum
-    for (std::size_t i = 0; i < p; ++i) sum = std::min(sum, sum_on_links(costs, like, i, weights - of_experts));
+    for (std::size_t i = 0; i < p; ++i)
+      sum = std::min(sum, sum_on_links(costs, like, i, weights - of_experts) + expert_sum(costs, like, i, of_experts));
     const double times = shards.weights > 1 ? 3 * parts : (parts + 1) / 2;
     longest = std::max(longest, times * static_cast<double>(sum.count) / row);
   }

@@ -87,21 +87,22 @@ class BoundOfSchedule {
     if (rules.own_sums.empty()) sums_.of_stage = 0;
     const std::vector<StageRecompute> levels = recompute_levels(costs, layers);
     const auto number = [](auto quantity) { return static_cast<double>(quantity.count); };
-    const auto held = [&](Bytes all, Bytes of_experts, std::size_t shards, std::size_t expert_shards = 1) {
+    const auto held = [&](Bytes all, Bytes of_experts, std::size_t shards, std::size_t expert_shards) {
       return number(all - of_experts) / static_cast<double>(shards) +
              number(of_experts) / static_cast<double>(expert_shards);
     };
     const Shards shards = like.shards();
     for (const LayerCost& layer : layers) {
-      LayerTimes times{.parts = PartSums({number(layer.forward), 0, number(layer.input_gradient),
-                                          number(layer.weight_gradient), number(layer.accumulation), 0, 0}),
-                       .after = sums_.per_byte > 0
-                                    ? sums_.per_byte * number(layer.weights - layer.expert_weights)
-                                    : dense * number(layer.weights - layer.expert_weights) +
-                                          experts * number(layer.expert_weights) + number(layer.launches),
-                       .resident = held(layer.weights, layer.expert_weights, shards.weights) +
-                                   held(layer.state, layer.expert_state, shards.state, shards.expert_state),
-                       .gradients = held(layer.weights, layer.expert_weights, shards.gradients)};
+      const Nanoseconds accumulation = shards.accumulation(layer.accumulation, layer.expert_accumulation);
+      LayerTimes times{
+          .parts = PartSums({number(layer.forward), 0, number(layer.input_gradient), number(layer.weight_gradient),
+                             number(accumulation), 0, 0}),
+          .after = sums_.per_byte > 0 ? sums_.per_byte * number(layer.weights - layer.expert_weights)
+                                      : dense * number(layer.weights - layer.expert_weights) +
+                                            experts * number(layer.expert_weights) + number(layer.launches),
+          .resident = held(layer.weights, layer.expert_weights, shards.weights, shards.expert_weights) +
+                      held(layer.state, layer.expert_state, shards.state, shards.expert_state),
+          .gradients = held(layer.weights, layer.expert_weights, shards.gradients, shards.expert_gradients)};
       for (const StageRecompute level : levels)
         times.levels.push_back({number(again_of(layer, level)), number(held_of(layer, level))});
       layers_.push_back(std::move(times));
@@ -249,8 +250,8 @@ class BoundOfSchedule {
       dense += least([&](std::size_t i) { return sum_behind(costs_, like_, i, weights); });
     if (of_experts > Bytes{0}) {
       experts = costs_.update(of_experts, like_.shards().expert_state, 0);
-      if (with_sums && like_.replicas() > like_.experts)
-        experts += least([&](std::size_t i) { return costs_.expert_all_reduce(like_, i, of_experts); });
+      if (with_sums && like_.replicas() > 1)
+        experts += least([&](std::size_t i) { return expert_sum_behind(costs_, like_, i, of_experts); });
     }
     const auto rate = [](Nanoseconds time, Bytes bytes) {
       return bytes > Bytes{0} ? static_cast<double>(time.count) / static_cast<double>(bytes.count) : 0;

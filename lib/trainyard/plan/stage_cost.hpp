@@ -57,7 +57,8 @@ struct BackwardPeak {
 /// Cost of a stage on one rank, for one microbatch: the sum of its layers' LayerCost. `input` is that of the first
 /// layer, `output` that of the last. `backward_memory` is known for all layers or for none.
 struct StageCost {
-  Nanoseconds forward, input_gradient, weight_gradient, accumulation, rank_sums, launches, exchanged;
+  Nanoseconds forward, input_gradient, weight_gradient, accumulation, expert_accumulation, rank_sums, launches,
+      exchanged;
   Bytes input, output, held, weights, state, expert_weights, expert_state;
   BackwardPeak peak;
   std::optional<BackwardMemory> backward_memory;  // `working` is in `peak`
@@ -68,6 +69,7 @@ struct StageCost {
     input_gradient += cost.input_gradient + again_of(cost, recompute);
     weight_gradient += cost.weight_gradient;
     accumulation += cost.accumulation;
+    expert_accumulation += cost.expert_accumulation;
     rank_sums += cost.rank_sums;
     launches += cost.launches;
     exchanged += cost.exchanged;
@@ -100,6 +102,7 @@ struct StageCost {
                    input_gradient + rest.input_gradient,
                    weight_gradient + rest.weight_gradient,
                    accumulation + rest.accumulation,
+                   expert_accumulation + rest.expert_accumulation,
                    rank_sums + rest.rank_sums,
                    launches + rest.launches,
                    exchanged + rest.exchanged,
@@ -122,17 +125,18 @@ struct StageCost {
   /// Peak memory of a device with this stage alone, as in PlanStep but without buckets in transit. `in_flight`:
   /// microbatches in flight at most. `several`: whether the step has more than one microbatch.
   Bytes memory(std::size_t in_flight, const Shards& shards, bool several) const {
-    const Bytes gradients = shards.gradients > 1          ? share(shards.gradients) + peak.passing
+    const Bytes gradients = shards.gradients > 1 ? share(shards.gradients, shards.expert_gradients) + peak.passing
                             : several || !backward_memory ? weights + peak.later
                                                           : peak.only;
-    return share(shards.weights) + gradients + 2 * copied_weights +
+    return share(shards.weights, shards.expert_weights) + gradients + 2 * copied_weights +
            shared_state(state + copied_state, expert_state, shards) + static_cast<std::int64_t>(in_flight) * held;
   }
 
  private:
-  /// Weights that each of `replicas` replicas holds: a share of the dense weights, and its experts.
-  Bytes share(std::size_t replicas) const {
-    return Bytes{(weights - expert_weights).count / static_cast<std::int64_t>(replicas)} + expert_weights;
+  /// A replica's share of the dense weights, which `replicas` divide, and of its experts, which `of_experts` divide.
+  Bytes share(std::size_t replicas, std::size_t of_experts) const {
+    return Bytes{(weights - expert_weights).count / static_cast<std::int64_t>(replicas) +
+                 expert_weights.count / static_cast<std::int64_t>(of_experts)};
   }
   void add(const BackwardMemory& layer) {
     if (!backward_memory) backward_memory = BackwardMemory{};

@@ -201,6 +201,13 @@ TEST_CASE("Megatron's own scripts are read: quotes, comments, continued lines, e
   const SaidPlan said_again = megatron_of(sharing.file.plan, kGround);
   CHECK(said_again.lost.empty());
   CHECK(parse_any_plan(said_again.text, "train.sh", kGround).file.plan.shards().expert_state == 2);
+  for (const std::size_t zero : {2U, 3U}) {
+    ParallelPlan sharded = sharing.file.plan;
+    sharded.zero = zero;
+    const SaidPlan said = megatron_of(sharded, kGround);
+    CHECK(said.lost.empty());
+    CHECK(parse_any_plan(said.text, "train.sh", kGround).file.plan == sharded);
+  }
   const ForeignPlan block = parse_any_plan(
       "--pipeline-model-parallel-size 2 --recompute-granularity full --recompute-method block --recompute-num-layers "
       "2" +

@@ -384,6 +384,10 @@ TEST_CASE("the estimate of replicas that hold different experts is near, and the
         ParallelPlan{.data = 4, .microbatch = 2, .zero = 1, .experts = 4},
         ParallelPlan{.data = 4, .microbatch = 2, .experts = 2},
         ParallelPlan{.data = 4, .microbatch = 2, .zero = 1, .experts = 2},
+        ParallelPlan{.data = 4, .microbatch = 2, .zero = 2, .experts = 2},
+        ParallelPlan{.data = 4, .microbatch = 1, .zero = 2, .experts = 2},
+        ParallelPlan{.data = 4, .microbatch = 2, .zero = 3, .experts = 2},
+        ParallelPlan{.data = 4, .microbatch = 1, .zero = 3, .experts = 2},
         ParallelPlan{.data = 2, .tensor = 2, .sequence = true, .microbatch = 2, .experts = 2},
         ParallelPlan{.data = 2, .cuts = {3}, .microbatch = 1, .experts = 2}}) {
     CAPTURE(describe(plan));

@@ -526,7 +526,12 @@ ChainOfBlocks::Blocks ChainOfBlocks::costs_of(std::size_t samples, LayerDegree d
         (makes_only_gradients(graph, op, use.is_gradient) ? block.weight_gradient : block.input_gradient) += time;
       }
     }
-    for (const OpId op : adding.ops()) each[block_of_op(sums.to[op])].accumulation += kind.time_anywhere(adding, op);
+    for (const OpId op : adding.ops()) {
+      LayerCost& block = each[block_of_op(sums.to[op])];
+      const Nanoseconds time = kind.time_anywhere(adding, op);
+      block.accumulation += time;
+      if (degree.experts > 1 && experts.inside[sums.to[op]]) block.expert_accumulation += time;
+    }
   }
   least.set_repeated(std::move(again), std::move(scores_again));
   auto [chain, work] = least.run(likely.front());
@@ -544,6 +549,7 @@ ChainOfBlocks::Blocks ChainOfBlocks::in_slices(const Blocks& slice, std::size_t 
       cost.input_gradient = n * std::max(cost.input_gradient - backward, backward - cost.weight_gradient);
       cost.weight_gradient = n * cost.weight_gradient + (n - 1) * cost.accumulation;
       cost.accumulation = n * cost.accumulation;
+      cost.expert_accumulation = n * cost.expert_accumulation;
       cost.scores_forward = n * cost.scores_forward;
       cost.exchanged = Nanoseconds{0};  // hidden behind the other slices
       if (cost.again) cost.again = n * *cost.again;
