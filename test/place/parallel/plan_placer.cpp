@@ -476,7 +476,7 @@ TEST_CASE("three devices divide heads that two do not, and no plan is below the 
 TEST_CASE("ranks need not divide the devices: three of four share nine heads, or a sequence") {
   const Problem nine{
       training_graph(make_network(
-          "llama3_8b:batch=1,seq=1024,layers=2,hidden=576,heads=9,kv_heads=3,inner=1536,vocabulary=8000,fused=1")),
+          "llama3_8b:batch=1,seq=1024,layers=1,hidden=576,heads=9,kv_heads=3,inner=1536,vocabulary=8000,fused=1")),
       make_cluster(preset_cluster("4xA100"))};
   const Schedule found = place_plan(nine, {.batch = 1});
   const auto step_of = [&](const ParallelPlan& plan) {
@@ -488,7 +488,7 @@ TEST_CASE("ranks need not divide the devices: three of four share nine heads, or
   CHECK(found.plan_bound->simulated <= three);
   const Problem positions{
       training_graph(make_network(
-          "llama3_8b:batch=1,seq=768,layers=2,hidden=256,heads=4,kv_heads=2,inner=704,vocabulary=4000,fused=1")),
+          "llama3_8b:batch=1,seq=768,layers=1,hidden=256,heads=4,kv_heads=2,inner=704,vocabulary=4000,fused=1")),
       make_cluster(preset_cluster("3xA100"))};
   const Schedule shared = place_by_plan(positions, {.context = 3, .exchange = ContextExchange::ring}, {.batch = 1});
   const Schedule best = place_plan(positions, {.batch = 1});
@@ -497,14 +497,14 @@ TEST_CASE("ranks need not divide the devices: three of four share nine heads, or
   CHECK(best.plan_bound->simulated <= simulate(positions, shared).makespan);
 }
 
-TEST_CASE("a plan uses each device's own memory: four of 40 MB hold no plan, three others hold more") {
+TEST_CASE("a plan uses each device's own memory: four of 24 MB hold no plan, three others hold more") {
   ClusterSpec spec = preset_cluster("4xV100");
-  spec.devices[0].memory = Bytes{40'000'000};
+  spec.devices[0].memory = Bytes{24'000'000};
   const Graph graph = training_graph(
-      make_network("llama3_8b:batch=8,seq=192,layers=4,hidden=512,heads=8,kv_heads=2,inner=1408,vocabulary=16000"));
+      make_network("llama3_8b:batch=8,seq=192,layers=2,hidden=512,heads=8,kv_heads=2,inner=1408,vocabulary=8000"));
   const Problem mixed{graph, make_cluster(spec)};
   CHECK(simulate(mixed, place_plan(mixed, {.batch = 8})).fits());
-  for (Device& device : spec.devices) device.memory = Bytes{40'000'000};
+  for (Device& device : spec.devices) device.memory = Bytes{24'000'000};
   const Problem tight{graph, make_cluster(spec)};
   CHECK_THROWS_WITH_AS(place_plan(tight, {.batch = 8}), doctest::Contains("no plan fits"), InputError);
 }
@@ -957,7 +957,7 @@ TEST_CASE("the plan is no worse than the pipeline and than data parallelism, fit
         parts *= static_cast<std::int64_t>(microbatch->parts);
     }
     CHECK(batch % parts == 0);
-    CHECK(place_plan(problem, {.batch = batch, .threads = 3}) == schedule);
+    if (!test::is_sanitized()) CHECK(place_plan(problem, {.batch = batch, .threads = 3}) == schedule);
   }
 }
 
